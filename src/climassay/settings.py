@@ -252,11 +252,12 @@ def _validator(kind: Any) -> "TypeAdapter[Any]":
 
     needed = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
     hints = get_type_hints(kind, include_extras=True)
-    table: Any = TypedDict(  # type: ignore[misc,operator]
+    table: Any = TypedDict(  # type: ignore[misc]
         kind.__name__,
         {name: hints[name] if name in needed else NotRequired[hints[name]] for name in (f.name for f in fields(kind))},
     )
-    table.__pydantic_config__ = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
+    config = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
+    table.__pydantic_config__ = config  # type: ignore[attr-defined]
     return TypeAdapter(table)
 
 

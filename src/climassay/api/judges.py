@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from climassay.api.learned import card, check_model_path, skipped_note
@@ -74,10 +74,10 @@ def rank(
     from climassay.judging import rank_items
 
     items = _items(texts)
-    config = {"items": len(items)}
+    judge = JudgeSpec(quality, probe, model=model)
     with (
         Session.opened(workspace) as session,
-        open_judge(session, "judge rank", quality, probe=probe, model=model, config=config, seeds={"seed": seed}) as at,
+        judge.opened(session, "judge rank", {"items": len(items)}, {"seed": seed}) as at,
     ):
         return rank_items(items, at.method, seed=seed)
 
@@ -115,12 +115,10 @@ def insert(
     from climassay.judging.insertion import TIE_BAND
 
     items = _items(texts)
-    config = {"items": len(items)}
+    judge = JudgeSpec(quality, probe, model=model)
     with (
         Session.opened(workspace) as session,
-        open_judge(
-            session, "judge insert", quality, probe=probe, model=model, config=config, seeds={"seed": seed}
-        ) as at,
+        judge.opened(session, "judge insert", {"items": len(items)}, {"seed": seed}) as at,
     ):
         band = at.tie_band if at.tie_band > 0 else TIE_BAND
         found = insert_items(items, anchors, levels, at.method, samples=samples, tie_band=band, seed=seed)
@@ -153,97 +151,115 @@ class Judge:
         return Cost(tally.asked, tokens, tokens, tally.asked, tally.hits)
 
 
-@contextmanager
-def open_judge(
-    session: Session,
-    command: str,
-    quality: "Quality | str | None" = None,
-    *,
-    probe: "Probe | Path | None" = None,
-    method: str | None = None,
-    model: Generator | str = DEFAULT_MODEL,
-    config: Mapping[str, Any] = MappingProxyType({}),
-    seeds: Mapping[str, int] | None = None,
-    token_budget: int | None = None,
-) -> Iterator[Judge]:
-    """Open a judge in a run of its own.
+@dataclass(frozen=True)
+class JudgeSpec:
+    """Who compares texts, and by which quality."""
 
-    Args:
-        session: Loads the model and keeps its answers.
-        command: Name of the run.
-        quality: As in :func:`rank`.
-        probe: As in :func:`rank`.
-        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
-        model: As in :func:`rank`.
-        config: What the run is to remember beside them.
-        seeds: Seeds of the run.
-        token_budget: Most tokens of one forward pass.
+    quality: "Quality | str | None" = None
+    """As in :func:`rank`."""
+    probe: "Probe | Path | None" = None
+    """As in :func:`rank`."""
+    method: str | None = None
+    """Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand."""
+    model: Generator | str = DEFAULT_MODEL
+    token_budget: int | None = None
+    """Most tokens of one forward pass."""
 
-    Raises:
-        InputError: No quality is known, or the judge needs another model.
-    """
-    from climassay.judging import Harvester, PairProbe, Questions, load_probe
-    from climassay.judging.judges import named_judge, open_weights, probe_judge
-    from climassay.judging.training import quality_of
-    from climassay.models import OpenWeights
+    @cached_property
+    def known(self) -> "Probe | None":
+        """The probe, read from its file where one is named."""
+        from climassay.judging import load_probe
 
-    known = load_probe(probe) if isinstance(probe, Path) else probe
-    if quality is None and known is None:
-        raise InputError('Say by which quality to rank: quality="relevance", or a probe that was trained for one.')
-    wanted = quality_of(known.provenance) if quality is None and known is not None else _quality(quality)
-    asked = Questions(wanted, session.options.prompts)
-    loaded = session.model(model, dtype=None if known is None else known.provenance.dtype or None)
-    given = model if isinstance(model, str) else loaded.name
-    kept = {**config, "quality": wanted.name, "model": given, "probe": config.get("probe", known is not None)}
-    with session.run(command, kept, seeds) as run:
-        recorded = session.recorded(loaded, run)
-        if known is None:
-            harvester = None
-            if isinstance(loaded, OpenWeights):
-                harvester = Harvester(loaded, asked, (-1,), session.activations, token_budget)
-            name = method or ("pairs" if harvester is None else "zero-shot")
-            yield Judge(run, named_judge(name, recorded, asked, harvester), wanted, harvester, recorded)
-            return
-        notes: tuple[str, ...] = ()
-        prompt = asked.prompt("contrast" if isinstance(known, PairProbe) else "point")
-        if known.provenance.template_sha256 not in ("", prompt.sha256):
-            notes = (
-                f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the transfer"
-                " on labelled items.",
-            )
-        weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
-        harvester = Harvester(weights, asked, layers, session.activations, token_budget)
-        yield Judge(run, probe_judge(known, harvester), wanted, harvester, recorded, known.tie_band, notes)
+        return load_probe(self.probe) if isinstance(self.probe, Path) else self.probe
+
+    @cached_property
+    def wanted(self) -> "Quality":
+        """The quality, that of the probe where none is named.
+
+        Raises:
+            InputError: None is known.
+        """
+        from climassay.judging.training import quality_of
+
+        if self.quality is None:
+            if self.known is None:
+                raise InputError(
+                    'Say by which quality to rank: quality="relevance", or a probe that was trained for one.'
+                )
+            return quality_of(self.known.provenance)
+        return _quality(self.quality)
+
+    @property
+    def model_name(self) -> str:
+        """The model, as it was named."""
+        return self.model if isinstance(self.model, str) else self.model.name
+
+    @contextmanager
+    def opened(
+        self, session: Session, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
+    ) -> Iterator[Judge]:
+        """Open the judge in a run of its own.
+
+        Args:
+            session: Loads the model and keeps its answers.
+            command: Name of the run.
+            config: What the run is to remember beside the judge.
+            seeds: Seeds of the run.
+
+        Raises:
+            InputError: No quality is known, or the judge needs another model.
+        """
+        from climassay.judging import Harvester, PairProbe, Questions
+        from climassay.judging.judges import named_judge, open_weights, probe_judge
+        from climassay.models import OpenWeights
+
+        known, asked = self.known, Questions(self.wanted, session.options.prompts)
+        loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
+        source = self.probe if isinstance(self.probe, Path) else known is not None
+        kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
+        with session.run(command, {**config, **kept}, seeds) as run:
+            recorded = session.recorded(loaded, run)
+            if known is None:
+                harvester = None
+                if isinstance(loaded, OpenWeights):
+                    harvester = Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
+                name = self.method or ("pairs" if harvester is None else "zero-shot")
+                yield Judge(run, named_judge(name, recorded, asked, harvester), self.wanted, harvester, recorded)
+                return
+            notes: tuple[str, ...] = ()
+            prompt = asked.prompt("contrast" if isinstance(known, PairProbe) else "point")
+            if known.provenance.template_sha256 not in ("", prompt.sha256):
+                notes = (
+                    f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
+                    "transfer on labelled items.",
+                )
+            weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
+            harvester = Harvester(weights, asked, layers, session.activations, self.token_budget)
+            yield Judge(run, probe_judge(known, harvester), self.wanted, harvester, recorded, known.tie_band, notes)
 
 
 def evaluate_judge(
+    judge: JudgeSpec,
     items: "ItemTable",
-    quality: "Quality | None" = None,
     *,
-    name: str,
-    probe: "Probe | None" = None,
+    name: str = "The judge",
     include_trained: bool = False,
     pairs_per_item: int | None = None,
     file: str = "",
-    model: str = DEFAULT_MODEL,
     workspace: Place = None,
     seed: int = 0,
-    **judge: Any,
 ) -> Shown:
     """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better".
 
     Args:
+        judge: Who compares.
         items: With labels.
-        quality: As in :func:`rank`.
         name: What the judge is called, for messages.
-        probe: A trained probe.
         include_trained: Score on items of the training data too.
         pairs_per_item: As in :func:`train_judge`.
         file: Where the items come from.
-        model: As in :func:`rank`.
         workspace: Where records lie.
         seed: Seed of pairs and bootstrap.
-        **judge: Further arguments of :func:`open_judge`.
 
     Raises:
         InputError: The probe was trained on every item, or the judge cannot be opened.
@@ -253,13 +269,12 @@ def evaluate_judge(
     from climassay.judging.experiment import result_row
     from climassay.judging.report_tables import judge_tables
 
-    known = None if probe is None or include_trained else probe.provenance
+    known = None if judge.known is None or include_trained else judge.known.provenance
     fresh = [one for one in items.items if known is None or not known.knows(one.text)]
-    options = {"probe": probe, "model": model, "config": {"file": file, **judge.pop("config", {})}, **judge}
     with (
         Session.opened(workspace) as session,
-        open_judge(session, "judge evaluate", quality, seeds={"seed": seed}, **options) as at,
-        session.progress.task(f"Comparing with {model}") as task,
+        judge.opened(session, "judge evaluate", {"file": file}, {"seed": seed}) as at,
+        session.progress.task(f"Comparing with {judge.model_name}") as task,
     ):
         if not fresh:
             raise InputError(f"{name} was trained on every item of {file}: give others, or --include-trained.")
@@ -275,31 +290,20 @@ def evaluate_judge(
         result = JudgeResult(at.quality, scores, at.cost, items.skipped)
         row, left_out = result_row(result), len(items.items) - len(fresh)
         at.run.save_results("judges", [row])
-        data = {"run": at.run.id, "file": file, "model": model, "left_out": left_out, **row}
+        data = {"run": at.run.id, "file": file, "model": judge.model_name, "left_out": left_out, **row}
     told = f"{left_out} items are left out: the probe was trained on them." if left_out else ""
     return Shown(data, judge_tables([result]), noted=(*at.notes, *skipped_note(items.skipped), *filter(None, [told])))
 
 
-def compare_texts(
-    first: str,
-    second: str,
-    quality: "Quality | str | None" = None,
-    *,
-    context: str = "",
-    model: str = DEFAULT_MODEL,
-    workspace: Place = None,
-    **judge: Any,
-) -> Shown:
+def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "", workspace: Place = None) -> Shown:
     """Which of two texts has more of a quality, and with what probability; asked in both orders.
 
     Args:
+        judge: Who compares.
         first: A text.
         second: Another one.
-        quality: As in :func:`rank`.
         context: Source that both were written from.
-        model: As in :func:`rank`.
         workspace: Where records lie.
-        **judge: Further arguments of :func:`open_judge`.
 
     Raises:
         InputError: A text is empty, or the judge cannot be opened.
@@ -314,8 +318,7 @@ def compare_texts(
     if not all(texts):
         raise InputError("One of the two texts is empty: there is nothing to compare.")
     items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
-    options = {"model": model, **judge, "config": {"texts": texts, **judge.get("config", {})}}
-    with Session.opened(workspace) as session, open_judge(session, "judge compare", quality, **options) as at:
+    with Session.opened(workspace) as session, judge.opened(session, "judge compare", {"texts": texts}) as at:
         found = at.method.compare(items, np.array([[0, 1]]))
         if found.failed[0]:
             raise ModelError("The model gave no answer to the comparison.")
@@ -325,7 +328,7 @@ def compare_texts(
             "run": at.run.id,
             "quality": at.quality.name,
             "method": at.method.name,
-            "model": model,
+            "model": judge.model_name,
             "better": better,
             "probability_a": probability,
             "log_odds": odds,
@@ -337,29 +340,25 @@ def compare_texts(
 
 
 def rank_table(
+    judge: JudgeSpec,
     items: "ItemTable",
-    quality: "Quality | str | None" = None,
     *,
     command: str = "judge rank",
     file: str = "",
     sort: "SortMethod" = "fitted",
-    model: str = DEFAULT_MODEL,
     workspace: Place = None,
     seed: int = 0,
-    **judge: Any,
 ) -> Shown:
     """Order the items of each group of a table, best first, comparing only what the sort needs.
 
     Args:
+        judge: Who compares.
         items: Labelled or not.
-        quality: As in :func:`rank`.
         command: Name of the run.
         file: Where the items come from.
         sort: How the comparisons are chosen.
-        model: As in :func:`rank`.
         workspace: Where records lie.
         seed: Seed of the sort.
-        **judge: Further arguments of :func:`open_judge`.
 
     Returns:
         The ranking; its rows hold the whole texts.
@@ -371,11 +370,10 @@ def rank_table(
     from climassay.judging.report import ranking_report
     from climassay.judging.report_tables import ranking_table
 
-    options = {"model": model, **judge, "config": {"file": file, **judge.get("config", {})}}
     with (
         Session.opened(workspace) as session,
-        open_judge(session, command, quality, seeds={"sort": seed}, **options) as at,
-        session.progress.task(f"Comparing with {model}") as task,
+        judge.opened(session, command, {"file": file}, {"sort": seed}) as at,
+        session.progress.task(f"Comparing with {judge.model_name}") as task,
     ):
         ranking = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=task.advance)
         rows, name, method = ranking.to_rows(), at.quality.name, at.method.name
@@ -391,33 +389,29 @@ def rank_table(
 
 
 def insert_table(
+    judge: JudgeSpec,
     items: "ItemTable",
     anchors: "ItemTable",
-    quality: "Quality | str | None" = None,
     *,
     file: str = "",
     anchors_file: str = "",
     samples: int = 10,
     mode: "InsertMode" = "band",
-    model: str = DEFAULT_MODEL,
     workspace: Place = None,
     seed: int = 0,
-    **judge: Any,
 ) -> Shown:
     """Give new items of a table a label on an ordered scale, by comparing them with labelled anchors.
 
     Args:
+        judge: Who compares.
         items: New items; labels of their own, if they have any, only score the result.
         anchors: Labelled items with the names of their levels.
-        quality: As in :func:`rank`.
         file: Where the items come from.
         anchors_file: Where the anchors come from.
         samples: Anchors of a label that an item is compared with.
         mode: What counts as equal.
-        model: As in :func:`rank`.
         workspace: Where records lie.
         seed: Seed of the draws of anchors.
-        **judge: Further arguments of :func:`open_judge`.
 
     Raises:
         InputError: A label has no anchors, or the judge cannot be opened.
@@ -426,13 +420,11 @@ def insert_table(
     from climassay.judging.insertion import TIE_BAND
     from climassay.judging.report_tables import insertion_table
 
-    config = {"file": file, "anchors": anchors_file, "mode": mode, "samples": samples, **judge.pop("config", {})}
+    config = {"file": file, "anchors": anchors_file, "mode": mode, "samples": samples}
     with (
         Session.opened(workspace) as session,
-        open_judge(
-            session, "judge insert", quality, model=model, config=config, seeds={"anchors": seed}, **judge
-        ) as at,
-        session.progress.task(f"Comparing with {model}") as task,
+        judge.opened(session, "judge insert", config, {"anchors": seed}) as at,
+        session.progress.task(f"Comparing with {judge.model_name}") as task,
     ):
         found = insert_items(
             items.items,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from climassay.models import OpenWeights
     from climassay.questions.rows import Row
     from climassay.reporting import Table
-    from climassay.reporting.results import Shown
 
 
 def check_model_path(path: Path) -> None:
@@ -109,8 +107,3 @@ def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tr
 def skipped_note(skipped: Sequence[str], what: str = "rows") -> tuple[str, ...]:
     """The sentence that tells how many rows were left out, and the first reason; none where none was."""
     return (f"{len(skipped)} {what} left out, the first: {skipped[0]}.",) if skipped else ()
-
-
-def with_note(result: "Shown", *sentences: str) -> "Shown":
-    """The same result with further notes; empty ones are left out."""
-    return replace(result, noted=(*result.noted, *filter(None, sentences)))

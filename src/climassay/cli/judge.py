@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -22,6 +22,7 @@ from climassay.cli.output import FilesOption, JsonOption, emit
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
+    from climassay.api.judges import JudgeSpec
     from climassay.judging.candidates import ProbeSettings
     from climassay.judging.causal import Scope
     from climassay.judging.insertion import InsertMode
@@ -185,24 +186,20 @@ class JudgeOptions:
 
         return cls(method=model) if model in JUDGES else cls(probe=Path(model))
 
-    def resolve(self, asked: QualityOptions) -> dict[str, Any]:
-        """The probe or method named, and the quality asked for, else the one that the probe was trained for.
+    def judge(self, asked: QualityOptions, setup: ModelSetup) -> "JudgeSpec":
+        """Who compares, by the quality asked for, else the one that the probe was trained for.
 
         Raises:
             InputError: The probe cannot be read, a method is named too, or no quality is known.
         """
-        from climassay.judging.probe import load_probe
-        from climassay.judging.training import quality_of
+        from climassay.api.judges import JudgeSpec
 
         if self.probe is not None and self.method is not None:
             raise InputError("Give either --probe or --method.")
-        probe = None if self.probe is None else load_probe(self.probe)
-        return {
-            "probe": probe,
-            "method": self.method,
-            "quality": asked.one() if probe is None or asked.given else quality_of(probe.provenance),
-            "config": {"probe": self.probe, "method": self.method},
-        }
+        quality = asked.one() if self.probe is None or asked.given else None
+        spec = JudgeSpec(quality, self.probe, self.method, setup.model, setup.token_budget)
+        assert spec.wanted  # what is wrong with the probe is told before anything is read
+        return spec
 
 
 @app.command()
@@ -332,20 +329,18 @@ def evaluate(
     """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better"."""
     from climassay.api.judges import evaluate_judge
 
-    judge = JudgeOptions.named(who).resolve(asked)
-    read = table.read(labels, label=_label_column(table, asked, judge["quality"].name))
+    judge = JudgeOptions.named(who).judge(asked, setup)
+    read = table.read(labels, label=_label_column(table, asked, judge.wanted.name))
     with setup.session(as_json) as session:
         found = evaluate_judge(
+            judge,
             read,
             name=who,
             include_trained=include_trained,
             pairs_per_item=pairs_per_item,
             file=str(labels),
-            model=setup.model,
-            token_budget=setup.token_budget,
             workspace=session,
             seed=seed,
-            **judge,
         )
     emit(found, as_json, output)
 
@@ -381,18 +376,9 @@ def compare(
     """Tell which of two texts has more of a quality, and with what probability; asked in both orders."""
     from climassay.api.judges import compare_texts
 
-    judge = who.resolve(asked)
+    judge = who.judge(asked, setup)
     with setup.session(as_json) as session:
-        found = compare_texts(
-            first,
-            second,
-            context=context,
-            model=setup.model,
-            token_budget=setup.token_budget,
-            workspace=session,
-            **judge,
-        )
-    emit(found, as_json)
+        emit(compare_texts(judge, first, second, context=context, workspace=session), as_json)
 
 
 @app.command()
@@ -427,19 +413,9 @@ def _rank(
     from climassay.api.judges import rank_table
 
     chosen, read = _sort(sort), table.read(file, label=table.label, label_optional=True)
-    judge = who.resolve(asked)
+    judge = who.judge(asked, setup)
     with setup.session(as_json) as session:
-        ranked = rank_table(
-            read,
-            command=command,
-            file=str(file),
-            sort=chosen,
-            model=setup.model,
-            token_budget=setup.token_budget,
-            workspace=session,
-            seed=seed,
-            **judge,
-        )
+        ranked = rank_table(judge, read, command=command, file=str(file), sort=chosen, workspace=session, seed=seed)
     emit(ranked, as_json, output)
 
 
@@ -472,20 +448,18 @@ def insert(
         raise InputError(f"--mode is band or three-way, not {mode!r}.")
     labelled = table.read(anchors, label=table.label)
     read = table.read(file, label=truth, label_optional=True)
-    judge = who.resolve(asked)
+    judge = who.judge(asked, setup)
     with setup.session(as_json) as session:
         found = insert_table(
+            judge,
             read,
             labelled,
             file=str(file),
             anchors_file=str(anchors),
             samples=samples,
             mode=cast("InsertMode", mode),
-            model=setup.model,
-            token_budget=setup.token_budget,
             workspace=session,
             seed=seed,
-            **judge,
         )
     emit(found, as_json, output)
 

@@ -40,14 +40,14 @@ def quickstart(
     """
     from dataclasses import asdict
 
-    from climassay.quickstart import Room, run_quickstart
+    from climassay.quickstart import QuickstartContext, run_quickstart
     from climassay.workspace import Workspace
 
     if not yes and not sys.stdin.isatty():
         raise InputError("There is nobody to answer: run it on a terminal, or with --yes to take every offer.")
     place = Workspace.open(workspace)
     console = stderr_console() if as_json else stdout_console()
-    room = Room(place, model, _annotator(yes))
+    room = QuickstartContext(place, model, _annotator(yes))
     with progress_bar(as_json) as bars:
         talk = _Terminal(console, bars, takes_offers=yes)
         talk.say(f"Everything is kept in {place.root}. Enter takes what is offered, s skips a step, Ctrl-C leaves.")

@@ -37,7 +37,7 @@ class Talk(Protocol):
 
 
 @dataclass(frozen=True)
-class Room:
+class QuickstartContext:
     """What the steps work with.
 
     Attributes:
@@ -97,15 +97,15 @@ class Step:
     title: str
     asks: str
     """The question put to the user."""
-    offer: Callable[[Room], str]
+    offer: Callable[[QuickstartContext], str]
     """What is taken where the user just presses Enter."""
-    command: Callable[[Room, str], str]
+    command: Callable[[QuickstartContext, str], str]
     """The command that does this step alone, with the user's answer."""
-    found: Callable[[Room], str | None]
+    found: Callable[[QuickstartContext], str | None]
     """What is there of an earlier time, in words; None where the step is still to be done."""
-    work: Callable[[Room, str, Talk], str]
+    work: Callable[[QuickstartContext, str, Talk], str]
     """Does it with the user's answer; what came out, in words. What is wrong with the answer is an InputError."""
-    needs: Callable[[Room], bool] = field(default=lambda _room: True)
+    needs: Callable[[QuickstartContext], bool] = field(default=lambda _room: True)
     """Whether what the step builds upon is there."""
 
 
