@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.folder_files import remove_files, write_file, write_files
+from climassay.io import remove_files, write_file, write_files
 
 
 def files_in(folder: Path) -> dict[str, bytes]:

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from climassay import given_files
-from climassay.given_files import parse_json, read_lines, read_text, read_whole, reason, unpacked
+from climassay import io as given_files
+from climassay.io import parse_json, read_lines, read_text, read_whole, reason, unpacked
 
 
 def test_a_file_is_read_whole_up_to_its_bound(tmp_path):

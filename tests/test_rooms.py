@@ -12,9 +12,9 @@ SOURCE = Path(climassay.__file__).parent
 ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 FLOW = (
-    ("__version__", "claim_identity", "progress", "errors", "secrecy", "spreadsheets", "extras"),
-    ("given_files", "folder_files", "registry", "workspace"),
-    ("configuration", "statistics"),
+    ("__version__", "claim_identity", "progress", "errors", "redaction", "optional_dependencies"),
+    ("io", "registry", "workspace"),
+    ("settings", "statistics"),
     ("questions",),
     ("primer", "models"),
     ("reporting", "prompts", "records", "distributed"),
@@ -24,10 +24,10 @@ FLOW = (
     ("judging", "evaluation"),
     ("confidence", "factcheck", "generation"),
     ("integrations",),
-    ("session",),
+    ("session", "merging"),
     ("api",),
     ("demo",),
-    ("quickstart", "doctor", "web", "merging"),
+    ("quickstart", "doctor", "web"),
     ("cli",),
 )
 """Rooms from the lowest to the highest; a room imports from those before its own place only."""

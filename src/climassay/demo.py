@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from climassay import primer
 from climassay.api import add_documents, ask, check_claim
-from climassay.folder_files import write_file
 from climassay.grounding import answer_card, written
-from climassay.models import DEFAULT_MODEL, load_model
+from climassay.io import write_file
+from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import number_format
 from climassay.models.profiles import ProfileSettings
 from climassay.questions import GAP, option_letter
 from climassay.reporting import Case, Cases, Prose, Report, Section
 from climassay.reporting.html import Block, write_page
+from climassay.session import Session
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -78,10 +79,15 @@ class _Demo:
     progress: Progress
 
     @cached_property
+    def session(self) -> Session:
+        """The workspace with what is open in it."""
+        return Session(self.workspace)
+
+    @cached_property
     def model(self) -> "Generator":
         """The model, loaded by the first step that asks it, so that the screen is not empty until then."""
         tell = self.progress("Loading the model", None)
-        loaded = load_model(self.model_name, folder=self.workspace.root)
+        loaded = self.session.model(self.model_name)
         tell(1)
         return loaded
 
@@ -89,11 +95,6 @@ class _Demo:
         """The workspace, or a file in it, as a word of a command; relative to the current folder if it lies there."""
         path, here = self.workspace.root / name, Path.cwd()
         return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
-
-    def close(self) -> None:
-        """Give back the model, if it was loaded."""
-        if "model" in self.__dict__:
-            self.model.close()
 
 
 def run_demo(
@@ -114,7 +115,7 @@ def run_demo(
     """
     demo = _Demo(workspace, output, model, progress)
     shown = []
-    try:
+    with demo.session:
         for number, (title, work) in enumerate(_STEPS, start=1):
             say(f"\n{number}/{len(_STEPS)}  {title}")
             step = work(demo, title)
@@ -123,8 +124,6 @@ def run_demo(
             shown.append(step)
         sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}: {step.command}"))) for step in shown)
         _report(demo, sections).write(output)
-    finally:
-        demo.close()
     return tuple(shown)
 
 
@@ -159,7 +158,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
         report = add_documents(
             name,
             files,
-            workspace=demo.workspace,
+            workspace=demo.session,
             passage_size=PASSAGE_SIZE,
             passage_overlap=PASSAGE_OVERLAP,
             on_progress=_told(demo.progress(f"Indexing {name}", None)),
@@ -170,7 +169,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
     tell = demo.progress("Asking", 2)
     answers = []
     for question in (QUESTION, OFF_TOPIC):
-        answers.append(ask(question, COLLECTION, model=demo.model, workspace=demo.workspace, passages=3, sentences=2))
+        answers.append(ask(question, COLLECTION, model=demo.model, workspace=demo.session, passages=3, sentences=2))
         tell(1)
     lines = [f"{documents} books in {passages} passages."]
     for answer in answers:
@@ -253,7 +252,6 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
     from climassay.evaluation.scores import OVERALL
     from climassay.grounding import open_collections
     from climassay.questions import read_questions
-    from climassay.records import Records
 
     file = _write_rows(demo, "terms.jsonl", term_questions())
     questions = read_questions(file)
@@ -269,8 +267,7 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
     )
     progress = Progress(on_answer=demo.progress("Evaluating", len(names) * len(questions.questions)))
     resources = EvaluationResources.of_model(demo.model, sources)
-    with Records(demo.workspace.records_url) as store:
-        done = run_experiment(plan, {questions.name: questions}, resources, store, progress=progress)
+    done = run_experiment(plan, {questions.name: questions}, resources, demo.session.records, progress=progress)
     scores = score_mcq([one for ones in done.predictions.values() for one in ones])
     rows = [row for row in scores.accuracy if row.level == OVERALL]
     lines = [
@@ -328,23 +325,21 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
         read_items,
     )
     from climassay.judging.judges import layer_choices
-    from climassay.judging.report import judge_tables
-    from climassay.records import Records
+    from climassay.judging.report_tables import judge_tables
 
     file = _write_rows(demo, "statements.jsonl", labelled_statements())
     levels = ",".join(KINDS)
     items = read_items(file, ItemColumns(id="id", label="kind", levels=parse_levels(levels))).items
-    with Records(demo.workspace.records_url) as store:
-        result = benchmark_judges(
-            [JudgeTask(quality("own", sentence=QUALITY), items)],
-            ["pointwise"],
-            demo.model,
-            store,
-            ActivationStore(demo.workspace.root / "activations"),
-            # One layer, two thirds up, where the command chooses among four by cross-validation: it takes seconds.
-            settings=BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2])),
-            stage=demo.progress,
-        ).results[0]
+    result = benchmark_judges(
+        [JudgeTask(quality("own", sentence=QUALITY), items)],
+        ["pointwise"],
+        demo.model,
+        demo.session.records,
+        ActivationStore(demo.workspace.root / "activations"),
+        # One layer, two thirds up, where the command chooses among four by cross-validation: it takes seconds.
+        settings=BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2])),
+        stage=demo.progress,
+    ).results[0]
     scores = result.scores
     right, longer = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
     said = (
@@ -382,7 +377,7 @@ def _percent(share: float | None) -> str:
 def _claim(demo: _Demo, title: str) -> DemoStep:
     """One round of the books against a pamphlet that argues its own stance, and a neutral mediator."""
     from climassay.factcheck import DebateSettings, factcheck_page
-    from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
+    from climassay.factcheck.page_words import DEMONSTRATION, ENDING
 
     tell = demo.progress("Debating", None)
     transcript = check_claim(
@@ -391,7 +386,7 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
         adversaries=(CONTRARIAN,),
         settings=DebateSettings(split="none", rounds=1, profile=SHORT_DEBATE),
         model=demo.model,
-        workspace=demo.workspace,
+        workspace=demo.session,
         force=True,
         tell=lambda _claim, _event: tell(1),
     )

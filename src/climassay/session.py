@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from climassay.records import RecordedModel, Records, Run
 
 
+FEW = 50
+"""Items that need no progress bar, where each takes a moment."""
+
+
 @dataclass(frozen=True)
 class ModelOptions:
     """How models are reached, loaded and asked; None leaves it to the model or its server."""
@@ -249,6 +253,24 @@ class Session:
             self._stack.callback(loaded.close)
             self._models[key] = loaded
         return self._models[key]
+
+    def load(self, name: str, *, base_url: str | None = None, dtype: str | None = None) -> "Generator":
+        """The model of a name with those options that go with it: for rooms that load models which a file names.
+
+        Args:
+            name: Its name.
+            base_url: As for :meth:`model`.
+            dtype: As for :meth:`model`.
+
+        Raises:
+            InputError: The name is not understood, or an option does not go with the model.
+            ModelError: The model cannot be loaded.
+        """
+        return self.model(name, options=self.options.fitting(name), base_url=base_url, dtype=dtype)
+
+    def progress_of(self, count: int) -> Progress:
+        """How progress is told of so many items: not at all where they are done at once."""
+        return self.progress if count >= FEW else Progress()
 
     def recorded(self, model: "Generator", run: "Run") -> "RecordedModel":
         """A model whose answers are kept, and taken from the records where they are there."""

@@ -121,7 +121,8 @@ def test_a_second_run_is_served_from_disk_and_says_the_same(climassay, table):
 
 @pytest.mark.model
 def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path):
-    files = {name: tmp_path / f"out.{name}" for name in ("csv", "markdown", "html", "predictions")}
+    endings = {"csv": "csv", "markdown": "md", "html": "html", "predictions": "jsonl"}
+    files = {name: tmp_path / f"out.{ending}" for name, ending in endings.items()}
     outputs = [part for name, file in files.items() for part in (f"--{name}", file)]
     found = benchmark(climassay, table, "--aspect", "relevance", "--aspect", "coherence", "--method", "all", *outputs)
     methods = [row["method"] for row in found["results"][:9]]

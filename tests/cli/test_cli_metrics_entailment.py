@@ -31,7 +31,7 @@ def test_validate_the_bundled_scorer(monkeypatch, capsys, tmp_path, pairs):
     assert code == 0
     assert "bundled" in out
     assert "most frequent class" in out
-    assert "Report written" in err
+    assert "report.html written" in err
     assert "Entailment scorers" in page.read_text(encoding="utf-8")
 
 

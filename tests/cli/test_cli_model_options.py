@@ -6,12 +6,12 @@ from contextlib import closing
 import pytest
 
 from api_server import ApiServer, Behaviour
-from climassay.api.opening import opened_model
 from climassay.errors import InputError
 from climassay.generation import Draft, Origin, SourcePassage, Wording, write_drafts
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message
-from climassay.models.openai.capabilities import FILE_NAME
+from climassay.models.openai_capabilities import FILE_NAME
+from climassay.session import Session
 from climassay.workspace import Workspace
 from command_line import run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace
@@ -133,7 +133,8 @@ def test_a_call_by_a_models_name_keeps_what_it_can_do(tmp_path, monkeypatch):
     place = Workspace.open(tmp_path)
     with ApiServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        with opened_model("openai:m", place) as model:
+        with Session(place) as session:
+            model = session.model("openai:m")
             [answer] = model.generate([GenerationRequest((Message("user", "[[say yes]]"),))])
     assert answer.text == "yes"
     assert (tmp_path / FILE_NAME).is_file()

@@ -93,9 +93,9 @@ def test_claims_without_verdicts_are_listed(climassay, tmp_path):
     code, out, _ = climassay("factcheck", "evidence", file)
     assert code == 0
     assert "Ice melts." in out
-    code, _, err = climassay("factcheck", "evidence", file, "--csv", tmp_path / "scores.csv")
-    assert code == 2
-    assert "no published verdicts" in err
+    code, _, err = climassay("factcheck", "evidence", file, "-o", tmp_path / "verdicts.csv")
+    assert code == 0, err
+    assert "Ice stays." in (tmp_path / "verdicts.csv").read_text(encoding="utf-8")
 
 
 def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, head, monkeypatch):

@@ -13,10 +13,10 @@ import pytest
 
 from climassay.corpus import open_or_create, read
 from climassay.doctor import Finding, examine, is_healthy, servers, workspace_files
-from climassay.doctor.installation import examine_installation
+from climassay.doctor.machine import examine_installation
 from climassay.doctor.servers import examine_servers
 from climassay.doctor.workspace_files import examine_workspace, header_fault
-from climassay.extras import EXTRAS, extra_with
+from climassay.optional_dependencies import EXTRAS, extra_with
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import run_command

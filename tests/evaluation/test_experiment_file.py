@@ -105,7 +105,7 @@ def test_a_missing_file_is_told(tmp_path):
 
 
 def test_files_are_looked_for_beside_the_experiment(tmp_path):
-    from climassay.configuration import located
+    from climassay.settings import located
 
     (tmp_path / "mine.csv").write_text("x")
     plan = parse(SMALL, tmp_path)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from climassay.cli.factcheck import DebateOptions
 from climassay.errors import InputError
-from climassay.factcheck.commented_settings import COMMENTED
 from climassay.factcheck.configuration import (
+    COMMENTED,
     AdvocateSettings,
     DebateSettings,
     MediatorSettings,

@@ -318,7 +318,7 @@ def experiment() -> bytes:
 
 
 def debate() -> bytes:
-    from climassay.factcheck.commented_settings import COMMENTED
+    from climassay.factcheck.configuration import COMMENTED
 
     return COMMENTED.encode()
 

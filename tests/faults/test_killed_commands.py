@@ -76,7 +76,7 @@ def test_a_killed_writer_leaves_no_half_file(tmp_path):
 
 
 def test_what_a_killed_writer_left_goes_with_a_later_writing(tmp_path):
-    from climassay.folder_files import STALE_SECONDS, write_file
+    from climassay.io import STALE_SECONDS, write_file
 
     names = (".table[1].csv.123.new", ".table[1].csv.456.new", ".other.csv.123.new", ".table1.csv.123.new")
     for name in names:
@@ -125,7 +125,7 @@ class Killed(BaseException):
 
 
 def die_after(monkeypatch, written):
-    import climassay.folder_files as room
+    import climassay.io as room
 
     whole, count = room.write_file, []
 

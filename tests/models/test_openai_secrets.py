@@ -16,7 +16,7 @@ from climassay.models.contract import GenerationRequest, Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from climassay.records import RecordedModel, Records
-from climassay.secrecy import TrustedUrl
+from climassay.redaction import TrustedUrl
 
 CANARY = "sk-canary-6d3f0c27b1"
 

@@ -11,8 +11,8 @@ from climassay import primer
 from climassay.errors import InputError, ModelError
 from climassay.generation import DatasetStore
 from climassay.generation.annotation import AnnotationStore
-from climassay.quickstart import NAME, STEPS, Room, run_quickstart
-from climassay.quickstart.first_steps import debate_settings
+from climassay.quickstart import NAME, STEPS, QuickstartContext, run_quickstart
+from climassay.quickstart.steps import debate_settings
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import run_command
@@ -96,7 +96,7 @@ def writer(monkeypatch):
 
 @pytest.fixture
 def room(tmp_path, writer):
-    made = Room(Workspace.open(tmp_path / "work"), MODEL, "anna")
+    made = QuickstartContext(Workspace.open(tmp_path / "work"), MODEL, "anna")
     yield made
     made.close()
 
@@ -183,7 +183,7 @@ def test_a_useless_answer_is_asked_for_again(room, book):
 
 @pytest.mark.parametrize("model", ["local:smollm2", MODEL])
 def test_the_commands_that_are_told_exist_for_models_here_and_behind_a_server(tmp_path, model):
-    room = Room(Workspace.open(tmp_path / "work"), model, "anna")
+    room = QuickstartContext(Workspace.open(tmp_path / "work"), model, "anna")
     for step in STEPS:
         [words] = calls(step.command(room, step.offer(room)))
         assert fault(words, whole=True) is None
@@ -191,7 +191,7 @@ def test_the_commands_that_are_told_exist_for_models_here_and_behind_a_server(tm
 
 def test_a_model_on_this_machine_is_offered_less_work(tmp_path):
     [questions] = [step for step in STEPS if step.name == "questions"]
-    here, served = (Room(Workspace.open(tmp_path), model, "anna") for model in ("local:smollm2", MODEL))
+    here, served = (QuickstartContext(Workspace.open(tmp_path), model, "anna") for model in ("local:smollm2", MODEL))
     assert int(questions.offer(here)) < int(questions.offer(served))
     assert debate_settings(here).rounds < debate_settings(served).rounds
 
@@ -205,7 +205,7 @@ def test_nobody_is_asked_again_who_is_not_there(room):
 
 
 def test_a_model_that_is_not_there_ends_it_with_one_sentence(tmp_path, book):
-    room = Room(Workspace.open(tmp_path / "work"), "local:nowhere/at/all", "anna")
+    room = QuickstartContext(Workspace.open(tmp_path / "work"), "local:nowhere/at/all", "anna")
     with pytest.raises(ModelError):
         run_quickstart(room, Listener(str(book), "Why?"))
 

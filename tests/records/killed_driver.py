@@ -11,7 +11,7 @@ from climassay.models.contract import GenerationRequest, Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from climassay.records import RecordedModel, Records
-from climassay.secrecy import TrustedUrl
+from climassay.redaction import TrustedUrl
 
 SCHEMA = {"type": "object", "properties": {"why": {"type": "string", "maxLength": 20}}, "required": ["why"]}
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from api_server import ApiServer, Behaviour, Reply, by_hash, schema_of
-from climassay import secrecy
+from climassay import redaction as secrecy
 from climassay.models import load_model
-from climassay.secrecy import TrustedUrl
+from climassay.redaction import TrustedUrl
 from command_line import run_command
 from published_sample import write_sample
 from web_routes import Site

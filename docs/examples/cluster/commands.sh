@@ -18,7 +18,7 @@ climassay corpus add books /data/books --ray head.cluster:6379 --ray-workers 64 
 climassay evaluate run experiment.toml --ray head.cluster:6379 --html report.html
 
 # Claims by the thousand, and a ranking by a trained probe.
-climassay factcheck run claims.csv -c books --model openai:Qwen/Qwen3-8B --base-url http://vllm-1.cluster:8000/v1 --at-once 256
+climassay factcheck run claims.csv -c books --model openai:Qwen/Qwen3-8B --base-url http://vllm-1.cluster:8000/v1 --debates 256
 climassay judge rank statements.csv --text statement --probe accuracy.safetensors --ray head.cluster:6379 --ray-gpus-per-worker 1
 
 # Questions from the books, written by a local model on the workers.

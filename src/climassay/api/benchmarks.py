@@ -1,15 +1,21 @@
 """From questions to scores."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from climassay.api.opening import Place, opened_model, opened_workspace
+from climassay.api.learned import skipped_note
+from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.progress import Task
+from climassay.reporting.results import Shown
+from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.evaluation import Experiment, ExperimentPlan, ExperimentScores, Scoring
+    from climassay.evaluation import Cell, Experiment, ExperimentPlan, ExperimentScores, Scoring
     from climassay.questions import QuestionSet
     from climassay.reporting import Report, Table
 
@@ -35,6 +41,35 @@ class Evaluation:
         from climassay.evaluation import experiment_report
 
         return experiment_report(self.experiment, scores=self.scores)
+
+    def result(self, skipped: Mapping[str, Sequence[str]] | None = None) -> Shown:
+        """The same as other jobs give it back: to be shown, saved, or read as JSON.
+
+        Args:
+            skipped: Why rows of a benchmark were left out.
+        """
+        done = self.experiment
+        left_out = {name: reasons for name, reasons in (skipped or {}).items() if reasons}
+        notes = [f"{name}: {one}" for name, reasons in left_out.items() for one in skipped_note(reasons)]
+        for record in done.cells:
+            notes += [f"{record.cell.model}, {record.cell.setting}, {record.cell.task}: {one}" for one in record.notes]
+        asked, failed = sum(record.asked for record in done.cells), sum(record.failed for record in done.cells)
+        notes.append(
+            f"Run {done.run}: {len(done.outcomes)} answers, {asked} asked now, {failed} failed. "
+            f"Tables again: climassay evaluate table {done.run}"
+        )
+        data = {"run": done.run, "name": done.name, "skipped": left_out, **scores_data(self.scores)}
+        return Shown(data, self.tables, noted=notes, reported=lambda: self.report)
+
+
+def scores_data(scores: "ExperimentScores") -> dict[str, object]:
+    """The numbers of an experiment, for JSON."""
+    return {
+        "scores": scores.scores,
+        "constants": scores.constants,
+        "counts": scores.counts,
+        "tests": scores.tests,
+    }
 
 
 def evaluate(
@@ -75,8 +110,8 @@ def evaluate(
     from climassay.primer import named_questions
 
     given = named_questions(questions) if isinstance(questions, (str, Path)) else questions
-    place = opened_workspace(workspace)
-    with opened_model(model, place) as loaded:
+    with Session.opened(workspace) as session:
+        loaded = session.model(model)
         plan = ExperimentPlan(
             name=f"{loaded.name} on {given.name}",
             benchmarks=(BenchmarkSpec(given.name, (given.name,)),),
@@ -87,7 +122,7 @@ def evaluate(
             limit=limit,
             seed=seed,
         )
-        return _run(plan, {given.name: limited(given, plan)}, loaded, place, on_answers)
+        return _run(plan, {given.name: limited(given, plan)}, loaded, session, on_answers)
 
 
 def run_plan(
@@ -109,27 +144,207 @@ def run_plan(
         InputError: The questions cannot be read, or a setting names what is not there.
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
+    with Session.opened(workspace) as session:
+        return _run(plan, benchmark_questions(plan), model, session, on_answers)
+
+
+def benchmark_questions(plan: "ExperimentPlan") -> "dict[str, QuestionSet]":
+    """The questions of every benchmark of a plan, by its name.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
     from climassay.evaluation import read_benchmark
 
-    sets = {spec.name: read_benchmark(spec, plan) for spec in plan.benchmarks}
-    return _run(plan, sets, model, workspace, on_answers)
+    return {spec.name: read_benchmark(spec, plan) for spec in plan.benchmarks}
+
+
+def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Place = None) -> Shown:
+    """Run the experiment of a file; what the session's options say goes before it.
+
+    Args:
+        file: As ``climassay evaluate init`` writes one.
+        limit: Most questions a task and benchmark, drawn by the seed.
+        workspace: Where collections, adapters and records lie.
+
+    Raises:
+        InputError: The file or the questions cannot be read, or a setting names what is not there.
+        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+    """
+    from climassay.evaluation import load_plan
+    from climassay.evaluation.experiment_file import with_limit
+
+    plan = with_limit(load_plan(file), limit)
+    with Session.opened(workspace) as session:
+        names = ("timeout", "max_output_tokens", "reasoning_effort")
+        given: dict[str, Any] = {name: value for name in names if (value := getattr(session.options, name)) is not None}
+        plan = replace(plan, models=tuple(replace(spec, **given) for spec in plan.models))
+        if session.options.timeout is not None and (judge := plan.metrics.judge) is not None:
+            metrics = replace(plan.metrics, judge=replace(judge, timeout=session.options.timeout))
+            plan = replace(plan, metrics=metrics)
+        sets = benchmark_questions(plan)
+        return _run(plan, sets, None, session, None).result({name: one.skipped for name, one in sets.items()})
 
 
 def _run(
     plan: "ExperimentPlan",
     sets: "Mapping[str, QuestionSet]",
     model: Generator | None,
-    workspace: Place,
+    session: Session,
     on_answers: Callable[[int], None] | None,
 ) -> Evaluation:
-    from climassay.evaluation import Progress, open_resources, run_experiment, score_experiment
-    from climassay.records import Records
+    from climassay.evaluation import Progress, TaskPrompts, open_resources, run_experiment, score_experiment
+    from climassay.evaluation.runner import answers_wanted
 
-    place = opened_workspace(workspace)
-    bench = open_resources(plan, place)
-    if model is not None:
-        bench = replace(bench, open_model=lambda _spec, _adapter: model, keeps_models=True)
-    progress = Progress() if on_answers is None else Progress(on_answer=on_answers)
-    with Records(place.records_url) as store:
-        experiment = run_experiment(plan, sets, bench, store, progress=progress)
+    templates = TaskPrompts.load(session.options.prompts)
+    with ExitStack() as tasks:
+        task = tasks.enter_context(session.progress.task("Asking", answers_wanted(plan, sets)))
+        trainings: dict[str, Task] = {}
+
+        def on_training(name: str, step: int, steps: int, loss: float) -> None:
+            if name not in trainings:
+                trainings[name] = tasks.enter_context(session.progress.task("", steps))
+            trainings[name].update(description=f"Training {name}, validation loss {loss:.3f}", completed=step)
+
+        def on_cell(cell: "Cell", what: str) -> None:
+            verb = "Scoring" if what == "scored" else "Asking"
+            task.update(description=f"{verb} {cell.model}, {cell.setting}, {cell.task}")
+
+        def on_answer(count: int) -> None:
+            task.advance(count)
+            if on_answers is not None:
+                on_answers(count)
+
+        bench = open_resources(
+            plan,
+            session.workspace,
+            prompts=templates,
+            deadline=session.options.deadline,
+            on_training=on_training,
+            load=None if session.pool is None else session.pool.load_model,
+        )
+        if model is not None:
+            bench = replace(bench, open_model=lambda _spec, _adapter: model, keeps_models=True)
+        experiment = run_experiment(
+            plan,
+            sets,
+            bench,
+            session.records,
+            prompts=templates,
+            use_cache=not session.options.no_cache,
+            progress=Progress(on_cell, on_answer),
+        )
     return Evaluation(experiment, score_experiment(experiment, seed=plan.seed))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredChoices(Shown):
+    """Accuracies on multiple-choice questions, with every prediction."""
+
+    predictions: Sequence[Mapping[str, Any]] = ()
+
+
+def evaluate_choices(
+    questions: str,
+    *,
+    model: str = DEFAULT_MODEL,
+    settings: Sequence[str] = ("default",),
+    scorings: "Sequence[Scoring]" = ("likelihood",),
+    permutations: int = 1,
+    passages: int = 3,
+    examples: int = 5,
+    limit: int | None = None,
+    seed: int = 0,
+    workspace: Place = None,
+) -> "ScoredChoices":
+    """Accuracy on multiple-choice questions, by level and setting, with intervals, baselines and paired tests.
+
+    Args:
+        questions: A question file, or ``primer``.
+        model: Who is asked.
+        settings: As in :func:`evaluate`.
+        scorings: How an answer becomes a choice; several ways stand beside each other.
+        permutations: Option orders of a question; above 1, position bias is measured.
+        passages: Passages of a question in rag settings.
+        examples: Examples of a prompt in few-shot settings.
+        limit: Ask only the first so many questions.
+        seed: Seed of option orders and resampling.
+        workspace: Where collections and records lie.
+
+    Raises:
+        InputError: The questions cannot be read, or a setting names what is not there.
+        ModelError: The model cannot be loaded, or gives no log-probabilities where they are needed.
+    """
+    from climassay import evaluation
+    from climassay.evaluation.experiment_file import check_plan
+    from climassay.evaluation.runner import answers_wanted
+    from climassay.grounding import open_collections
+    from climassay.primer import named_questions
+
+    given = named_questions(questions)
+    asked = replace(given, questions=given.of_kind("mcq")[:limit])
+    if not asked.questions:
+        raise InputError(f"{given.name} has no multiple-choice question.")
+    specs = (evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in settings)
+    plan = evaluation.ExperimentPlan(
+        name=given.name,
+        benchmarks=(evaluation.BenchmarkSpec(given.name, (questions,)),),
+        models=(evaluation.ModelSpec(model, label=model),),
+        settings=tuple(specs),
+        tasks=("mcq",),
+        scorings=tuple(scorings),
+        permutations=permutations,
+        seed=seed,
+    )
+    check_plan(plan, "The command")
+    with Session.opened(workspace) as session:
+        opened = cache(lambda wanted: open_collections(session.workspace, wanted))
+        sources = evaluation.Sources(opened, evaluation.open_pool)
+        for spec in plan.settings:
+            evaluation.make_setting(spec, sources)  # what is not there is told before a model is loaded
+        templates = evaluation.TaskPrompts.load(session.options.prompts)
+        loaded, sets = session.model(model), {given.name: asked}
+        with session.progress.task(f"Asking {model}", answers_wanted(plan, sets)) as task:
+            done = evaluation.run_experiment(
+                plan,
+                sets,
+                evaluation.EvaluationResources.of_model(loaded, sources),
+                session.records,
+                prompts=templates,
+                use_cache=not session.options.no_cache,
+                progress=evaluation.Progress(on_answer=task.advance),
+                command="evaluate mcq",
+            )
+        fingerprint = loaded.fingerprint
+    rows = [one for ones in done.predictions.values() for one in ones]
+    scores, tally = evaluation.score_mcq(rows, seed=seed), done.tally
+    data = {
+        "run": done.run,
+        "questions": given.name,
+        "questions_sha256": given.sha256,
+        "n": len(asked.questions),
+        "skipped": given.skipped,
+        "model": model,
+        "fingerprint": fingerprint,
+        "settings": [one.label for one in plan.settings],
+        "scorings": plan.scorings,
+        "orders": permutations,
+        "seed": seed,
+        "scores": scores,
+        "tally": tally,
+        "dtype": done.cells[0].dtype,
+        "n_predictions": len(rows),
+    }
+    cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
+    told = (
+        f"Run {done.run}: {tally.hits} answers from the records, {tally.asked} asked ({tally.failed} failed), "
+        f"{tally.usage.tokens}{cost}."
+    )
+    return ScoredChoices(
+        data,
+        evaluation.mcq_tables(scores),
+        said=(f"{given.name}: {len(asked.questions)} multiple-choice questions, {model}",),
+        noted=(*skipped_note(given.skipped), told),
+        reported=lambda: evaluation.experiment_report(done, seed=seed),
+        predictions=[asdict(one) for one in rows],
+    )

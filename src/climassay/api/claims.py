@@ -1,5 +1,6 @@
 """Claims: debated one by one or by the file, and verdicts scored."""
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,20 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.errors import InputError
+from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.reporting import Table
+from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.factcheck import CheckedClaims, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
     from climassay.factcheck.checking import Checker, Tell
     from climassay.factcheck.claims import ClaimColumns
-    from climassay.factcheck.debate.rounds import Table as DebateTable
+    from climassay.factcheck.debate import Table as DebateTable
+    from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import Claim
 
 PRIMER_CLAIMS = "primer:claims"
 """Names the bundled claims where a file can be named."""
 _CLAIM_COLUMNS = ("claim", "statement", "text")
 """Columns taken for the claim's text where none is named, the first that there is, in whatever case."""
+_SHOWN_CHARACTERS = 90
+"""Characters of a claim in a list of checks."""
 
 
 def check_claim(
@@ -218,7 +225,7 @@ def score_verdicts(
         InputError: The file or a column cannot be used, or a verdict is not of the scale.
     """
     from climassay.factcheck import ScoredVerdicts, load_scale
-    from climassay.factcheck.results.scoring import score_verdicts as scored
+    from climassay.factcheck.scoring import score_verdicts as scored
     from climassay.questions.rows import parse_rows, read_bytes
 
     path, wanted = Path(file), load_scale(scale)
@@ -299,3 +306,124 @@ def _facts(checker: "Checker") -> tuple[tuple[str, str], ...]:
         ("Mediator", f"{checker.table.mediator.style}, {checker.table.mediator.model}"),
         *((f"Model {name}", facts) for name, facts in models.items()),
     )
+
+
+def estimate_debates(
+    claims: "Sequence[Claim]", settings: "DebateSettings", *, samples: int = 1, workspace: Place = None
+) -> "Estimate":
+    """What debates will take, rehearsed without asking a model.
+
+    Args:
+        claims: To be debated.
+        settings: Who debates, and by which rules.
+        samples: Number of debates for each claim.
+        workspace: Where collections and records lie.
+
+    Raises:
+        InputError: There is no such collection or scale.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.factcheck.checking import set_table
+    from climassay.factcheck.estimate import rehearse
+    from climassay.records.queries import seconds_per_answer
+
+    with Session.opened(workspace) as session:
+        company = session.debate(settings)
+        with session.progress.waiting("Estimating ..."):
+            table = set_table(settings, company, session.options.prompts)
+            database = session.records.database
+            return rehearse(table, company, claims, samples, lambda model: seconds_per_answer(database, model))
+
+
+def list_checks(
+    words: str = "", verdict: str = "", review: str = "", *, page: int = 1, workspace: Place = None
+) -> Shown:
+    """Checks that were asked for in the browser, the newest first, and how often people agree with the verdicts.
+
+    Args:
+        words: Words that all stand in the claim or its source.
+        verdict: Label of the verdict, or the outcome of a check without one.
+        review: Opinion of most reviewers.
+        page: Page of fifty checks.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: There is no such opinion.
+    """
+    from climassay.factcheck import KeptChecks, Wanted
+    from climassay.factcheck.kept_check import iso_time, summary_data
+
+    with Session.opened(workspace) as session:
+        checks = KeptChecks(session.records)
+        found, share = checks.list(Wanted(words, verdict, review), page), checks.agreement()
+    records = [summary_data(one) for one in found.checks]
+    data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
+    rows = []
+    for one in found.checks:
+        claim = one.claim.text
+        short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
+        ended = one.label or one.outcome or one.state
+        rows.append((one.id, iso_time(one.asked_at)[:10], short, ended, str(one.agree), str(one.disagree)))
+    note = f"{found.total} checks, page {found.page} of {found.pages}."
+    if share.agreed is not None:
+        low, high = share.agreed.interval.low, share.agreed.interval.high
+        agreed = f"{share.agreed.value:.0%} of {share.agreed.n} reviewed"
+        note += f" People agree with {agreed} ({low:.0%} to {high:.0%})."
+    table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left=4, note=note)
+    return Shown(data, (table,), records)
+
+
+def show_check(check: str, *, workspace: Place = None) -> Shown:
+    """A check with its verdict and its reviews.
+
+    Args:
+        check: Its id.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: There is no such check.
+    """
+    from climassay.factcheck import KeptChecks, check_data, load_scale
+    from climassay.factcheck.checked_claims import verdict_lines
+    from climassay.factcheck.kept_check import iso_time
+
+    with Session.opened(workspace) as session:
+        checks = KeptChecks(session.records)
+        found, reviews = checks.get(check), checks.reviews(check)
+    lines: list[Any] = [f"Claim: {found.about.claim.text}"]
+    if found.transcript is None:
+        reason = f": {found.about.error}" if found.about.error else ""
+        lines.append(f"No result; the check is {found.about.state}{reason}")
+    else:
+        lines += verdict_lines(found.transcript, load_scale(found.settings.scale))
+    told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
+    for one in reviews:
+        changed = "" if one.current else " (changed since)"
+        comment = f": {one.comment}" if one.comment else ""
+        lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
+    return Shown(lambda: check_data(found, reviews), said=lines)
+
+
+def export_checks(file: Path, *, workspace: Place = None) -> Shown:
+    """Write all checks, the oldest first, with their debates and every review.
+
+    Args:
+        file: Ends in .jsonl: one check a line.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    from climassay.factcheck import KeptChecks, check_data
+
+    if file.suffix != ".jsonl":
+        raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
+    if file.is_dir():
+        raise InputError(f"{file} is a folder: name a file.")
+    with Session.opened(workspace) as session:
+        checks = KeptChecks(session.records)
+        ids = checks.ids()
+        lines = [json.dumps(check_data(checks.get(one), checks.reviews(one)), ensure_ascii=False) for one in ids]
+    # A name that is no UTF-8 may stand in a text; it is written as the bytes that it is.
+    write_file(file, "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape"))
+    return Shown({"file": file, "checks": len(ids)}, noted=(f"{file} written: {len(ids)} checks.",))

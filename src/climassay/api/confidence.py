@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.errors import InputError
 from climassay.reporting import Table
@@ -11,10 +11,15 @@ from climassay.reporting.results import Result
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
+    from climassay.confidence.comparison import Comparison
     from climassay.confidence.extraction import CertaintyTerm, ExtractOptions
     from climassay.confidence.linting import Checked
     from climassay.confidence.statement import Statement
     from climassay.corpus import Document, Skipped
+    from climassay.corpus.reading import ReadOptions
+
+_WORDS_SHOWN = 150
+"""Characters of a statement that a table of changes shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +36,14 @@ class ExtractedStatements(Result):
         return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a statement."""
-        return [asdict(one) for one in self.statements]
+        """A row a statement, as :func:`~climassay.confidence.statement_files.read_statements` reads them."""
+        from climassay.confidence.statement import statement_row
+
+        return [statement_row(one) for one in self.statements]
+
+    def term_rows(self) -> list[dict[str, Any]]:
+        """A row a term of likelihood, evidence or agreement."""
+        return [asdict(one) for one in self.terms]
 
     def tables(self) -> list[Table]:
         """Levels by report, and other terms."""
@@ -57,6 +68,8 @@ class LintedDrafts(Result):
     """Drafts with what was found in them."""
 
     drafts: "tuple[Checked, ...]"
+    accuracy: str = ""
+    """Of the tagger that took part, in words; empty where none did."""
 
     def to_dict(self) -> dict[str, Any]:
         """Every finding with its place."""
@@ -77,11 +90,24 @@ class LintedDrafts(Result):
         ]
         return (Table.of("Findings", ("file", "rule", "words", "message"), rows, left=4),)
 
+    def notes(self) -> Iterator[str]:
+        """How much was found and silenced, and for each file without findings, what that is worth."""
+        found, words = sum(len(one.findings) for one in self.drafts), sum(one.draft.words for one in self.drafts)
+        silenced = sum(one.silenced for one in self.drafts)
+        said = f"{found:,} finding{'' if found == 1 else 's'} in {words:,} words"
+        yield f"{said}, {silenced:,} silenced by comments." if silenced else f"{said}."
+        for one in self.drafts:
+            if not one.findings or not one.examined.is_english:
+                yield f"{one.draft.name}: {one.conclusion}"
+            yield f"{one.draft.name}: {one.examined.looked_at}"
+        limits = dict.fromkeys(limit for one in self.drafts for limit in one.examined.not_looked_at)
+        yield f"Not looked at: {'; '.join(limits)}."
+
     def page(self) -> str:
         """The drafts with their findings in the text."""
         from climassay.confidence.linting.presentation import lint_page
 
-        return lint_page(self.drafts)
+        return lint_page(self.drafts, self.accuracy)
 
 
 def extract_confidence(
@@ -89,6 +115,7 @@ def extract_confidence(
     *,
     collections: str | Sequence[str] = (),
     options: "ExtractOptions | None" = None,
+    reading: "ReadOptions | None" = None,
     workspace: Place = None,
 ) -> ExtractedStatements:
     """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
@@ -97,6 +124,7 @@ def extract_confidence(
         reports: Files of reports, or folders of them.
         collections: Names of collections whose documents are read as well.
         options: How statements are taken out.
+        reading: How the files are read, for example columns of tables.
         workspace: Where the collections lie.
 
     Raises:
@@ -109,16 +137,20 @@ def extract_confidence(
         extract_terms,
         mark_duplicates,
     )
-    from climassay.corpus import Collection, read_all
+    from climassay.corpus import Collection
+    from climassay.corpus.reading import find_files, read
 
-    files = [Path(one) for one in ([reports] if isinstance(reports, (str, Path)) else reports)]
+    files = find_files([reports] if isinstance(reports, (str, Path)) else reports)
     wanted = options or ExtractOptions()
     documents: list[Document] = []
     skipped: list[Skipped] = []
     with Session.opened(workspace) as session:
-        for result in read_all(files):
-            documents += result.documents
-            skipped += result.skipped
+        with session.progress.task("Reading", total=len(files)) as task:
+            for file in files:
+                result = read(file, reading)
+                documents += result.documents
+                skipped += result.skipped
+                task.advance()
         for name in one_or_several(collections):
             documents += documents_of_collection(Collection.open(session.workspace, name))
         if not documents:
@@ -134,12 +166,16 @@ def extract_confidence(
     )
 
 
-def lint_confidence(drafts: str | Path | Iterable[str | Path], *, rules: str = "") -> LintedDrafts:
+def lint_confidence(
+    drafts: str | Path | Iterable[str | Path], *, rules: str = "", tagger: str | None = None, certainty: float = 0.7
+) -> LintedDrafts:
     """Check drafts of an assessment report for how they state certainty.
 
     Args:
         drafts: Files, or texts: what names no file and has a space is taken for a text.
         rules: Rules, divided by commas: these alone; with a minus before each, all but these; or ``all``.
+        tagger: Also name tags that this tagger would not give: its file, or ``default``.
+        certainty: Least probability of the tagger's level.
 
     Raises:
         InputError: A file cannot be read, or there is no such rule.
@@ -151,10 +187,103 @@ def lint_confidence(drafts: str | Path | Iterable[str | Path], *, rules: str = "
     """
     from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
 
-    chosen = chosen_rules(rules)
-    listed = [drafts] if isinstance(drafts, (str, Path)) else list(drafts)
-    opened = [
+    chosen, accuracy = chosen_rules(rules), ""
+    if tagger is not None:
+        from climassay.confidence.linting.opened_tagger import open_tagger
+        from climassay.confidence.linting.tagger_rule import tagger_rule
+
+        opened = open_tagger(None if tagger == "default" else Path(tagger))
+        accuracy = str(opened.accuracy or "not measured")
+        chosen = (*chosen, tagger_rule(opened.tagger, opened.accuracy, certainty))
+    # All files are opened before any is checked, so that a wrong name is told at once.
+    read = [
         draft_of(one) if isinstance(one, str) and " " in one and not Path(one).is_file() else read_draft(Path(one))
-        for one in listed
+        for one in ([drafts] if isinstance(drafts, (str, Path)) else drafts)
     ]
-    return LintedDrafts(tuple(check(draft, chosen) for draft in opened))
+    return LintedDrafts(tuple(check(draft, chosen) for draft in read), accuracy)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTexts(Result):
+    """What became of the stated certainty between two texts."""
+
+    old: str
+    new: str
+    comparison: "Comparison"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts, and every change."""
+        counts = {"kind": self.comparison.kind, "counts": self.comparison.counts}
+        return {"old": self.old, "new": self.new, **counts, "changes": self.rows()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a change."""
+        from climassay.confidence.comparison import change_row
+
+        return [change_row(one) for one in self.comparison.changes]
+
+    def tables(self) -> list[Table]:
+        """Counts, and the statements whose level changed or that are on one side only."""
+        from climassay.confidence.comparison import place_of
+
+        counts = [[status, str(count)] for status, count in self.comparison.counts.items() if count]
+        names = f"{Path(self.old).name} and {Path(self.new).name}"
+        tables = [Table.of(names, ["statements", "number"], counts)]
+        rows = []
+        for change in self.comparison.changes:
+            one = change.new or change.old
+            if change.status in ("unchanged", "reworded") or one is None:
+                continue
+            levels = [side.tag or "none" if side else "-" for side in (change.old, change.new)]
+            words = one.text if len(one.text) <= _WORDS_SHOWN else f"{one.text[: _WORDS_SHOWN - 1].rstrip()}…"
+            rows.append([change.status, *levels, place_of(one), words])
+        if rows:
+            headings = ["what changed", "old level", "new level", "place", "statement"]
+            tables.append(Table.of("Changes", headings, rows, left=5))
+        return tables
+
+    def save(self, file: Path | str) -> Path:
+        """Write it as the ending says; the page has the words side by side."""
+        from climassay.confidence.comparison import write_comparison
+
+        path = Path(file)
+        if path.suffix.lower() not in (".html", ".htm"):
+            return Result.save(self, path)
+        write_comparison(self.comparison, path, (Path(self.old).name, Path(self.new).name))
+        return path
+
+
+def compare_confidence(
+    old: Path,
+    new: Path,
+    *,
+    kind: Literal["drafts", "summary"] = "drafts",
+    least_similar: float | None = None,
+    workspace: Place = None,
+) -> ComparedTexts:
+    """Compare the certainty that two texts state: levels changed, statements dropped or added.
+
+    Args:
+        old: Earlier draft or summary, or JSON lines of :func:`extract_confidence`.
+        new: Later draft, or the chapter behind the summary.
+        kind: What the two texts are to each other.
+        least_similar: Similarity from which on two sentences may be the same.
+        workspace: Whose session tells progress.
+
+    Raises:
+        InputError: A text cannot be read.
+    """
+    from climassay.confidence.comparison import LEAST_SIMILAR, compare, statements_to_compare
+    from climassay.models.encoder import load_encoder
+
+    ours, theirs = statements_to_compare(old), statements_to_compare(new)
+    with Session.opened(workspace) as session, session.progress.task("Vectors") as task:
+        comparison = compare(
+            ours,
+            theirs,
+            load_encoder(),
+            kind=kind,
+            least_similar=LEAST_SIMILAR if least_similar is None else least_similar,
+            on_progress=task.advance,
+        )
+    return ComparedTexts(str(old), str(new), comparison)

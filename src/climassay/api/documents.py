@@ -1,13 +1,14 @@
 """From documents to passages and cited answers."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
@@ -259,3 +260,81 @@ def _question_files(file: str) -> list[Path]:
     if book not in paths:
         raise InputError(f"The primer has no questions on {book!r}: it has some on {', '.join(paths)}.")
     return [paths[book]]
+
+
+def list_collections(*, workspace: Place = None) -> "tuple[Shown, list[InputError]]":
+    """The collections of a workspace, and what is wrong with damaged ones."""
+    from climassay.corpus.collection import survey_collections
+    from climassay.corpus.presentation import collections_table
+
+    with Session.opened(workspace) as session:
+        summaries, damaged = survey_collections(session.workspace)
+        none = f"No collections yet in {session.workspace.root}: make one with `climassay corpus add NAME FILES`."
+    tables = (collections_table(summaries),) if summaries else ()
+    return Shown(summaries, tables, noted=() if summaries or damaged else (none,)), list(damaged)
+
+
+def show_collection(name: str, passage: str | None = None, *, workspace: Place = None) -> Shown:
+    """A collection's documents and settings, or one passage in full.
+
+    Args:
+        name: The collection.
+        passage: Id of a passage.
+        workspace: Where the collection lies.
+
+    Raises:
+        InputError: There is no such collection or passage.
+    """
+    from climassay.corpus import Collection
+    from climassay.corpus.presentation import documents_table, passage_lines
+
+    with Session.opened(workspace) as session:
+        collection = Collection.open(session.workspace, name)
+    if passage is not None:
+        found = collection.passage(passage)
+        return Shown(asdict(found) | {"citation": found.citation}, said=tuple(passage_lines(found)))
+    documents, settings = collection.documents(), collection.settings
+    data = {"name": name, "settings": settings, "documents": documents}
+    return Shown(data, (documents_table(name, settings, documents),), [asdict(one) for one in documents])
+
+
+def compact_collection(name: str, *, workspace: Place = None) -> Shown:
+    """Join the files of small additions and remove old versions; searches find the same as before.
+
+    Args:
+        name: The collection.
+        workspace: Where it lies.
+
+    Raises:
+        InputError: There is no such collection.
+    """
+    from climassay.corpus import Collection
+
+    with Session.opened(workspace) as session:
+        joined = Collection.open(session.workspace, name).compact()
+    before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
+    said = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
+    return Shown({"collection": name, **asdict(joined)}, said=(said,))
+
+
+def remove_documents(name: str, document: str | None = None, *, workspace: Place = None) -> Shown:
+    """Remove a document from a collection, or the whole collection.
+
+    Args:
+        name: The collection.
+        document: Id or title of the document; None removes the collection.
+        workspace: Where the collection lies.
+
+    Raises:
+        InputError: There is no such collection or document.
+    """
+    from climassay.corpus import Collection
+    from climassay.corpus.collection import remove_collection
+
+    with Session.opened(workspace) as session:
+        if document is None:
+            remove_collection(session.workspace, name)
+            return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
+        gone = Collection.open(session.workspace, name).remove(document)
+    said = [f"Removed {one.title} ({one.id}, {one.passages:,} passages) from {name}." for one in gone]
+    return Shown({"collection": name, "removed": gone}, said=said)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.models import DEFAULT_MODEL
+from climassay.reporting import Table
+from climassay.reporting.results import Shown, listing
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
@@ -240,10 +242,33 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
 
 def holds_drafts(path: Path) -> bool:
     """Whether the first line of a file is a draft rather than a question; one that cannot be read is none."""
-    from climassay.given_files import parse_json, read_lines
+    from climassay.io import parse_json, read_lines
 
     try:
         row = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))
     except (OSError, ValueError):
         return False
     return isinstance(row, dict) and {"wording", "origin"} <= set(row)
+
+
+def checks() -> Shown:
+    """The checks of the screening: name, kinds of questions, and what is faulty."""
+    from climassay.generation.screening import CHECKS, MODEL_CHECKS
+
+    found = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
+    found += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
+    records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in found]
+    return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
+
+
+def datasets(*, workspace: Place = None) -> Shown:
+    """The datasets of a workspace."""
+    from climassay.generation import DatasetStore
+    from climassay.records.queries import iso_time
+
+    with Session.opened(workspace) as session:
+        found = DatasetStore(session.records).list()
+    records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in found]
+    states = ("accepted", "rejected", "failed")
+    rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in found]
+    return Shown(records, (Table.of("Datasets", ("name", "begun", *states), rows, left=2),))

@@ -1,18 +1,44 @@
 """Judges: texts in order by a quality, and probes that learn it from labels."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
 
-from climassay.errors import InputError
+from climassay.api.learned import card, check_model_path, skipped_note
+from climassay.errors import InputError, ModelError
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.judging import Inserted, Item, ItemRanking, PairProbe, PointProbe, Quality, TrainedProbe
-    from climassay.judging.preferences import Method
-    from climassay.records import Run
+    from climassay.judging import (
+        BenchmarkSettings,
+        Harvester,
+        Inserted,
+        Item,
+        ItemRanking,
+        ItemTable,
+        JudgeBenchmark,
+        JudgeTask,
+        Method,
+        PairProbe,
+        PointProbe,
+        ProbeSettings,
+        Quality,
+        TrainedProbe,
+    )
+    from climassay.judging.candidates import MethodName, ProbeMethod
+    from climassay.judging.causal import Scope
+    from climassay.judging.insertion import InsertMode
+    from climassay.judging.judges import Cost
+    from climassay.judging.sorting import SortMethod
+    from climassay.records import RecordedModel, Run
+    from climassay.reporting import Report, Table
+
+    Probe = PairProbe | PointProbe
 
 
 def rank(
@@ -48,9 +74,10 @@ def rank(
     from climassay.judging import rank_items
 
     items = _items(texts)
+    judge = JudgeSpec(quality, probe, model=model)
     with (
         Session.opened(workspace) as session,
-        _judging(session, "judge rank", items, quality, probe, model, seed) as at,
+        judge.opened(session, "judge rank", {"items": len(items)}, {"seed": seed}) as at,
     ):
         return rank_items(items, at.method, seed=seed)
 
@@ -88,9 +115,10 @@ def insert(
     from climassay.judging.anchor_labelling import TIE_BAND
 
     items = _items(texts)
+    judge = JudgeSpec(quality, probe, model=model)
     with (
         Session.opened(workspace) as session,
-        _judging(session, "judge insert", items, quality, probe, model, seed) as at,
+        judge.opened(session, "judge insert", {"items": len(items)}, {"seed": seed}) as at,
     ):
         band = at.tie_band if at.tie_band > 0 else TIE_BAND
         found = insert_items(items, anchors, levels, at.method, samples=samples, tie_band=band, seed=seed)
@@ -98,48 +126,497 @@ def insert(
         return found
 
 
-class _Judge(NamedTuple):
-    method: "Method"
+@dataclass(frozen=True)
+class Judge:
+    """A way of comparing texts in a run of its own, in which its answers are kept."""
+
     run: "Run"
-    tie_band: float
+    method: "Method"
+    quality: "Quality"
+    harvester: "Harvester | None"
+    recorded: "RecordedModel"
+    tie_band: float = 0.0
     """Of the probe; 0 without one."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> "Cost":
+        """What its comparisons took so far."""
+        from climassay.judging.judges import Cost
+
+        if self.harvester is not None and self.harvester.cost != Cost():
+            return self.harvester.cost
+        tally = self.recorded.tally
+        tokens = tally.usage.prompt_tokens
+        return Cost(tally.asked, tokens, tokens, tally.asked, tally.hits)
 
 
-@contextmanager
-def _judging(
-    session: Session,
-    command: str,
-    items: "Sequence[Item]",
-    quality: "Quality | str | None",
-    probe: "PairProbe | PointProbe | Path | None",
-    model: Generator | str,
-    seed: int,
-) -> Iterator[_Judge]:
-    """A way of comparing texts, with a run in which its answers are kept."""
-    from climassay.judging import Harvester, Questions, load_probe
-    from climassay.judging.judges import named_judge, open_weights, probe_judge
-    from climassay.judging.training import quality_of
+@dataclass(frozen=True)
+class JudgeSpec:
+    """Who compares texts, and by which quality."""
+
+    quality: "Quality | str | None" = None
+    """As in :func:`rank`."""
+    probe: "Probe | Path | None" = None
+    """As in :func:`rank`."""
+    method: str | None = None
+    """Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand."""
+    model: Generator | str = DEFAULT_MODEL
+    token_budget: int | None = None
+    """Most tokens of one forward pass."""
+
+    @cached_property
+    def known(self) -> "Probe | None":
+        """The probe, read from its file where one is named."""
+        from climassay.judging import load_probe
+
+        return load_probe(self.probe) if isinstance(self.probe, Path) else self.probe
+
+    @cached_property
+    def wanted(self) -> "Quality":
+        """The quality, that of the probe where none is named.
+
+        Raises:
+            InputError: None is known.
+        """
+        from climassay.judging.training import quality_of
+
+        if self.quality is None:
+            if self.known is None:
+                raise InputError(
+                    'Say by which quality to rank: quality="relevance", or a probe that was trained for one.'
+                )
+            return quality_of(self.known.provenance)
+        return _quality(self.quality)
+
+    @property
+    def model_name(self) -> str:
+        """The model, as it was named."""
+        return self.model if isinstance(self.model, str) else self.model.name
+
+    @contextmanager
+    def opened(
+        self, session: Session, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
+    ) -> Iterator[Judge]:
+        """Open the judge in a run of its own.
+
+        Args:
+            session: Loads the model and keeps its answers.
+            command: Name of the run.
+            config: What the run is to remember beside the judge.
+            seeds: Seeds of the run.
+
+        Raises:
+            InputError: No quality is known, or the judge needs another model.
+        """
+        from climassay.judging import Harvester, PairProbe, Questions
+        from climassay.judging.judges import named_judge, open_weights, probe_judge
+        from climassay.models import OpenWeights
+
+        known, asked = self.known, Questions(self.wanted, session.options.prompts)
+        loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
+        source = self.probe if isinstance(self.probe, Path) else known is not None
+        kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
+        with session.run(command, {**config, **kept}, seeds) as run:
+            recorded = session.recorded(loaded, run)
+            if known is None:
+                harvester = None
+                if isinstance(loaded, OpenWeights):
+                    harvester = Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
+                name = self.method or ("pairs" if harvester is None else "zero-shot")
+                yield Judge(run, named_judge(name, recorded, asked, harvester), self.wanted, harvester, recorded)
+                return
+            notes: tuple[str, ...] = ()
+            prompt = asked.prompt("contrast" if isinstance(known, PairProbe) else "point")
+            if known.provenance.template_sha256 not in ("", prompt.sha256):
+                notes = (
+                    f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
+                    "transfer on labelled items.",
+                )
+            weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
+            harvester = Harvester(weights, asked, layers, session.activations, self.token_budget)
+            yield Judge(run, probe_judge(known, harvester), self.wanted, harvester, recorded, known.tie_band, notes)
+
+
+def evaluate_judge(
+    judge: JudgeSpec,
+    items: "ItemTable",
+    *,
+    name: str = "The judge",
+    include_trained: bool = False,
+    pairs_per_item: int | None = None,
+    file: str = "",
+    workspace: Place = None,
+    seed: int = 0,
+) -> Shown:
+    """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better".
+
+    Args:
+        judge: Who compares.
+        items: With labels.
+        name: What the judge is called, for messages.
+        include_trained: Score on items of the training data too.
+        pairs_per_item: As in :func:`train_judge`.
+        file: Where the items come from.
+        workspace: Where records lie.
+        seed: Seed of pairs and bootstrap.
+
+    Raises:
+        InputError: The probe was trained on every item, or the judge cannot be opened.
+    """
+    from climassay.judging import JudgeResult
+    from climassay.judging import evaluate_judge as measured
+    from climassay.judging.experiment import result_row
+    from climassay.judging.report_tables import judge_tables
+
+    known = None if judge.known is None or include_trained else judge.known.provenance
+    fresh = [one for one in items.items if known is None or not known.knows(one.text)]
+    with (
+        Session.opened(workspace) as session,
+        judge.opened(session, "judge evaluate", {"file": file}, {"seed": seed}) as at,
+        session.progress.task(f"Comparing with {judge.model_name}") as task,
+    ):
+        if not fresh:
+            raise InputError(f"{name} was trained on every item of {file}: give others, or --include-trained.")
+        scores = measured(
+            fresh,
+            at.method,
+            quality=at.quality.name,
+            band=at.tie_band,
+            pairs_per_item=pairs_per_item,
+            seed=seed,
+            on_progress=task.advance,
+        )
+        result = JudgeResult(at.quality, scores, at.cost, items.skipped)
+        row, left_out = result_row(result), len(items.items) - len(fresh)
+        at.run.save_results("judges", [row])
+        data = {"run": at.run.id, "file": file, "model": judge.model_name, "left_out": left_out, **row}
+    told = f"{left_out} items are left out: the probe was trained on them." if left_out else ""
+    return Shown(data, judge_tables([result]), noted=(*at.notes, *skipped_note(items.skipped), *filter(None, [told])))
+
+
+def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "", workspace: Place = None) -> Shown:
+    """Which of two texts has more of a quality, and with what probability; asked in both orders.
+
+    Args:
+        judge: Who compares.
+        first: A text.
+        second: Another one.
+        context: Source that both were written from.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: A text is empty, or the judge cannot be opened.
+        ModelError: The model gave no answer.
+    """
+    import numpy as np
+
+    from climassay.judging import Item
+    from climassay.judging.items import clean_text
+
+    texts = [clean_text(text) for text in (first, second)]
+    if not all(texts):
+        raise InputError("One of the two texts is empty: there is nothing to compare.")
+    items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
+    with Session.opened(workspace) as session, judge.opened(session, "judge compare", {"texts": texts}) as at:
+        found = at.method.compare(items, np.array([[0, 1]]))
+        if found.failed[0]:
+            raise ModelError("The model gave no answer to the comparison.")
+        odds, probability = float(found.log_odds[0]), float(found.probabilities[0])
+        better = "equal" if abs(odds) <= at.tie_band else "A" if odds > 0 else "B"
+        data = {
+            "run": at.run.id,
+            "quality": at.quality.name,
+            "method": at.method.name,
+            "model": judge.model_name,
+            "better": better,
+            "probability_a": probability,
+            "log_odds": odds,
+        }
+        at.run.save_results("comparison", [data])
+    verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
+    said = f"{at.quality.name}: {verdict} (P(A) = {probability:.3f}, {at.method.name})."
+    return Shown(data, said=(said,), noted=at.notes)
+
+
+def rank_table(
+    judge: JudgeSpec,
+    items: "ItemTable",
+    *,
+    command: str = "judge rank",
+    file: str = "",
+    sort: "SortMethod" = "fitted",
+    workspace: Place = None,
+    seed: int = 0,
+) -> Shown:
+    """Order the items of each group of a table, best first, comparing only what the sort needs.
+
+    Args:
+        judge: Who compares.
+        items: Labelled or not.
+        command: Name of the run.
+        file: Where the items come from.
+        sort: How the comparisons are chosen.
+        workspace: Where records lie.
+        seed: Seed of the sort.
+
+    Returns:
+        The ranking; its rows hold the whole texts.
+
+    Raises:
+        InputError: The judge cannot be opened.
+    """
+    from climassay.judging import rank_items
+    from climassay.judging.report import ranking_report
+    from climassay.judging.report_tables import ranking_table
+
+    with (
+        Session.opened(workspace) as session,
+        judge.opened(session, command, {"file": file}, {"sort": seed}) as at,
+        session.progress.task(f"Comparing with {judge.model_name}") as task,
+    ):
+        ranking = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=task.advance)
+        rows, name, method = ranking.to_rows(), at.quality.name, at.method.name
+        at.run.save_results("ranking", rows)
+    counts = {"comparisons": ranking.comparisons, "possible": ranking.possible, "failed": ranking.failed}
+    return Shown(
+        {"run": at.run.id, "quality": name, "method": method, **counts, "items": rows},
+        (ranking_table(rows, quality=name, note=ranking.note),),
+        rows,
+        noted=(*at.notes, *skipped_note(items.skipped)),
+        reported=lambda: ranking_report(ranking, quality=name, judge=method, file=Path(file).name),
+    )
+
+
+def insert_table(
+    judge: JudgeSpec,
+    items: "ItemTable",
+    anchors: "ItemTable",
+    *,
+    file: str = "",
+    anchors_file: str = "",
+    samples: int = 10,
+    mode: "InsertMode" = "band",
+    workspace: Place = None,
+    seed: int = 0,
+) -> Shown:
+    """Give new items of a table a label on an ordered scale, by comparing them with labelled anchors.
+
+    Args:
+        judge: Who compares.
+        items: New items; labels of their own, if they have any, only score the result.
+        anchors: Labelled items with the names of their levels.
+        file: Where the items come from.
+        anchors_file: Where the anchors come from.
+        samples: Anchors of a label that an item is compared with.
+        mode: What counts as equal.
+        workspace: Where records lie.
+        seed: Seed of the draws of anchors.
+
+    Raises:
+        InputError: A label has no anchors, or the judge cannot be opened.
+    """
+    from climassay.judging import insert_items
+    from climassay.judging.insertion import TIE_BAND
+    from climassay.judging.report_tables import insertion_table
+
+    config = {"file": file, "anchors": anchors_file, "mode": mode, "samples": samples}
+    with (
+        Session.opened(workspace) as session,
+        judge.opened(session, "judge insert", config, {"anchors": seed}) as at,
+        session.progress.task(f"Comparing with {judge.model_name}") as task,
+    ):
+        found = insert_items(
+            items.items,
+            anchors.items,
+            anchors.levels,
+            at.method,
+            samples=samples,
+            mode=mode,
+            tie_band=at.tie_band or TIE_BAND,
+            seed=seed,
+            on_progress=task.advance,
+        )
+        rows = found.rows()
+        at.run.save_results("labels", rows)
+    data = {
+        "run": at.run.id,
+        "quality": at.quality.name,
+        "method": at.method.name,
+        "levels": list(anchors.levels),
+        "comparisons": found.comparisons,
+        "failed": found.failed,
+        "scores": None if found.scores is None else found.scores.to_dict(),
+        "items": rows,
+    }
+    counts = f"{found.comparisons} comparisons, {found.failed} without an answer."
+    return Shown(
+        data,
+        [insertion_table(rows), *(() if found.scores is None else found.scores.tables())],
+        Shown("", (insertion_table(rows, words=None),)).rows(),
+        noted=(*at.notes, *skipped_note(anchors.skipped), *skipped_note(items.skipped), counts),
+    )
+
+
+@dataclass(frozen=True)
+class BenchmarkedJudges(Result):
+    """Agreement of judges with experts on unseen groups."""
+
+    done: "JudgeBenchmark"
+    tasks: "tuple[JudgeTask, ...]"
+    file: str
+    evidence: "TrainedProbe | None" = None
+    """A probe of the first fold, for the picture of the report."""
+
+    def tables(self) -> "Sequence[Table]":
+        """Accuracies, correlations and costs."""
+        from climassay.judging.report_tables import judge_tables
+
+        return judge_tables(self.done.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One result flat, several as a list."""
+        from climassay.judging.experiment import result_row
+
+        done, settings = self.done, self.done.settings
+        head = {
+            "run": done.run,
+            "file": self.file,
+            "model": done.model,
+            "fingerprint": done.fingerprint,
+            "dtype": done.dtype,
+            "seed": settings.seed,
+            "train_items": settings.train_items,
+            "folds": settings.folds,
+        }
+        rows = [result_row(result) for result in done.results]
+        if len(rows) == 1:
+            return {**rows[0], **head}
+        spread = _spread(rows)
+        return {**head, **asdict(done.cost), "results": rows, **({"spread_over_wordings": spread} if spread else {})}
+
+    def places(self) -> list[dict[str, Any]]:
+        """A row for every item and judge: its place among the items of its group."""
+        return [
+            {
+                "quality": result.scores.quality,
+                "wording": result.quality.wording,
+                "method": result.scores.method,
+                "item": item,
+                "place": int(place),
+            }
+            for result in self.done.results
+            for item, place in result.scores.order
+        ]
+
+    def notes(self) -> Iterator[str]:
+        """Rows left out, and what the run took."""
+        for one in self.tasks:
+            if one.skipped:
+                yield f"{one.quality.name}: {len(one.skipped)} rows left out, the first: {one.skipped[0]}."
+        cost = self.done.cost
+        yield (
+            f"Run {self.done.run}: {cost.stored} requests from disk, {cost.computed} computed in {cost.passes} passes; "
+            f"{cost.tokens_computed} tokens where plain passes take {cost.tokens_two_pass}."
+        )
+
+    def report(self) -> "Report":
+        """Figures and tables."""
+        from climassay.judging.report import judge_report
+
+        return judge_report(self.done, list(self.tasks), Path(self.file).name, self.evidence)
+
+
+def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How far the figures move when only the wording of the prompts changes."""
+    found = []
+    for quality, method in dict.fromkeys((row["quality"], row["method"]) for row in rows):
+        ours = [row for row in rows if (row["quality"], row["method"]) == (quality, method)]
+        if len(ours) < 2:
+            continue
+        entry: dict[str, Any] = {"quality": quality, "method": method, "wordings": [row["wording"] for row in ours]}
+        for name in ("accuracy_differing", "accuracy_three_way", "spearman", "kendall"):
+            values = [row[name]["value"] for row in ours if row[name]["value"] is not None]
+            if values:
+                entry[name] = {"mean": sum(values) / len(values), "lowest": min(values), "highest": max(values)}
+        found.append(entry)
+    return found
+
+
+def benchmark_judges(
+    tasks: "Sequence[JudgeTask]",
+    settings: "BenchmarkSettings",
+    methods: Sequence[str] = ("ppairs",),
+    *,
+    file: str = "",
+    with_evidence: bool = False,
+    model: str = DEFAULT_MODEL,
+    workspace: Place = None,
+    token_budget: int | None = None,
+) -> BenchmarkedJudges:
+    """Agreement of judges with experts on unseen groups, beside the constant and "longer is better".
+
+    Args:
+        tasks: Qualities with their labelled items.
+        settings: Folds, pairs, sort and probes; without layers, probes choose among four of the upper half.
+        methods: Names of judges, or ``all``.
+        file: Where the items come from.
+        with_evidence: Train a probe of the first fold for the picture of the report; its activations are on disk.
+        model: Who compares.
+        workspace: Where records lie.
+        token_budget: Most tokens of one forward pass.
+
+    Raises:
+        InputError: There is no such method, or it needs another model.
+    """
+    from climassay.judging import METHODS, Harvester, Questions, make_folds, train_probe
+    from climassay.judging import benchmark_judges as benchmarked
+    from climassay.judging.candidates import NEEDS_WEIGHTS, PROBE_METHODS
+    from climassay.judging.judges import layer_choices, layers_of
     from climassay.models import OpenWeights
 
-    known = load_probe(probe) if isinstance(probe, Path) else probe
-    if quality is None and known is None:
-        raise InputError('Say by which quality to rank: quality="relevance", or a probe that was trained for one.')
-    wanted = quality_of(known.provenance) if quality is None and known is not None else _quality(quality)
-    asked = Questions(wanted)
-    loaded = session.model(model, dtype=None if known is None else known.provenance.dtype)
-    config = {"quality": wanted.name, "model": loaded.name, "items": len(items), "probe": known is not None}
-    with session.run(command, config, {"seed": seed}) as run:
-        if known is not None:
-            layers = known.provenance.layers or (-1,)
-            weights = open_weights(loaded, "A probe")
-            method = probe_judge(known, Harvester(weights, asked, layers, session.activations))
-            yield _Judge(method, run, known.tie_band)
-            return
-        harvester = None
-        if isinstance(loaded, OpenWeights):
-            harvester = Harvester(loaded, asked, (-1,), session.activations)
-        name = "pairs" if harvester is None else "zero-shot"
-        yield _Judge(named_judge(name, session.recorded(loaded, run), asked, harvester), run, 0.0)
+    with Session.opened(workspace) as session, ExitStack() as stages:
+        loaded, options = session.model(model), session.options
+        whole = stages.enter_context(session.progress.task("Judging", total=None))
+
+        def stage(what: str, steps: int) -> Callable[[int], None]:
+            whole.update(description=what, completed=0, total=steps)
+            return whole.advance
+
+        names = list(dict.fromkeys(methods))
+        if "all" in names:
+            names = [one for one in METHODS if isinstance(loaded, OpenWeights) or one not in NEEDS_WEIGHTS]
+        settings = replace(settings, probe=replace(settings.probe, layers=layer_choices(loaded, settings.probe.layers)))
+        done = benchmarked(
+            tasks,
+            cast("list[MethodName]", names),
+            loaded,
+            session.records,
+            session.activations,
+            settings=settings,
+            prompts=options.prompts,
+            token_budget=token_budget,
+            use_cache=not options.no_cache,
+            config={"file": file},
+            stage=stage,
+        )
+        evidence = None
+        method = next((one for one in PROBE_METHODS if any(r.scores.method == one for r in done.results)), None)
+        if with_evidence and method is not None and isinstance(loaded, OpenWeights):
+            first, layers = tasks[0], layers_of(settings.probe.layers)
+            asked = Questions(first.quality, options.prompts)
+            fold = make_folds(
+                first.items,
+                train_items=settings.train_items,
+                folds=settings.folds,
+                pairs_per_item=settings.pairs_per_item,
+                seed=settings.seed,
+            )[0]
+            harvester = Harvester(loaded, asked, layers, session.activations, token_budget)
+            evidence = train_probe(
+                first.items, harvester, method=method, settings=settings.probe, pairs=fold.train_pairs
+            )
+    return BenchmarkedJudges(done, tuple(tasks), file, evidence)
 
 
 def train_judge(
@@ -147,9 +624,12 @@ def train_judge(
     quality: "Quality | str",
     *,
     model: Generator | str = DEFAULT_MODEL,
+    method: "ProbeMethod" = "ppairs",
+    settings: "ProbeSettings | None" = None,
     pairs_per_item: int | None = None,
     output: Path | None = None,
     workspace: Place = None,
+    token_budget: int | None = None,
     seed: int = 0,
 ) -> "TrainedProbe":
     """Train a probe on labelled items, as a judge of new ones; measured on items that it has not seen.
@@ -158,9 +638,12 @@ def train_judge(
         items: With labels, more is better; those of one group are compared with each other.
         quality: As in :func:`rank`.
         model: An open-weights model, whose hidden states are read.
+        method: What the probe reads of pairs or single items.
+        settings: Layers, ties and penalty; by default chosen by cross-validation.
         pairs_per_item: Compare each item with so many others instead of all of its group.
         output: File to save the probe in.
         workspace: Whose session loads the model.
+        token_budget: Most tokens of one forward pass.
         seed: Of pairs, folds and bootstrap.
 
     Returns:
@@ -181,15 +664,183 @@ def train_judge(
     from climassay.judging import Harvester, ProbeSettings, Questions, save_probe, train_probe
     from climassay.judging.judges import layer_choices, layers_of, open_weights
 
-    asked = Questions(_quality(quality))
     with Session.opened(workspace) as session:
+        asked = Questions(_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
-        settings = ProbeSettings(layer_choices(weights, ()), seed=seed)
-        harvester = Harvester(weights, asked, layers_of(settings.layers), session.activations)
-        trained = train_probe(items, harvester, settings=settings, pairs_per_item=pairs_per_item, seed=seed)
+        wanted = settings or ProbeSettings((), seed=seed)
+        wanted = replace(wanted, layers=layer_choices(weights, wanted.layers))
+        harvester = Harvester(weights, asked, layers_of(wanted.layers), session.activations, token_budget)
+        with session.progress.task(f"Reading {weights.name}") as task:
+            trained = train_probe(
+                items,
+                harvester,
+                method=method,
+                settings=wanted,
+                pairs_per_item=pairs_per_item,
+                seed=seed,
+                on_progress=task.advance,
+            )
     if output is not None:
         save_probe(trained.probe, output)
     return trained
+
+
+def train_judge_on_table(
+    items: "ItemTable",
+    quality: "Quality",
+    output: Path,
+    *,
+    file: str = "",
+    model: str = DEFAULT_MODEL,
+    method: str = "ppairs",
+    settings: "ProbeSettings",
+    workspace: Place = None,
+    seed: int = 0,
+    **options: Any,
+) -> Shown:
+    """Train a probe as :func:`train_judge`, kept as a run with its figures.
+
+    Args:
+        items: With labels.
+        quality: What is compared.
+        output: File to save the probe in.
+        file: Where the items come from.
+        model: An open-weights model.
+        method: What the probe reads.
+        settings: Layers, ties and penalty.
+        workspace: Where records lie.
+        seed: Of pairs, folds and bootstrap.
+        **options: Further arguments of :func:`train_judge`.
+
+    Raises:
+        InputError: As :func:`train_judge`, or the file cannot be written.
+    """
+    from climassay.judging import save_probe
+    from climassay.judging.report import training_report
+    from climassay.judging.report_tables import evidence_table
+
+    check_model_path(output)
+    layers: object = [",".join(map(str, one)) for one in settings.layers] or "four of the upper half"
+    config = {"file": file, "method": method, "model": model, "layers": layers}
+    with Session.opened(workspace) as session:
+        session.model(model)
+        with session.run("judge train", config, {"seed": seed}) as run:
+            trained = train_judge(
+                items.items,
+                quality,
+                model=session.model(model),
+                method=cast("ProbeMethod", method),
+                settings=settings,
+                workspace=session,
+                seed=seed,
+                **options,
+            )
+            known, cost = trained.calibration, trained.cost
+            data: dict[str, Any] = {
+                "run": run.id,
+                "probe": str(output),
+                "quality": quality.name,
+                "accuracy_held_out": asdict(trained.accuracy),
+                "longer": asdict(trained.longer),
+                "versus_longer": {**asdict(trained.versus_longer.difference), "p_value": trained.versus_longer.p_value},
+                "calibration": None if known is None else asdict(known),
+                "tie_band": trained.probe.tie_band,
+                "scale": trained.probe.scale,
+                "regularisation_path": None if trained.path is None else trained.path._asdict(),
+                "explained_variance": list(trained.picture.explained),
+                "n_items": trained.n_items,
+                "n_groups": trained.n_groups,
+                "n_pairs": trained.n_pairs,
+                "failed": trained.failed,
+                **asdict(cost),
+                "provenance": card(trained.probe.provenance),
+            }
+            run.save_results("probe", [data])
+    save_probe(trained.probe, output)
+    notes = [*skipped_note(items.skipped)]
+    if known is not None:
+        notes.append(
+            f"Brier score {known.brier:.3f} (constant {known.brier_constant:.3f}), calibration error "
+            f"{known.expected_calibration_error:.3f}."
+        )
+    notes.append(
+        f"Trained on {trained.n_items} items ({trained.n_pairs} pairs, {trained.failed} requests failed): "
+        f"{cost.stored} requests from disk, {cost.computed} computed. Saved as {output}."
+    )
+    name = Path(file).name
+    return Shown(data, (evidence_table(trained),), noted=notes, reported=lambda: training_report(trained, name))
+
+
+def ablate_judge(
+    probe: Path,
+    items: "ItemTable",
+    quality: "Quality | None" = None,
+    *,
+    file: str = "",
+    scope: "Scope" = "onward",
+    controls: int = 10,
+    pairs_per_item: int | None = None,
+    model: str = DEFAULT_MODEL,
+    workspace: Place = None,
+    token_budget: int | None = None,
+    seed: int = 0,
+) -> Shown:
+    """Take a probe's direction out of the model, and see how its own zero-shot preference changes.
+
+    Args:
+        probe: File of a probe.
+        items: Labelled or not.
+        quality: By default what the probe was trained for.
+        file: Where the items come from.
+        scope: Layers in which the direction is taken out.
+        controls: Random directions to compare with.
+        pairs_per_item: As in :func:`train_judge`.
+        model: A local model.
+        workspace: Where records lie.
+        token_budget: Most tokens of one forward pass.
+        seed: Seed of pairs and random directions.
+
+    Raises:
+        InputError: The model is not local, or not the probe's.
+    """
+    import numpy as np
+
+    from climassay.judging import Harvester, Questions, ablate, load_probe
+    from climassay.judging.candidates import pairs_within
+    from climassay.judging.judges import probe_judge
+    from climassay.judging.report_tables import ablation_table
+    from climassay.judging.training import quality_of
+    from climassay.models.local.model import LocalModel
+
+    known = load_probe(probe)
+    groups = [item.group for item in items.items]
+    pairs = pairs_within(groups, np.arange(len(groups)), pairs_per_item, np.random.default_rng(seed))
+    config = {"probe": str(probe), "file": file, "model": model, "scope": scope, "controls": controls}
+    with Session.opened(workspace) as session:
+        questions = Questions(quality or quality_of(known.provenance), session.options.prompts)
+        loaded = session.model(model, dtype=known.provenance.dtype or None)
+        with (
+            session.run("judge ablate", config, {"seed": seed}) as run,
+            session.progress.task(f"Asking {model}", 2 * len(pairs) * (2 + controls)) as task,
+        ):
+            if not isinstance(loaded, LocalModel):
+                raise InputError(f"A direction can be taken out of a local: model only, not out of {loaded.name}.")
+            harvester = Harvester(loaded, questions, known.provenance.layers, session.activations, token_budget)
+            found = ablate(
+                loaded,
+                questions,
+                known,
+                probe_judge(known, harvester),
+                items.items,
+                pairs,
+                scope=scope,
+                controls=controls,
+                seed=seed,
+                on_progress=task.advance,
+            )
+            data = {"run": run.id, **asdict(found)}
+            run.save_results("ablation", [data])
+    return Shown(data, (ablation_table(found),), noted=skipped_note(items.skipped))
 
 
 def _quality(wanted: "Quality | str | None") -> "Quality":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.api.generation import PRIMER, holds_drafts
 from climassay.errors import InputError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.questions import KINDS, TYPES, Kind
 from climassay.reporting.results import Result
 from climassay.session import Place, Session

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay.errors import InputError
 from climassay.models import Generator
 from climassay.reporting import Table
-from climassay.reporting.results import Result
+from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
+    from climassay.grounding.faithful_answers import JudgedAnswer
     from climassay.metrics import AnswerScores
     from climassay.metrics.answer_scores import AnswerTable
 
@@ -139,3 +141,112 @@ def _judge_note(scored: "AnswerScores") -> str:
     counted = Counter(one.verdict for one in scored.judgements.values())
     verdicts = ", ".join(f"{counted[verdict]} {verdict}" for verdict in SCORES)
     return f" As judged: {verdicts}; {counted[None]} judgements failed. Partly correct counts one half."
+
+
+def calibrate_window(
+    file: Path | None = None,
+    *,
+    encoder: str = "local:minilm",
+    floor: float = 0.75,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Find the window of phrase similarity that tells right cloze answers from wrong ones best (ClimaQA, Figure 4).
+
+    Args:
+        file: Table of labelled answers; by default 40 answers to statements of the primer.
+        encoder: Encoder of the phrases.
+        floor: Least mean cosine of right answers for a window to be chosen.
+        seed: Seed of the resampling.
+        workspace: Whose session tells progress.
+
+    Raises:
+        InputError: The table cannot be read.
+    """
+    from climassay.metrics import window_calibration, window_report
+
+    answers = window_calibration.read_labelled_answers(file) if file else window_calibration.primer_answers()
+    source = str(file) if file else "primer, 40 answers labelled by the climassay authors"
+    with (
+        Session.opened(workspace) as session,
+        session.progress.waiting(f"Encoding {len(answers)} answers in every window ..."),
+    ):
+        found = window_calibration.calibrate_window(answers, encoder, floor=floor, seed=seed)
+    verdict = window_report.window_verdict(found)
+    return Shown(
+        {"source": source, "verdict": verdict, "calibration": found},
+        (window_report.window_table(found),),
+        noted=(verdict,),
+        reported=lambda: window_report.window_report(found, source),
+    )
+
+
+def measure_faithfulness(
+    file: Path,
+    truth: str,
+    *,
+    group: str = "report",
+    answer: str = "answer",
+    passages: str = "cited",
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Measure how well a learned head and baselines tell unfaithful answers: AUROC, each group by the others.
+
+    Args:
+        file: JSON lines of answers with passages and labels.
+        truth: Column that is 1 where the answer is faithful, 0 where not.
+        group: Column of what is never split between folds.
+        answer: Column of the answers.
+        passages: Column of the passages: a list, or a table by number.
+        seed: Seed of the resampling.
+        workspace: Whose session tells progress.
+
+    Raises:
+        InputError: The file or a column cannot be used.
+    """
+    from climassay.grounding import faithful_answers
+    from climassay.metrics.entailment_loading import bundled_entailment
+
+    given = _judged(file, truth, group, answer, passages)
+    scorer = bundled_entailment()
+    with Session.opened(workspace) as session, session.progress.waiting("Reading answers"):
+        features = faithful_answers.answer_features(given, scorer, scorer.head.encoder)
+    found = faithful_answers.measure_faithfulness(given, features, seed=seed)
+    unfaithful, groups = sum(one.unfaithful for one in given), len({one.group for one in given})
+    rows = [
+        [
+            one.name,
+            f"{one.auroc.value:.3f} [{one.auroc.interval.low:.3f}, {one.auroc.interval.high:.3f}]",
+            "" if one.gain is None else f"{one.gain.low:+.3f} to {one.gain.high:+.3f}",
+        ]
+        for one in found
+    ]
+    note = (
+        f"{len(given)} answers, {unfaithful} of them unfaithful, in {groups} groups, compared within groups; 95%"
+        " bootstrap intervals over groups. The constant has 0.5."
+    )
+    heading = ["told by", "AUROC of unfaithful", "less the best baseline"]
+    data = {"answers": len(given), "unfaithful": unfaithful, "groups": groups, "constant": 0.5, "scores": found}
+    return Shown(data, (Table.of("Unfaithful answers", heading, rows, note=note),))
+
+
+def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "list[JudgedAnswer]":
+    from climassay.grounding.faithful_answers import JudgedAnswer
+    from climassay.questions.rows import parse_rows, read_bytes
+
+    found = []
+    for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
+        missing = next((name for name in (truth, group, answer, passages) if name not in row), None)
+        if missing is not None:
+            raise InputError(f"Row {number} of {file} has no column {missing!r}.")
+        cited = row[passages]
+        listed = list(cited.values()) if isinstance(cited, dict) else cited if isinstance(cited, list) else []
+        texts = tuple(" ".join(str(text).split()) for text in listed)
+        said = str(row[answer] or "").strip()
+        if not said or not any(texts) or str(row[truth]) not in ("0", "1"):
+            raise InputError(f"Row {number} of {file} needs an answer, passages, and 0 or 1 as {truth}.")
+        found.append(JudgedAnswer(said, tuple(filter(None, texts)), str(row[group]), str(row[truth]) == "0"))
+    if not found:
+        raise InputError(f"{file} has no rows.")
+    return found

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL
 from climassay.primer import named_questions
+from climassay.reporting import Table
+from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
@@ -117,6 +119,62 @@ def finetune(
         )
         training["settings"] = {"seed": seed, **(training.get("settings") or {})}
         return _train(session, "finetune", name, learned, held_out, (), **training)
+
+
+def adapters(*, workspace: Place = None) -> Shown:
+    """The adapters of a workspace."""
+    from climassay.tuning import list_adapters
+
+    with Session.opened(workspace) as session:
+        found = list_adapters(session.workspace.adapters)
+    rows = [
+        (
+            one.name,
+            one.base,
+            one.train.name,
+            f"{one.train.size} {one.train.kind}",
+            f"{one.before.loss:.4f}",
+            f"{one.best.loss:.4f}",
+            one.fingerprint[:12],
+        )
+        for one in found
+    ]
+    headings = ("name", "model", "trained on", "size", "loss before", "loss after", "fingerprint")
+    table = Table.of("Adapters", headings, rows, left=3, note="Validation loss, nats a token.")
+    none = () if found else ("There are no adapters yet: see climassay tune --help.",)
+    return Shown([one.to_dict() for one in found], (table,) if rows else (), noted=none)
+
+
+def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
+    """Where an adapter comes from and how its training went.
+
+    Args:
+        name: Its name.
+        workspace: Where it lies.
+
+    Raises:
+        InputError: There is no finished adapter of this name.
+    """
+    from climassay.tuning import read_result
+
+    with Session.opened(workspace) as session:
+        result = read_result(session.workspace.adapters / checked_name(name))
+    if result is None:
+        raise InputError(f"There is no finished adapter {name!r}: see climassay tune list.")
+    return result
+
+
+def presets() -> Shown:
+    """The presets: the ClimaQA paper's settings, and those for the bundled model."""
+    from climassay.tuning import PRESETS
+
+    rows = []
+    for preset in PRESETS.values():
+        config = preset.config
+        numbers = (config.rank, config.alpha, config.epochs, config.learning_rate, config.max_length)
+        rows.append((preset.name, preset.model, *(f"{number:g}" for number in numbers), preset.source))
+    headings = ("preset", "model", "rank", "alpha", "epochs", "learning rate", "max length", "source")
+    return Shown(list(PRESETS.values()), (Table.of("Presets", headings, rows, left=2),))
 
 
 def checked_name(name: str) -> str:

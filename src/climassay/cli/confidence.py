@@ -1,5 +1,328 @@
 """``climassay confidence``: the certainty that assessment reports state."""
 
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
 import typer
 
-app = typer.Typer(help="Extract, group, track and tag the confidence that IPCC reports state.", no_args_is_help=True)
+from climassay.cli.confidence_tag import app as tag
+from climassay.cli.corpus import table_columns
+from climassay.cli.model_options import LoadingOptions, ModelOption
+from climassay.cli.option_groups import grouped
+from climassay.cli.output import (
+    FilesOption,
+    JsonOption,
+    WorkspaceOption,
+    emit,
+    opened_session,
+    print_json,
+    stderr_console,
+    write_text,
+)
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from climassay.confidence.trends import ColumnKind
+
+app = typer.Typer(no_args_is_help=True)
+app.add_typer(tag, name="tag")
+
+
+@app.command()
+def extract(
+    reports: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
+        ),
+    ] = None,
+    output: FilesOption = None,
+    collection: Annotated[
+        list[str] | None, typer.Option(help="Take the documents of a collection (may be given several times).")
+    ] = None,
+    report: Annotated[str | None, typer.Option(help='Report that the files are, for example "AR5 WG2".')] = None,
+    cycle: Annotated[
+        str | None, typer.Option(help="Assessment cycle, AR3 to AR6, where the files do not tell.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--column", "-c", metavar="FIELD=COLUMN", help="Columns of tables, as for climassay corpus add."),
+    ] = None,
+    acronyms: Annotated[
+        Literal["every", "first", "none"],
+        typer.Option(help="Spell out every acronym, the first of each in a sentence, or none."),
+    ] = "every",
+    ranges: Annotated[
+        Literal["upper", "lower"],
+        typer.Option(help='Level of "medium to high confidence": the upper or the lower end.'),
+    ] = "upper",
+    paragraph_tags: Annotated[
+        Literal["found", "always", "never"],
+        typer.Option(
+            help="Tags behind a paragraph's last full stop: for the whole paragraph where a report means it so."
+        ),
+    ] = "found",
+    untagged: Annotated[bool, typer.Option("--untagged", help="Give sentences without a level too.")] = False,
+    context: Annotated[int, typer.Option(help="Sentences kept before and after, in the same section.")] = 5,
+    terms: Annotated[
+        Path | None,
+        typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl)."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
+
+    Statements are saved as .jsonl for other commands, as .html for a page to review them.
+    """
+    from climassay import api
+    from climassay.confidence.extraction import ExtractOptions
+    from climassay.corpus.reading import ReadOptions
+    from climassay.reporting.row_files import write_rows
+
+    options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
+    if not reports and not collection:
+        raise InputError("Nothing to read: name the files of reports, or --collection.")
+    with opened_session(workspace, as_json=as_json) as session:
+        found = api.extract_confidence(
+            reports or (),
+            collections=collection or (),
+            options=options,
+            reading=ReadOptions(columns=table_columns(columns or [])),
+            workspace=session,
+        )
+    if terms is not None:
+        write_rows(terms, found.term_rows())
+    emit(found, as_json, output)
+    if not (output or terms or as_json):
+        hint = "Keep the statements with -o statements.jsonl, or look at them with -o review.html."
+        stderr_console().print(hint, highlight=False)
+
+
+@app.command()
+def lint(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Drafts: Markdown, plain text, HTML, Word (.docx) or PDF.", show_default=False),
+    ] = None,
+    rules: Annotated[
+        str,
+        typer.Option(help="Rules, divided by commas: these alone; with a minus before each, all but these; or all."),
+    ] = "",
+    tagger: Annotated[
+        str | None,
+        typer.Option(help="Also name tags that this tagger would not give: its file, or default."),
+    ] = None,
+    certainty: Annotated[float, typer.Option(help="Least probability of the tagger's level.")] = 0.7,
+    html: Annotated[Path | None, typer.Option("--html", help="Also write a page with findings in the text.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Copy of one Word file, with the findings as comments."),
+    ] = None,
+    as_json: JsonOption = False,
+    form: Annotated[
+        Literal["text", "github", "sarif"], typer.Option("--format", help="Form in which findings are printed.")
+    ] = "text",
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 in spite of findings.")] = False,
+    list_rules: Annotated[bool, typer.Option("--list-rules", help="Explain all rules, and check nothing.")] = False,
+) -> None:
+    """Check a draft of an assessment report for how it states certainty.
+
+    It names findings without a term of confidence or likelihood, words outside the calibrated vocabulary, likelihood
+    and confidence that do not go together, tags that contradict themselves or their evidence. A comment
+    <!-- climassay: ignore RULE --> silences a rule in its paragraph. In Word files (.docx), places are
+    paragraphs.
+
+    Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
+    """
+    from climassay import api
+    from climassay.confidence.linting import presentation
+
+    if list_rules:
+        _explain_rules(as_json)
+        return
+    if not files:
+        raise InputError("Name at least one file to check.")
+    if as_json and form != "text":
+        raise InputError("Choose --json or --format, not both.")
+    if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
+        raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
+    found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
+    if html is not None:
+        write_text(html, found.page())
+    if output is not None:
+        from climassay.confidence.linting.word_comments import write_comments
+
+        write_comments(files[0], found.drafts[0], output)
+    if as_json:
+        emit(found, as_json)
+    elif form == "sarif":
+        print_json(presentation.sarif(found.drafts))
+    else:
+        lines = presentation.github_lines if form == "github" else presentation.text_lines
+        for line in (line for checked in found.drafts for line in lines(checked)):
+            typer.echo(line)
+        typer.echo("\n".join(found.notes()), err=True)
+    if any(checked.findings for checked in found.drafts) and not exit_zero:
+        raise typer.Exit(1)
+
+
+def _explain_rules(as_json: bool) -> None:
+    from climassay.confidence.linting import RULES
+
+    if as_json:
+        print_json(
+            [
+                {"name": one.name, "severity": one.severity, "default": one.default, "summary": one.summary}
+                | {"reason": one.reason, "examples": [{"bad": each.bad, "good": each.good} for each in one.examples]}
+                for one in RULES.values()
+            ]
+        )
+        return
+    for rule in RULES.values():
+        typer.echo(f"{rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}")
+        typer.echo(f"    {rule.reason}")
+        for example in rule.examples:
+            typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
+
+
+@app.command()
+def compare(
+    old: Annotated[
+        Path,
+        typer.Argument(help="Earlier draft or summary: PDF, Word, HTML, Markdown, text, or JSON lines of extract."),
+    ],
+    new: Annotated[Path, typer.Argument(help="Later draft, or the chapter behind the summary.")],
+    kind: Annotated[
+        Literal["drafts", "summary"],
+        typer.Option(help="Two drafts of a text, or a summary and its chapter."),
+    ] = "drafts",
+    output: FilesOption = None,
+    least_similar: Annotated[
+        float | None, typer.Option(help="Similarity from which on two sentences may be the same; 0.7 if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the certainty that two texts state: levels changed, statements dropped or added, words side by side.
+
+    Sentences are matched by their words, by meaning (the bundled encoder) and by reference: paragraph numbers such as
+    A.1.3 and sections in curly brackets such as {3.2.1}. A page (.html) shows the words side by side.
+    """
+    from climassay.api.confidence import compare_confidence
+
+    with opened_session(None, as_json=as_json) as session:
+        found = compare_confidence(old, new, kind=kind, least_similar=least_similar, workspace=session)
+    emit(found, as_json, output)
+    if not (output or as_json):
+        stderr_console().print("See the words side by side with -o comparison.html.", highlight=False)
+
+
+StatementsArgument = Annotated[Path, typer.Argument(metavar="STATEMENTS", help="Made by climassay confidence extract.")]
+
+
+class ComparedBy(StrEnum):
+    """What scores are compared between."""
+
+    cycle = "cycle"
+    group = "working-group"
+    report = "report"
+
+
+@app.command()
+@grouped
+def topics(
+    statements: StatementsArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
+    wanted: Annotated[int, typer.Option("--topics", min=2, help="Topics wanted.")] = 30,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of UMAP: the same data and seed give the same topics.")] = 0,
+    min_cluster_size: Annotated[
+        int,
+        typer.Option("--min-cluster-size", "--least", min=2, help="Statements of the smallest cluster."),
+    ] = 10,
+    outliers: Annotated[
+        Literal["assign", "leave"],
+        typer.Option(help="Give statements outside every cluster to the nearest topic, or to none."),
+    ] = "assign",
+    join: Annotated[
+        Literal["embeddings", "words"], typer.Option(help="Join clusters by their vectors or by their words.")
+    ] = "embeddings",
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file of names, made if it is not there; change names in it, and a later run keeps them."
+        ),
+    ] = None,
+    place_untagged: Annotated[
+        bool, typer.Option("--place-untagged", help="Give untagged statements the nearest topic too.")
+    ] = False,
+    model: ModelOption = "local:smollm2",
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Name topics by their words, without asking a model.")
+    ] = False,
+    loading: LoadingOptions = LoadingOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
+    from climassay.api.topics import find_topics
+    from climassay.confidence.topics import TopicSettings
+
+    settings = TopicSettings(wanted, seed, min_cluster_size, outliers, join)
+    with opened_session(workspace, loading, as_json=as_json) as session:
+        found = find_topics(
+            statements,
+            output,
+            settings,
+            names=names,
+            place_untagged=place_untagged,
+            model=None if words_only else model,
+            workspace=session,
+        )
+    emit(found, as_json)
+
+
+@app.command()
+def report(
+    statements: StatementsArgument,
+    topics_file: Annotated[Path, typer.Argument(metavar="TOPICS", help="Made by climassay confidence topics.")],
+    output: FilesOption = None,
+    tables: Annotated[Path | None, typer.Option(help="Folder for all tables as CSV.")] = None,
+    by: Annotated[
+        ComparedBy | None,
+        typer.Option(help="Columns to compare; by default cycles where there are several, else working groups."),
+    ] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(help="A tagger's probabilities (CSV or JSON lines: id and a column for each level), held out."),
+    ] = None,
+    tagger: Annotated[
+        str | None, typer.Option(metavar="FILE|bundled", help="Tag the untagged statements that have a topic.")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Number of untagged statements that --tagger tags, drawn at random.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals' resampling, and of --sample.")] = 0,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score topics by cycle or working group, with intervals, tags, a map, and why a topic is silent somewhere."""
+    from climassay.api.topics import report_topics
+    from climassay.reporting import as_csv
+
+    kind = cast("ColumnKind | None", by.value.replace("-", " ") if by else None)
+    with opened_session(workspace, as_json=as_json) as session:
+        found = report_topics(
+            statements,
+            topics_file,
+            by=kind,
+            predictions=predictions,
+            tagger=tagger,
+            sample=sample,
+            seed=seed,
+            workspace=session,
+        )
+    if tables:
+        for name, table in found.all_tables().items():
+            write_text(tables / f"{name}.csv", as_csv(table))
+    emit(found, as_json, output)

@@ -1,17 +1,18 @@
-"""``climassay corpus``: collections of documents, and what is found in them."""
+"""``climassay corpus`` and ``climassay ask``: collections of documents, and what is found in them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
 
+from climassay.cli.model_options import LoadingOptions, ModelOption, ProfileOption
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, opened_session
+from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
 from climassay.cli.ray_option import RayOptions
-from climassay.errors import InputError
+from climassay.errors import InputError, ModelError
 
-app = typer.Typer(no_args_is_help=True, help="Make collections of documents, search them, and measure the search.")
+app = typer.Typer(no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="COLLECTION", help="Name of the collection.")]
 ModeOption = Annotated[str, typer.Option("--mode", "-m", help="hybrid, dense, bm25 or rrf.")]
@@ -95,16 +96,11 @@ def add(
 @app.command("list")
 def list_(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the collections; damaged ones are named on stderr, and the exit code is 2."""
-    from climassay.corpus.collection import survey_collections
-    from climassay.corpus.presentation import collections_table
-    from climassay.reporting.results import Shown
-    from climassay.workspace import Workspace
+    from climassay.api.documents import list_collections
 
-    place = Workspace.open(workspace)
-    summaries, damaged = survey_collections(place)
-    none = f"No collections yet in {place.root}: make one with `climassay corpus add NAME FILES`."
-    tables = (collections_table(summaries),) if summaries else ()
-    emit(Shown(summaries, tables, noted=() if summaries or damaged else (none,)), as_json, output)
+    with opened_session(workspace) as session:
+        found, damaged = list_collections(workspace=session)
+    emit(found, as_json, output)
     for error in damaged[:-1]:
         typer.echo(f"climassay: {error}", err=True)
     if damaged:
@@ -145,32 +141,19 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a collection's documents and settings, or one passage in full."""
-    from climassay.corpus.collection import Collection
-    from climassay.corpus.presentation import documents_table, passage_lines
-    from climassay.reporting.results import Shown
-    from climassay.workspace import Workspace
+    from climassay.api.documents import show_collection
 
-    collection = Collection.open(Workspace.open(workspace), name)
-    if passage_id is not None:
-        passage = collection.passage(passage_id)
-        shown = Shown(asdict(passage) | {"citation": passage.citation}, said=tuple(passage_lines(passage)))
-    else:
-        documents, settings = collection.documents(), collection.settings
-        data = {"name": name, "settings": settings, "documents": documents}
-        shown = Shown(data, (documents_table(name, settings, documents),), [asdict(one) for one in documents])
-    emit(shown, as_json, output)
+    with opened_session(workspace) as session:
+        emit(show_collection(name, passage_id, workspace=session), as_json, output)
 
 
 @app.command("compact")
 def compact_collection(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Join the files of small additions and remove old versions; searches find the same as before."""
-    from climassay.corpus.collection import Collection
-    from climassay.workspace import Workspace
+    from climassay.api import documents
 
-    joined = Collection.open(Workspace.open(workspace), name).compact()
-    before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
-    said = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
-    done({"collection": name, **asdict(joined)}, said, as_json=as_json)
+    with opened_session(workspace) as session:
+        emit(documents.compact_collection(name, workspace=session), as_json)
 
 
 @app.command()
@@ -184,22 +167,17 @@ def remove(
     as_json: JsonOption = False,
 ) -> None:
     """Remove a document from a collection, or the whole collection."""
-    from climassay.corpus.collection import Collection, remove_collection
-    from climassay.workspace import Workspace
+    from climassay.api.documents import remove_documents
+    from climassay.corpus import Collection
 
-    place = Workspace.open(workspace)
-    collection = Collection.open(place, name)
-    if document is not None:
-        gone = collection.remove(document)
-        said = [f"Removed {one.title} ({one.id}, {one.passages:,} passages) from {name}." for one in gone]
-        done({"collection": name, "removed": gone}, *said, as_json=as_json)
-        return
-    if as_json and not yes:
-        raise InputError(f"Removing the whole collection {name} with --json needs --yes.")
-    if not yes:
-        typer.confirm(f"Remove the collection {name} with its {len(collection):,} passages?", abort=True, err=True)
-    remove_collection(place, name)
-    done({"removed": name}, f"Removed the collection {name}.", as_json=as_json)
+    with opened_session(workspace) as session:
+        if document is None:
+            passages = len(Collection.open(session.workspace, name))
+            if as_json and not yes:
+                raise InputError(f"Removing the whole collection {name} with --json needs --yes.")
+            if not yes:
+                typer.confirm(f"Remove the collection {name} with its {passages:,} passages?", abort=True, err=True)
+        emit(remove_documents(name, document, workspace=session), as_json)
 
 
 @app.command()
@@ -225,6 +203,41 @@ def evaluate(
     with opened_session(workspace, as_json=as_json) as session:
         found = api.evaluate_search(name, questions, ks=k or (), modes=modes or (), workspace=session)
     emit(found, as_json, output)
+
+
+@grouped
+def ask(
+    question: Annotated[str, typer.Argument(help="Your question, in quotes.")],
+    collection: Annotated[list[str], typer.Option("--collection", "-c", help="Collection to look in; repeat.")],
+    model: ModelOption = "local:smollm2",
+    passages: Annotated[int, typer.Option("--passages", "-k", min=1, help="Passages put before the model.")] = 4,
+    threshold: Annotated[
+        float | None, typer.Option(min=-1, max=1, help="Similarity below which a passage is not relevant.")
+    ] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="Most sentences of the answer.")] = 3,
+    profile: ProfileOption = None,
+    output: FilesOption = None,
+    loading: LoadingOptions = LoadingOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from your collections, with numbered citations, or say that they do not hold the answer."""
+    from climassay import api
+
+    with opened_session(workspace, loading, as_json=as_json) as session:
+        answer = api.ask(
+            question,
+            collection,
+            model=model,
+            workspace=session,
+            passages=passages,
+            threshold=threshold,
+            sentences=sentences,
+            profile=profile or "auto",
+        )
+    emit(answer, as_json, output)
+    if answer.error is not None:
+        raise ModelError(f"The model gave no answer: {answer.error}")
 
 
 def table_columns(given: Sequence[str]) -> Any:

@@ -1,25 +1,31 @@
-"""``climassay evaluate``."""
+"""``climassay evaluate``: models measured on benchmarks, and what is done before and after."""
 
-from contextlib import ExitStack
-from dataclasses import replace
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from climassay.cli.model_options import LoadingOptions, ModelOption
+from climassay.cli.model_options import LoadingOptions, ModelOption, RequestOptions
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
+from climassay.cli.output import (
+    FilesOption,
+    JsonOption,
+    WorkspaceOption,
+    emit,
+    opened_session,
+    print_json,
+    stderr_console,
+    stdout_console,
+    write_commented,
+    write_text,
+)
 from climassay.cli.ray_option import RayOptions
-from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.evaluation import Experiment, McqScores, Prediction, Scoring
-    from climassay.questions import QuestionSet
+    from climassay.api.experiments import Form
 
-app = typer.Typer(no_args_is_help=True, help="Measure a model on a benchmark.")
+app = typer.Typer(no_args_is_help=True)
 
 
 class ScoringChoice(StrEnum):
@@ -32,11 +38,6 @@ class ScoringChoice(StrEnum):
     text_per_token = "text-per-token"
     text_per_byte = "text-per-byte"
     text_pmi = "text-pmi"
-
-
-@app.callback()
-def group() -> None:
-    """Measure a model on a benchmark."""
 
 
 @app.command()
@@ -70,144 +71,262 @@ def mcq(
     examples: Annotated[int, typer.Option(min=1, help="Examples a prompt in few-shot settings.")] = 5,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many questions.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of option orders and resampling.")] = 0,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the accuracy table as CSV.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write all tables as Markdown.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
     predictions: Annotated[Path | None, typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")] = None,
+    output: FilesOption = None,
     loading: LoadingOptions = LoadingOptions(),
     where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accuracy on multiple-choice questions, by level and setting, with intervals, baselines and paired tests."""
-    from climassay.evaluation import (
-        BenchmarkSpec,
-        EvaluationResources,
-        ExperimentPlan,
-        ModelSpec,
-        Progress,
-        Sources,
-        TaskPrompts,
-        make_setting,
-        open_pool,
-        parse_spec,
-        run_experiment,
-        score_mcq,
-    )
-    from climassay.evaluation.experiment_file import check_plan
-    from climassay.evaluation.runner import answers_wanted
-    from climassay.grounding import open_collections
-    from climassay.primer import named_questions
-    from climassay.records import Records
-    from climassay.workspace import Workspace
+    """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests of settings."""
+    from climassay.api.benchmarks import evaluate_choices
+    from climassay.reporting.row_files import write_rows
 
-    questions = named_questions(file)
-    asked = replace(questions, questions=questions.of_kind("mcq")[:limit])
-    if not asked.questions:
-        raise InputError(f"{questions.name} has no multiple-choice question.")
-    place = Workspace.open(workspace)
-    plan = ExperimentPlan(
-        name=questions.name,
-        benchmarks=(BenchmarkSpec(questions.name, (file,)),),
-        models=(ModelSpec(model, label=model),),
-        settings=tuple(
-            parse_spec(name, passages=passages, examples=examples, seed=seed) for name in setting or ["default"]
-        ),
-        tasks=("mcq",),
-        scorings=cast("tuple[Scoring, ...]", tuple(one.value for one in scoring or [ScoringChoice.likelihood])),
-        permutations=permutations,
-        seed=seed,
-    )
-    check_plan(plan, "The command")
-    sources = Sources(cache(lambda wanted: open_collections(place, wanted)), open_pool)
-    for spec in plan.settings:
-        make_setting(spec, sources)  # what is not there is told before a model is loaded
-    templates = TaskPrompts.load(loading.prompts)
-    with ExitStack() as stack:
-        pool = stack.enter_context(where.opened(quiet=as_json))
-        loaded = loading.load(model, place, quiet=as_json, pool=pool)
-        stack.callback(loaded.close)
-        with Records(place.records_url) as store, progress_bar(as_json) as bar:
-            sets = {questions.name: asked}
-            task = bar.add_task(f"Asking {model}", total=answers_wanted(plan, sets))
-            done = run_experiment(
-                plan,
-                sets,
-                EvaluationResources.of_model(loaded, sources),
-                store,
-                prompts=templates,
-                use_cache=not loading.no_cache,
-                progress=Progress(on_answer=lambda count: bar.advance(task, count)),
-                command="evaluate mcq",
-            )
-    rows = [one for ones in done.predictions.values() for one in ones]
-    scores = score_mcq(rows, seed=seed)
-    _write_files(done, scores, rows, seed, csv_file, markdown, html, predictions)
-    if as_json:
-        print_json(
-            {
-                "run": done.run,
-                "questions": questions.name,
-                "questions_sha256": questions.sha256,
-                "n": len(asked.questions),
-                "skipped": questions.skipped,
-                "model": model,
-                "fingerprint": loaded.fingerprint,
-                "settings": [one.label for one in plan.settings],
-                "scorings": plan.scorings,
-                "orders": permutations,
-                "seed": seed,
-                "scores": scores,
-                "tally": done.tally,
-                "dtype": done.cells[0].dtype,
-                "n_predictions": len(rows),
-            }
+    with opened_session(workspace, loading, as_json=as_json, where=where) as session:
+        scored = evaluate_choices(
+            file,
+            model=model,
+            settings=setting or ("default",),
+            scorings=[one.value for one in scoring or [ScoringChoice.likelihood]],
+            permutations=permutations,
+            passages=passages,
+            examples=examples,
+            limit=limit,
+            seed=seed,
+            workspace=session,
         )
-    else:
-        _show(questions, model, done, scores)
+    if predictions is not None:
+        write_rows(predictions, scored.predictions)
+    emit(scored, as_json, output)
 
 
-def _show(questions: "QuestionSet", model: str, done: "Experiment", scores: "McqScores") -> None:
-    from climassay.evaluation import mcq_tables
-    from climassay.reporting import as_rich
-
-    console, note, tally = stdout_console(), stderr_console(), done.tally
-    asked = len(done.questions[questions.name])
-    console.print(f"{questions.name}: {asked} multiple-choice questions, {model}", highlight=False)
-    for table in mcq_tables(scores):
-        console.print(as_rich(table))
-    if questions.skipped:
-        note.print(f"{len(questions.skipped)} rows left out, the first: {questions.skipped[0]}", highlight=False)
-    cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
-    note.print(
-        f"Run {done.run}: {tally.hits} answers from the records, {tally.asked} asked ({tally.failed} failed), "
-        f"{tally.usage.tokens}{cost}.",
-        highlight=False,
-    )
-
-
-def _write_files(
-    done: "Experiment",
-    scores: "McqScores",
-    rows: "list[Prediction]",
-    seed: int,
-    csv_file: Path | None,
-    markdown: Path | None,
-    html: Path | None,
-    predictions: Path | None,
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml"),
+    as_json: JsonOption = False,
 ) -> None:
-    from dataclasses import asdict
+    """Write an experiment file with every entry explained."""
+    from climassay.evaluation.experiment_file import COMMENTED
 
-    from climassay.cli.output import write_text
-    from climassay.evaluation import experiment_report, mcq_tables
-    from climassay.reporting import as_markdown
-    from climassay.reporting.results import write_rows, write_table
+    write_commented(file, COMMENTED, f"Wrote {file}; run it with: climassay evaluate run {file}", as_json)
 
-    if csv_file:
-        write_table(csv_file, mcq_tables(scores)[0])
-    if markdown:
-        write_text(markdown, "\n".join(as_markdown(table) for table in mcq_tables(scores)))
-    if html:
-        write_text(html, experiment_report(done, seed=seed).to_html())
-    if predictions:
-        write_rows(predictions, map(asdict, rows))
+
+@app.command()
+@grouped
+def run(
+    file: Annotated[Path, typer.Argument(help="The experiment, see climassay evaluate init.")],
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask at most so many questions a task and benchmark, drawn by the seed.")
+    ] = None,
+    output: FilesOption = None,
+    requests: RequestOptions = RequestOptions(),
+    where: RayOptions = RayOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run an experiment: models x settings x tasks x benchmarks. Run it again to go on where it was interrupted."""
+    from climassay.api.benchmarks import run_experiment_file
+
+    with opened_session(workspace, requests, as_json=as_json, where=where) as session:
+        emit(run_experiment_file(file, limit=limit, workspace=session), as_json, output)
+
+
+FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
+"""Form of a file, by its ending; the workbook holds the table that a CSV file would."""
+RunArgument = Annotated[str, typer.Argument(help="Id of a run of climassay evaluate run; see climassay records runs.")]
+PublishedOption = Annotated[
+    list[str] | None,
+    typer.Option("--published", help="Show this model's published results beside ours ('all' for every one); repeat."),
+]
+PublishedSetOption = Annotated[
+    Literal["gold", "silver"], typer.Option("--published-set", help="Published results on gold or silver.")
+]
+MetricOption = Annotated[
+    list[str] | None,
+    typer.Option("--metric", help="Compare cells in this metric; repeat. By default one or two a task."),
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of the resampling.")]
+
+
+@app.command()
+def table(
+    run: RunArgument,
+    form: Annotated[
+        Literal["screen", "markdown", "latex", "csv", "html"],
+        typer.Option("--format", "-f", help="Form of the tables."),
+    ] = "screen",
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table", "-t", help="mcq-cloze, freeform, own-metrics, counts, settings, models or scores; repeat."
+        ),
+    ] = None,
+    published: PublishedOption = None,
+    published_set: PublishedSetOption = "gold",
+    metric: MetricOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file; its ending tells the form."),
+    ] = None,
+    seed: SeedOption = 0,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the tables of an experiment: intervals, marks of the best, constant answers, counts and paired tests."""
+    from climassay.api.experiments import experiment_tables
+    from climassay.reporting import as_rich
+    from climassay.reporting.row_files import write_table
+
+    if output is not None and form == "screen":
+        form = FORMS.get(output.suffix.lower(), form)
+    with opened_session(workspace, as_json=as_json) as session:
+        found = experiment_tables(
+            run,
+            published=published or (),
+            published_set=published_set,
+            metrics=metric,
+            seed=seed,
+            workspace=session,
+        )
+    chosen = found.chosen(only or (), form)
+    if output is not None and form == "csv":
+        write_table(output, chosen[0][1])
+    elif output is not None:
+        write_text(output, found.written(only or (), form))
+    if as_json:
+        print_json(found.to_dict())
+    elif output is None and form == "screen":
+        console = stdout_console()
+        for part in found.for_screen(only or (), console.width):
+            console.print(as_rich(part))
+    elif output is None:
+        typer.echo(found.written(only or (), form), nl=False)
+
+
+@app.command()
+def report(
+    run: RunArgument,
+    html: Annotated[Path, typer.Option(help="File of the report.")],
+    published: PublishedOption = None,
+    published_set: PublishedSetOption = "gold",
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="Report the overlap of the questions with this collection, file or folder; repeat."),
+    ] = None,
+    metric: MetricOption = None,
+    seed: SeedOption = 0,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write an experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
+    from climassay.api.experiments import report_experiment
+
+    with opened_session(workspace, as_json=as_json) as session:
+        page = report_experiment(
+            run,
+            published=published or (),
+            published_set=published_set,
+            against=against or (),
+            metrics=metric,
+            seed=seed,
+            workspace=session,
+        )
+    write_text(html, page.page())
+    if as_json:
+        print_json({**page.to_dict(), "html": html})
+    else:
+        stderr_console().print(f"{' '.join(page.notes())} The report is in {html}.", highlight=False)
+
+
+@app.command()
+def plan(
+    points: Annotated[
+        list[float] | None,
+        typer.Option("--points", "-d", help="Difference to be seen, in hundredths (per cent points); repeat."),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="Metric, for example accuracy or factual_accuracy.")] = "accuracy",
+    accuracy: Annotated[float | None, typer.Option(help="Share right of the first system.  [default: 0.8]")] = None,
+    discordance: Annotated[
+        float | None,
+        typer.Option(help="Share of questions exactly one of two systems gets right; default: unrelated systems."),
+    ] = None,
+    deviation: Annotated[
+        float | None, typer.Option(help="Standard deviation of scores (metrics that are means).  [default: 0.25]")
+    ] = None,
+    correlation: Annotated[
+        float | None, typer.Option(help="Correlation of two systems' scores over questions.  [default: 0.5]")
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="Estimate all this from an experiment.")] = None,
+    power: Annotated[float, typer.Option(help="Probability of seeing the difference.")] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Two-sided level of significance.")] = 0.05,
+    tests: Annotated[int, typer.Option(min=1, help="Tests to correct for: the level is divided by it.")] = 1,
+    output: FilesOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compute how many questions are needed to see a difference between two systems."""
+    from climassay.api.experiments import DEFAULT_POINTS, plan_questions
+
+    given = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
+    with opened_session(workspace, as_json=as_json) as session:
+        planned = plan_questions(
+            [point / 100 for point in points or DEFAULT_POINTS],
+            {name: value for name, value in given.items() if value is not None},
+            metric=metric,
+            run=run,
+            power=power,
+            alpha=alpha / tests,
+            workspace=session,
+        )
+    emit(planned, as_json, output)
+
+
+@app.command()
+def contamination(
+    questions: Annotated[str, typer.Argument(help="Test questions: a file, or 'primer'.")],
+    against: Annotated[
+        list[str], typer.Option(help="Collection, file or folder of training or retrieval texts; repeat.")
+    ],
+    n: Annotated[int, typer.Option("-n", help="Words that make a question touched.")] = 8,
+    worst: Annotated[int, typer.Option(min=0, help="Questions with the longest runs to list.")] = 10,
+    output: FilesOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Count the test questions that share runs of words with texts that a model has read."""
+    from climassay.api.experiments import find_contamination
+
+    with opened_session(workspace, as_json=as_json) as session:
+        emit(find_contamination(questions, against, words=n, worst=worst, workspace=session), as_json, output)
+
+
+@app.command()
+def compare(
+    first: Annotated[
+        str, typer.Argument(help="Run (RUN:BENCHMARK where it has several), or published:gold, published:silver.")
+    ],
+    second: Annotated[str, typer.Argument(help="The same, for example the silver set's run.")],
+    setting: Annotated[str, typer.Option(help="Setting in which models are compared.")] = "default",
+    generator: Annotated[
+        str | None, typer.Option(help="Model that wrote the questions: check whether metrics favour it.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap samples of the rank correlations.")] = 500,
+    seed: SeedOption = 0,
+    output: FilesOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two benchmarks, such as gold and silver: do they rank the same models alike?"""
+    from climassay.api.experiments import compare_benchmarks
+
+    with opened_session(workspace, as_json=as_json) as session:
+        found = compare_benchmarks(
+            first,
+            second,
+            setting=setting,
+            generator=generator,
+            resamples=resamples,
+            seed=seed,
+            workspace=session,
+        )
+    emit(found, as_json, output)

@@ -1,23 +1,21 @@
 """``climassay check`` and ``climassay factcheck``: claims by debate, one or a file of them, and scores of verdicts."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from climassay.cli import evidence, evidence_head
+from climassay.cli import evidence
 from climassay.cli.factcheck_fallacies import app as fallacies
 from climassay.cli.model_options import LoadingOptions
-from climassay.cli.option_groups import WholeHelpGroup, grouped
+from climassay.cli.option_groups import WholeHelpGroup, grouped, with_flags
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
     WorkspaceOption,
-    done,
     emit,
     opened_session,
     stderr_console,
@@ -27,20 +25,29 @@ from climassay.cli.output import (
 )
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError, ModelError
+from climassay.factcheck.configuration import (
+    COMMENTED,
+    AdvocateSettings,
+    DebateSettings,
+    MediatorSettings,
+    advocates_from_names,
+    load_settings,
+)
+from climassay.settings import entries
 
 if TYPE_CHECKING:
-    from climassay.factcheck import CheckStore, DebateSettings, PastCheck
-    from climassay.factcheck.debate.rounds import Table
+    from climassay.factcheck import PastCheck
+    from climassay.factcheck.debate import Table
+    from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
-    from climassay.session import Session
 
-app = typer.Typer(no_args_is_help=True, help="Check claims of a file by debates, and score verdicts.")
+app = typer.Typer(no_args_is_help=True)
 kept = typer.Typer(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
 app.add_typer(fallacies, name="fallacies")
-_SHOWN_CHARACTERS = 90
 
 
 @dataclass(frozen=True)
+@with_flags(DebateSettings, AdvocateSettings, MediatorSettings)
 class DebateOptions(LoadingOptions, RayOptions):
     """Who debates, and by which rules; what is named here overrides the configuration file."""
 
@@ -57,96 +64,35 @@ class DebateOptions(LoadingOptions, RayOptions):
     adversary: Annotated[
         list[str] | None, typer.Option(help="An adversarial advocate with this collection; repeat.")
     ] = None
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", help="local:smollm2 (default), local:FOLDER_OR_HUB_ID or openai:MODEL."),
-    ] = None
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            help="accuracy (default: five steps from false to true), climate-feedback (its twelve verdicts), "
-            "climate-fever, science-feedback, binary, or a .toml file."
-        ),
-    ] = None
-    rounds: Annotated[int | None, typer.Option(min=1, help="Most rounds of debate.")] = None
-    split: Annotated[
-        Literal["model", "rules", "none"] | None, typer.Option(help="Splitter of the claim into statements.")
-    ] = None
-    passages: Annotated[int | None, typer.Option("--passages", "-k", min=1, help="Passages an advocate.")] = None
-    excerpt_words: Annotated[
-        int | None, typer.Option(min=0, help="Words of each passage nearest to the claim; 0: the whole passage.")
-    ] = None
-    rerank: Annotated[
-        bool | None, typer.Option("--rerank/--no-rerank", help="Choose among four times as many passages.")
-    ] = None
-    elicitation: Annotated[
-        Literal["auto", "scored", "schema"] | None, typer.Option(help="Verdicts by scored options or by a JSON answer.")
-    ] = None
-    wording: Annotated[
-        Literal["auto", "full", "brief"] | None, typer.Option(help="Full prompts, or brief ones for small models.")
-    ] = None
-    verdict_first: Annotated[
-        bool | None, typer.Option("--verdict-first/--verdict-last", help="Decide before the assessment is written.")
-    ] = None
-    calibrated: Annotated[
-        bool | None, typer.Option("--calibrate/--no-calibrate", help="Correct scores by a content-free prompt.")
-    ] = None
-    context_prefix: Annotated[
-        bool | None, typer.Option("--prefix/--no-prefix", help="Put claims into a climate-change context.")
-    ] = None
-    check_claims: Annotated[
-        bool | None,
-        typer.Option("--screen/--no-screen", help="Do not debate what is not checkable or not about climate."),
-    ] = None
-    latest_only: Annotated[
-        bool | None, typer.Option("--latest-only/--all-editions", help="Latest edition of each document only.")
-    ] = None
-    mediator: Annotated[
-        Literal["auto", "expert", "neutral"] | None, typer.Option(help="expert, neutral, or what fits.")
-    ] = None
-    decide: Annotated[
-        Literal["mediator", "pool"] | None,
-        typer.Option(help="Verdict by the mediator, or pooled from the advocates' probabilities."),
-    ] = None
-    head: Annotated[str | None, typer.Option(metavar="FILE", help="A verdict head: climassay factcheck train.")] = None
-    entailment: Annotated[
-        bool | None, typer.Option("--entailment/--no-entailment", help="Measure whether citations entail sentences.")
-    ] = None
-    leave_one_out: Annotated[
-        bool | None, typer.Option("--leave-one-out/--all-in", help="Ask the mediator again without each advocate.")
-    ] = None
-    text_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of a draft or an explanation.")] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of everything that is drawn.")] = None
     workspace: WorkspaceOption = None
 
-    def settings(self) -> "DebateSettings":
+    def settings(self) -> DebateSettings:
         """The debate.
 
         Raises:
             InputError: The configuration does not fit, or nobody debates.
         """
-        from climassay.factcheck.configuration import DebateSettings, advocates_from_names, load_settings
-
         base = load_settings(self.config) if self.config else DebateSettings()
-        names = ("model", "scale", "rounds", "split", "elicitation", "wording", "verdict_first", "calibrated",
-                 "context_prefix", "check_claims", "latest_only", "head", "entailment", "leave_one_out",
-                 "text_tokens", "seed", "max_output_tokens", "reasoning_effort")  # fmt: skip
-        changed = {name: value for name in names if (value := getattr(self, name)) is not None}
         advocates = base.advocates
         if self.collection or self.plain or self.adversary:
             advocates = advocates_from_names(self.collection or (), plain=self.plain, adversaries=self.adversary or ())
         if not advocates:
             raise InputError("Nobody debates: name a collection (--collection NAME), --plain, or a file (--config).")
-        every = {"passages": self.passages, "excerpt_words": self.excerpt_words, "rerank": self.rerank}
-        own: dict[str, Any] = {name: value for name, value in every.items() if value is not None}
-        mediator = {"style": self.mediator, "decide": self.decide}
-        given: dict[str, Any] = {name: value for name, value in mediator.items() if value is not None}
+        limits = {"max_output_tokens": self.max_output_tokens, "reasoning_effort": self.reasoning_effort}
+        given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+        own = self._given(AdvocateSettings)
         return replace(
             base,
-            **changed,
+            **self._given(DebateSettings),
+            **given,
             advocates=tuple(replace(advocate, **own) for advocate in advocates),
-            mediator=replace(base.mediator, **given),
+            mediator=replace(base.mediator, **self._given(MediatorSettings)),
         )
+
+    def _given(self, kind: type) -> dict[str, Any]:
+        """What the user says of the entries of a table."""
+        named = {one.name: getattr(self, one.flag.field or one.name) for one in entries(kind) if one.flag}
+        return {name: value for name, value in named.items() if value is not None}
 
 
 SamplesOption = Annotated[int, typer.Option(min=1, help="Debates of each claim; above 1, their stability is shown.")]
@@ -160,8 +106,6 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Write the configuration of a debate with every entry explained."""
-    from climassay.factcheck.commented_settings import COMMENTED
-
     write_commented(
         file, COMMENTED, f"{file} written: edit it, then run climassay check CLAIM --config {file}", as_json
     )
@@ -187,6 +131,7 @@ def check(
 ) -> None:
     """Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations."""
     from climassay import api
+    from climassay.api.claims import estimate_debates
     from climassay.factcheck import CheckedClaim, find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
@@ -199,9 +144,11 @@ def check(
     made, settings = make_claim(claim[0], source=source, date=iso_date(date)), debate.settings()
     with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
         if dry_run or estimate:
-            _estimate(session, settings, [made], samples, only=dry_run, as_json=as_json)
-        if dry_run:
-            return
+            expected = estimate_debates([made], settings, samples=samples, workspace=session)
+            if dry_run:
+                emit(expected, as_json)
+                return
+            _tell(expected)
         company = session.debate(settings)
         past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
         told = _Teller(past)
@@ -247,7 +194,7 @@ def run(
 ) -> None:
     """Check all claims of a file, and score the verdicts where the file has published ones."""
     from climassay import api
-    from climassay.api.claims import claim_table, sample_claims
+    from climassay.api.claims import claim_table, estimate_debates, sample_claims
     from climassay.factcheck import ClaimColumns
 
     if transcripts is not None and transcripts.is_dir():
@@ -259,9 +206,11 @@ def run(
     with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
         if dry_run or (estimate and not as_json):
             drawn = sample_claims(table, limit, settings.seed)
-            _estimate(session, settings, drawn.claims, samples, only=dry_run, as_json=as_json)
-        if dry_run:
-            return
+            expected = estimate_debates(drawn.claims, settings, samples=samples, workspace=session)
+            if dry_run:
+                emit(expected, as_json)
+                return
+            _tell(expected)
         found = api.check_claims(
             table,
             settings=settings,
@@ -279,33 +228,6 @@ def run(
         lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in found.transcripts]
         write_text(transcripts, "".join(line + "\n" for line in lines))
     emit(found, as_json, output)
-
-
-def _estimate(
-    session: "Session",
-    settings: "DebateSettings",
-    claims: "Sequence[Claim]",
-    samples: int,
-    *,
-    only: bool,
-    as_json: bool,
-) -> None:
-    """Rehearse debates and say what they will take: on standard output where nothing else is asked for."""
-    from climassay.factcheck.checking import set_up_debate
-    from climassay.factcheck.estimate import rehearse
-    from climassay.records.queries import seconds_per_answer
-
-    company = session.debate(settings)
-    with session.progress.waiting("Estimating ..."):
-        table = set_up_debate(settings, company, session.options.prompts)
-        found = rehearse(
-            table, company, claims, samples, lambda model: seconds_per_answer(session.records.database, model)
-        )
-    if only:
-        emit(found, as_json)
-        return
-    for line in found.lines():
-        stderr_console().print(line, highlight=False)
 
 
 @app.command()
@@ -345,19 +267,11 @@ def score(
     emit(scored, as_json, output)
 
 
-app.command("evidence")(evidence.factcheck_evidence)
-app.command("train")(evidence_head.train)
-app.command("evaluate")(evidence_head.evaluate)
-app.command("apply")(evidence_head.apply)
+app.command("evidence")(evidence.evidence)
+app.command("train")(evidence.train)
+app.command("evaluate")(evidence.evaluate)
+app.command("apply")(evidence.apply)
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)
-
-
-@contextmanager
-def _kept(workspace: Path | None) -> "Iterator[CheckStore]":
-    from climassay.factcheck import CheckStore
-
-    with opened_session(workspace) as session:
-        yield CheckStore(session.records)
 
 
 @kept.command("list")
@@ -373,29 +287,10 @@ def list_checks(
     as_json: JsonOption = False,
 ) -> None:
     """List checks, the newest first, and how often people agree with the verdicts."""
-    from climassay.factcheck import CheckFilter
-    from climassay.factcheck.check_store import iso_time, summary_data
-    from climassay.reporting import Table
-    from climassay.reporting.results import Shown
+    from climassay.api import claims
 
-    with _kept(workspace) as checks:
-        found = checks.list(CheckFilter(words, verdict, review), page)
-        share = checks.agreement()
-    records = [summary_data(one) for one in found.checks]
-    data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
-    rows = []
-    for one in found.checks:
-        claim = one.claim.text
-        short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
-        ended = one.label or one.outcome or one.state
-        rows.append((one.id, iso_time(one.asked_at)[:10], short, ended, str(one.agree), str(one.disagree)))
-    note = f"{found.total} checks, page {found.page} of {found.pages}."
-    if share.agreed is not None:
-        low, high = share.agreed.interval.low, share.agreed.interval.high
-        agreed = f"{share.agreed.value:.0%} of {share.agreed.n} reviewed"
-        note += f" People agree with {agreed} ({low:.0%} to {high:.0%})."
-    table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left=4, note=note)
-    emit(Shown(data, (table,), records), as_json, output)
+    with opened_session(workspace) as session:
+        emit(claims.list_checks(words, verdict, review, page=page, workspace=session), as_json, output)
 
 
 @kept.command()
@@ -405,25 +300,10 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a check with its verdict and its reviews."""
-    from climassay.factcheck import check_data, load_scale
-    from climassay.factcheck.check_store import iso_time
-    from climassay.factcheck.results.checked_claims import verdict_lines
-    from climassay.reporting.results import Shown
+    from climassay.api import claims
 
-    with _kept(workspace) as checks:
-        found, reviews = checks.get(check), checks.reviews(check)
-    lines: list[Any] = [f"Claim: {found.about.claim.text}"]
-    if found.transcript is None:
-        reason = f": {found.about.error}" if found.about.error else ""
-        lines.append(f"No result; the check is {found.about.state}{reason}")
-    else:
-        lines += verdict_lines(found.transcript, load_scale(found.settings.scale))
-    told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
-    for one in reviews:
-        changed = "" if one.current else " (changed since)"
-        comment = f": {one.comment}" if one.comment else ""
-        lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
-    emit(Shown(lambda: check_data(found, reviews), said=lines), as_json)
+    with opened_session(workspace) as session:
+        emit(claims.show_check(check, workspace=session), as_json)
 
 
 @kept.command()
@@ -433,17 +313,10 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write all checks, the oldest first, with their debates and every review."""
-    from climassay.factcheck import check_data
+    from climassay.api import claims
 
-    if file.suffix != ".jsonl":
-        raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
-    if file.is_dir():
-        raise InputError(f"{file} is a folder: name a file.")
-    with _kept(workspace) as checks:
-        ids = checks.ids()
-        lines = [json.dumps(check_data(checks.get(one), checks.reviews(one)), ensure_ascii=False) for one in ids]
-    write_text(file, "".join(line + "\n" for line in lines))
-    done({"file": file, "checks": len(ids)}, notes=[f"{file} written: {len(ids)} checks."], as_json=as_json)
+    with opened_session(workspace) as session:
+        emit(claims.export_checks(file, workspace=session), as_json)
 
 
 _REASONS = {
@@ -456,6 +329,11 @@ _REASONS = {
     "contrast": "the verdicts contrast",
     "uncertain": "the mediator is not certain",
 }
+
+
+def _tell(expected: "Estimate") -> None:
+    for line in expected.lines():
+        stderr_console().print(line, highlight=False)
 
 
 class _Teller:
@@ -513,7 +391,7 @@ class _Teller:
 def _opinion(opinion: "AdvocateOpinion") -> Any:
     from rich.text import Text
 
-    from climassay.factcheck.results.checked_claims import level_words
+    from climassay.factcheck.checked_claims import level_words
 
     verdict = opinion.verdict or f"no opinion ({opinion.error})"
     changed = " (changed)" if opinion.changed else ""

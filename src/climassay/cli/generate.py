@@ -5,16 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from climassay.cli.model_options import (
-    DeadlineOption,
-    LoadingOptions,
-    MaxOutputTokensOption,
-    NoCacheOption,
-    PromptsOption,
-    ReasoningEffortOption,
-    TimeoutOption,
-)
-from climassay.cli.option_groups import grouped
+from climassay.cli import generate_learned
+from climassay.cli.model_options import LoadingOptions, PromptsOption, RequestOptions
+from climassay.cli.option_groups import WholeHelpGroup, grouped
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
@@ -27,8 +20,9 @@ from climassay.cli.output import (
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="Make, screen, validate and publish question benchmarks.")
-
+app = typer.Typer(no_args_is_help=True)
+app.add_typer(generate_learned.validate, name="validate", cls=WholeHelpGroup)
+app.add_typer(generate_learned.mask, name="mask", cls=WholeHelpGroup)
 
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
@@ -52,12 +46,7 @@ def run(
         bool, typer.Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
     ] = False,
     output: FilesOption = None,
-    prompts: PromptsOption = None,
-    deadline: DeadlineOption = None,
-    timeout: TimeoutOption = None,
-    max_output_tokens: MaxOutputTokensOption = None,
-    reasoning_effort: ReasoningEffortOption = None,
-    no_cache: NoCacheOption = False,
+    requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -68,20 +57,11 @@ def run(
     from climassay.generation.estimate import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
     from climassay.reporting.results import Shown
-    from climassay.session import ModelOptions
 
     recipe = load_recipe(file)
-    options = ModelOptions(
-        deadline=deadline,
-        timeout=timeout,
-        max_output_tokens=max_output_tokens,
-        reasoning_effort=reasoning_effort,
-        prompts=prompts,
-        no_cache=no_cache,
-    )
-    with opened_session(workspace, options, as_json=as_json, where=where) as session:
+    with opened_session(workspace, requests, as_json=as_json, where=where) as session:
         if dry_run:
-            found = estimate_run(with_limits(recipe, session), session.workspace, prompts=prompts)
+            found = estimate_run(with_limits(recipe, session), session.workspace, prompts=requests.prompts)
             emit(Shown(found, (estimate_table(found),)), as_json, output)
         else:
             emit(api.generate(recipe.name, recipe=recipe, workspace=session), as_json, output)
@@ -150,14 +130,9 @@ def screen(
 @app.command()
 def checks(output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the checks of the screening: name, kinds of questions, and what is faulty."""
-    from climassay.generation.screening import CHECKS, MODEL_CHECKS
-    from climassay.reporting.results import listing
+    from climassay.api import generation
 
-    found = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
-    found += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
-    records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in found]
-    columns = {"name": "check", "kinds": "kinds", "words": "what is faulty"}
-    emit(listing("Checks", records, columns, left=3), as_json, output)
+    emit(generation.checks(), as_json, output)
 
 
 @app.command()
@@ -178,19 +153,10 @@ def stats(
 @app.command(name="list")
 def list_datasets(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the datasets of the workspace."""
-    from dataclasses import asdict
-
-    from climassay.generation import DatasetStore
-    from climassay.records.queries import iso_time
-    from climassay.reporting import Table
-    from climassay.reporting.results import Shown
+    from climassay.api import generation
 
     with opened_session(workspace, as_json=as_json) as session:
-        found = DatasetStore(session.records).list()
-    records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in found]
-    states = ("accepted", "rejected", "failed")
-    rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in found]
-    emit(Shown(records, (Table.of("Datasets", ("name", "begun", *states), rows, left=2),)), as_json, output)
+        emit(generation.datasets(workspace=session), as_json, output)
 
 
 @app.command()

@@ -1,109 +1,348 @@
 """``climassay judge``: compare texts by a quality, rank them, and measure who judges well."""
 
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from climassay.cli.judge_benchmark import benchmark
-from climassay.cli.judge_options import (
-    LABELLED,
-    JudgeOptions,
-    ModelSetup,
-    PairsOption,
-    QualityOptions,
-    SortOption,
-    TableOptions,
-    checked_sort,
-    label_column,
-    running_judge,
-    tell_skipped,
-)
-from climassay.cli.judge_probe import ablate, train
 from climassay.cli.learning_options import (
     HtmlOption,
     IncludeTrainedOption,
-    LinesOption,
+    LayerOption,
+    OutputOption,
     SeedOption,
-    counting,
-    note,
-    show,
-    write_lines,
+    numbers,
 )
+from climassay.cli.model_options import ModelSetup
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, print_json, write_text
-from climassay.errors import InputError, ModelError
+from climassay.cli.output import FilesOption, JsonOption, emit
+from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.judging.anchor_labelling import InsertMode
-    from climassay.judging.ranking import ItemRanking
+    from climassay.api.judges import JudgeSpec
+    from climassay.judging.candidates import ProbeSettings
+    from climassay.judging.causal import Scope
+    from climassay.judging.insertion import InsertMode
+    from climassay.judging.items import ItemTable
+    from climassay.judging.quality import Quality
+    from climassay.judging.sorting import SortMethod
 
-app = typer.Typer(no_args_is_help=True, help="Compare texts by a quality, rank them, and measure who judges well.")
+app = typer.Typer(no_args_is_help=True)
 
+PRIMER_CLAIMS = "primer:claims"
 JudgeArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A probe's file, or zero-shot, pairs, direct, direct-expected.")
 ]
-ItemsArgument = Annotated[Path, typer.Argument(help="Items: CSV, TSV, JSON, JSONL or Parquet, also .gz.")]
-CsvOption = Annotated[Path | None, typer.Option("--csv", help="Write the table as CSV, with whole texts.")]
+LabelsArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="LABELS", help="Labelled items: CSV, TSV, JSON, JSONL or Parquet, also .gz; or primer:claims."
+    ),
+]
+ItemsArgument = Annotated[
+    Path, typer.Argument(help="Items, labelled or not: CSV, TSV, JSON, JSONL or Parquet, also .gz.")
+]
+PairsOption = Annotated[
+    int | None, typer.Option(min=1, help="Compare each item with so many others instead of all of its group.")
+]
+TiesOption = Annotated[str, typer.Option(help="Training pairs of equal labels: drop, keep or three-way.")]
+RegularisationOption = Annotated[
+    float | None, typer.Option(help="Inverse penalty C of probes; by default chosen by cross-validation.")
+]
+SortOption = Annotated[str, typer.Option(help="exact, beam, greedy, fitted, strengths or all-pairs.")]
 
 
-@app.callback()
-def group() -> None:
-    """Compare texts by a quality, rank them, and measure who judges well."""
+class KindChoice(StrEnum):
+    """What is judged."""
+
+    text = "text"
+    claims = "claims"
+    confidence = "confidence"
+    own = "own"
 
 
-app.command()(benchmark)
-app.command()(train)
+@dataclass(frozen=True)
+class TableOptions:
+    """Which columns and rows of a table to use."""
+
+    text: Annotated[str, typer.Option(help="Column of the texts to be judged.")] = "text"
+    item: Annotated[str | None, typer.Option(help="Column of the items' names; by default they are numbered.")] = None
+    group: Annotated[
+        str | None, typer.Option(help="Column that says which items are compared with each other, e.g. the article.")
+    ] = None
+    context: Annotated[
+        str | None, typer.Option(help="Column of the source text, or of the text around a statement.")
+    ] = None
+    label: Annotated[str | None, typer.Option(help="Column of the experts' labels; more is better.")] = None
+    levels: Annotated[
+        str | None, typer.Option(help="Labels that are words, low to high: low,medium,high (synonyms: poor|bad).")
+    ] = None
+    context_words: Annotated[int | None, typer.Option(min=1, help="Keep so many words of each context.")] = None
+    limit_groups: Annotated[int | None, typer.Option(min=1, help="Use only the first so many groups.")] = None
+    limit_items: Annotated[int | None, typer.Option(min=1, help="Use only the first so many items.")] = None
+
+    def read(self, file: Path, *, label: str | None, label_optional: bool = False) -> "ItemTable":
+        """Read the items, labelled by a column if one is named; rows without a label are left out, or kept without.
+
+        Raises:
+            InputError: The file or a column cannot be used.
+        """
+        from climassay.judging.items import ItemColumns, parse_levels, read_items
+
+        if str(file) == PRIMER_CLAIMS:
+            from climassay.primer import claims_path
+
+            file = claims_path()
+        levels = parse_levels(self.levels) if self.levels is not None and label is not None else ()
+        columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels, label_optional)
+        table = read_items(file, columns, context_words=self.context_words)
+        kept = set(list(dict.fromkeys(item.group for item in table.items))[: self.limit_groups])
+        return replace(table, items=tuple(item for item in table.items if item.group in kept)[: self.limit_items])
+
+
+@dataclass(frozen=True)
+class QualityOptions:
+    """Which quality to compare by."""
+
+    aspect: Annotated[
+        list[str] | None,
+        typer.Option(help="coherence, consistency, fluency, relevance or informativeness of texts; see --kind."),
+    ] = None
+    kind: Annotated[
+        KindChoice | None,
+        typer.Option(
+            help="text: an aspect of texts; claims: their accuracy; confidence: of statements; own: --quality."
+        ),
+    ] = None
+    quality: Annotated[str | None, typer.Option(metavar="SENTENCE", help="A quality of your own in one sentence.")] = (
+        None
+    )
+    noun: Annotated[str, typer.Option(help="Name of the texts in prompts, for --kind text.")] = "summary"
+    source: Annotated[str, typer.Option(help="Name of their source in prompts, for --kind text.")] = "article"
+    wording: Annotated[list[int] | None, typer.Option(help="Wording of the prompts, 1 to 3; repeat for several.")] = (
+        None
+    )
+
+    @property
+    def given(self) -> bool:
+        """Whether the user names a quality."""
+        return self.kind is not None or bool(self.aspect) or self.quality is not None
+
+    def all(self) -> "list[Quality]":
+        """The qualities named, in every wording named.
+
+        Raises:
+            InputError: None is named, or one does not exist.
+        """
+        from climassay.judging.quality import aspect_names, quality
+
+        kind = self.kind or (KindChoice.own if self.quality is not None else KindChoice.text)
+        aspects = list(dict.fromkeys(self.aspect or ()))
+        if kind is KindChoice.text and not aspects:
+            raise InputError(f"Name the aspect with --aspect ({', '.join(aspect_names())}), or describe a quality of "
+                             "your own with --quality.")  # fmt: skip
+        if kind is not KindChoice.text and len(aspects) > 1:
+            raise InputError(f"--aspect names several qualities of --kind text only, not of {kind.value}.")
+        if kind in (KindChoice.claims, KindChoice.confidence) and aspects:
+            raise InputError(f"--aspect goes with --kind text; --kind {kind.value} is a quality by itself.")
+        if kind is not KindChoice.own and self.quality is not None:
+            raise InputError(f"--quality describes a quality of your own and does not go with --kind {kind.value}.")
+        return [
+            quality(kind.value, aspect, sentence=self.quality or "", noun=self.noun, source=self.source, wording=number)
+            for aspect in aspects or [""]
+            for number in dict.fromkeys(self.wording or [1])
+        ]
+
+    def one(self) -> "Quality":
+        """The one quality named.
+
+        Raises:
+            InputError: None or several are named, or it does not exist.
+        """
+        found = self.all()
+        if len(found) > 1:
+            raise InputError("This command takes one aspect and one wording at a time.")
+        return found[0]
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """Who compares."""
+
+    probe: Annotated[Path | None, typer.Option(help="A probe that climassay judge train made.", show_default=False)] = (
+        None
+    )
+    method: Annotated[
+        str | None, typer.Option(help="Without a probe: zero-shot, pairs, direct or direct-expected.")
+    ] = None
+
+    @classmethod
+    def named(cls, model: str) -> "JudgeOptions":
+        """A judge by one name: that of a method which needs no labels, else a probe's file."""
+        from climassay.judging.judges import JUDGES
+
+        return cls(method=model) if model in JUDGES else cls(probe=Path(model))
+
+    def judge(self, asked: QualityOptions, setup: ModelSetup) -> "JudgeSpec":
+        """Who compares, by the quality asked for, else the one that the probe was trained for.
+
+        Raises:
+            InputError: The probe cannot be read, a method is named too, or no quality is known.
+        """
+        from climassay.api.judges import JudgeSpec
+
+        if self.probe is not None and self.method is not None:
+            raise InputError("Give either --probe or --method.")
+        quality = asked.one() if self.probe is None or asked.given else None
+        spec = JudgeSpec(quality, self.probe, self.method, setup.model, setup.token_budget)
+        assert spec.wanted  # what is wrong with the probe is told before anything is read
+        return spec
+
+
+@app.command()
+@grouped
+def benchmark(
+    labels: LabelsArgument,
+    table: TableOptions,
+    asked: QualityOptions,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="direct, direct-expected, pairs, zero-shot, ppairs, ppairs-length, principal, pointwise, "
+            "pointwise-length or all; repeat.  [default: ppairs]"
+        ),
+    ] = None,
+    train_items: Annotated[int, typer.Option(min=2, help="Labelled items to learn from in each fold.")] = 100,
+    folds: Annotated[int, typer.Option(min=2, help="Folds; they share no group.")] = 3,
+    seed: SeedOption = 0,
+    layer: LayerOption = None,
+    pairs_per_item: PairsOption = None,
+    ties: TiesOption = "drop",
+    regularisation: RegularisationOption = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(help="strengths, fitted, exact, beam, greedy or all-pairs.  [default: strengths, or fitted]"),
+    ] = None,
+    learning_curve: Annotated[
+        str | None, typer.Option(metavar="SIZES", help="Numbers of labelled items, e.g. 10,20,50,100,200.")
+    ] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Write every item's place (.jsonl, .csv, .xlsx).")] = None,
+    output: FilesOption = None,
+    setup: ModelSetup = ModelSetup(),
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how judges agree with experts on unseen groups, beside the constant and "longer is better" baselines.
+
+    Without --layer, probes choose among four layers of the upper half.
+    """
+    from climassay.api.judges import benchmark_judges
+    from climassay.judging.experiment import BenchmarkSettings, JudgeTask
+    from climassay.reporting.row_files import write_rows
+
+    # With some of the pairs only, the list is long, and strengths would ask for all of them.
+    chosen = _sort(sort or ("strengths" if pairs_per_item is None else "fitted"))
+    sizes = () if learning_curve is None else tuple(sorted(numbers(learning_curve, "--learning-curve")))
+    if sizes and not 2 <= sizes[0] <= sizes[-1] <= train_items:
+        raise InputError(f"--learning-curve takes sizes from 2 to --train-items ({train_items}).")
+    probes = _probe_settings(layer, ties, regularisation, seed)
+    settings = BenchmarkSettings(train_items, folds, seed, pairs_per_item, sizes, chosen, probes)
+    tasks, read = [], {}
+    for quality in asked.all():
+        column = _label_column(table, asked, quality.name)
+        if column not in read:
+            read[column] = table.read(labels, label=column)
+        tasks.append(JudgeTask(quality, read[column].items, read[column].skipped))
+    with setup.session(as_json) as session:
+        done = benchmark_judges(
+            tasks,
+            settings,
+            method or ["ppairs"],
+            file=str(labels),
+            with_evidence=any(file.suffix.lower() == ".html" for file in output or ()),
+            model=setup.model,
+            workspace=session,
+            token_budget=setup.token_budget,
+        )
+    if predictions is not None:
+        write_rows(predictions, done.places())
+    emit(done, as_json, output)
+
+
+@app.command()
+@grouped
+def train(
+    labels: LabelsArgument,
+    output: OutputOption,
+    table: TableOptions,
+    asked: QualityOptions,
+    method: Annotated[
+        str, typer.Option(help="ppairs, ppairs-length, principal, pointwise or pointwise-length.")
+    ] = "ppairs",
+    layer: LayerOption = None,
+    pairs_per_item: PairsOption = None,
+    ties: TiesOption = "drop",
+    regularisation: RegularisationOption = None,
+    seed: SeedOption = 0,
+    html: HtmlOption = None,
+    setup: ModelSetup = ModelSetup(),
+    as_json: JsonOption = False,
+) -> None:
+    """Train a probe on labelled items, with its figures on held-out ones; without --layer, four layers are tried."""
+    from climassay.api.judges import train_judge_on_table
+
+    quality, settings = asked.one(), _probe_settings(layer, ties, regularisation, seed)
+    read = table.read(labels, label=_label_column(table, asked, quality.name))
+    with setup.session(as_json) as session:
+        trained = train_judge_on_table(
+            read,
+            quality,
+            output,
+            file=str(labels),
+            model=setup.model,
+            method=method,
+            settings=settings,
+            pairs_per_item=pairs_per_item,
+            token_budget=setup.token_budget,
+            workspace=session,
+            seed=seed,
+        )
+    emit(trained, as_json, html)
 
 
 @app.command()
 @grouped
 def evaluate(
     who: JudgeArgument,
-    labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELLED)],
+    labels: LabelsArgument,
     table: TableOptions,
     asked: QualityOptions,
     include_trained: IncludeTrainedOption = False,
     pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
+    output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
     """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better"."""
-    from dataclasses import replace
+    from climassay.api.judges import evaluate_judge
 
-    from climassay.judging.benchmark import JudgeResult, evaluate_judge, result_row
-    from climassay.judging.report import judge_tables
-
-    named, config = JudgeOptions.named(who), {"file": str(labels)}
-    read = table.read(labels, label=label_column(table, asked, named.resolve(asked)[1].name))
-    with (
-        running_judge("judge evaluate", named, asked, setup, config, seeds={"seed": seed}, quiet=as_json) as judge,
-        counting(f"Comparing with {setup.model}", quiet=as_json) as advance,
-    ):
-        known = None if judge.probe is None or include_trained else judge.probe.provenance
-        fresh = replace(read, items=tuple(one for one in read.items if known is None or not known.knows(one.text)))
-        if not fresh.items:
-            raise InputError(f"{who} was trained on every item of {labels}: give others, or --include-trained.")
-        scores = evaluate_judge(
-            fresh.items,
-            judge.method,
-            quality=judge.quality.name,
-            band=0.0 if judge.probe is None else judge.probe.tie_band,
+    judge = JudgeOptions.named(who).judge(asked, setup)
+    read = table.read(labels, label=_label_column(table, asked, judge.wanted.name))
+    with setup.session(as_json) as session:
+        found = evaluate_judge(
+            judge,
+            read,
+            name=who,
+            include_trained=include_trained,
             pairs_per_item=pairs_per_item,
+            file=str(labels),
+            workspace=session,
             seed=seed,
-            on_progress=advance,
         )
-        result = JudgeResult(judge.quality, scores, judge.cost, read.skipped)
-        left_out = len(read.items) - len(fresh.items)
-        data = {"run": judge.run.id, "file": str(labels), "model": setup.model, "left_out": left_out}
-        judge.run.save_results("judges", [result_row(result)])
-    if as_json:
-        print_json({**data, **result_row(result)})
-        return
-    show(judge_tables([result]))
-    tell_skipped(read)
-    note(f"{left_out} items are left out: the probe was trained on them." if left_out else "")
+    emit(found, as_json, output)
 
 
 @app.command()
@@ -113,15 +352,14 @@ def apply(
     items: ItemsArgument,
     table: TableOptions,
     asked: QualityOptions,
-    output: LinesOption = None,
+    output: FilesOption = None,
     sort: SortOption = "fitted",
     seed: SeedOption = 0,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
     """Order the items of each group, best first, by a probe or a method."""
-    ranking, _, _ = _ranked("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, as_json)
-    write_lines(output, ranking.rows())
+    _rank("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, as_json, output)
 
 
 @app.command()
@@ -135,36 +373,12 @@ def compare(
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
-    """Which of two texts has more of a quality, and with what probability; asked in both orders."""
-    import numpy as np
+    """Tell which of two texts has more of a quality, and with what probability; asked in both orders."""
+    from climassay.api.judges import compare_texts
 
-    from climassay.judging.items import Item, clean_text
-
-    texts = [clean_text(text) for text in (first, second)]
-    if not all(texts):
-        raise InputError("One of the two texts is empty: there is nothing to compare.")
-    items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
-    with running_judge("judge compare", who, asked, setup, {"texts": texts}, quiet=as_json) as judge:
-        found = judge.method.compare(items, np.array([[0, 1]]))
-        if found.failed[0]:
-            raise ModelError("The model gave no answer to the comparison.")
-        odds, probability = float(found.log_odds[0]), float(found.probabilities[0])
-        even = abs(odds) <= (judge.probe.tie_band if judge.probe is not None else 0.0)
-        data = {
-            "run": judge.run.id,
-            "quality": judge.quality.name,
-            "method": judge.method.name,
-            "model": setup.model,
-            "better": "equal" if even else "A" if odds > 0 else "B",
-            "probability_a": probability,
-            "log_odds": odds,
-        }
-        judge.run.save_results("comparison", [data])
-    if as_json:
-        print_json(data)
-        return
-    verdict = "Both have about as much of it" if even else f"{data['better']} has more of it"
-    show((), f"{data['quality']}: {verdict} (P(A) = {probability:.3f}, {data['method']}).")
+    judge = who.judge(asked, setup)
+    with setup.session(as_json) as session:
+        emit(compare_texts(judge, first, second, context=context, workspace=session), as_json)
 
 
 @app.command()
@@ -176,23 +390,15 @@ def rank(
     who: JudgeOptions,
     sort: SortOption = "fitted",
     seed: SeedOption = 0,
-    csv_file: CsvOption = None,
-    html: HtmlOption = None,
+    output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
     """Order the items of each group, best first, comparing only what the sort needs."""
-    from climassay.judging.report import ranking_report, ranking_table
-    from climassay.reporting.results import write_table
-
-    ranking, quality, judge = _ranked("judge rank", file, table, asked, who, sort, seed, setup, as_json)
-    if csv_file:
-        write_table(csv_file, ranking_table(ranking.rows(), quality=quality, words=None))
-    if html:
-        write_text(html, ranking_report(ranking, quality=quality, judge=judge, file=file.name).to_html())
+    _rank("judge rank", file, table, asked, who, sort, seed, setup, as_json, output)
 
 
-def _ranked(
+def _rank(
     command: str,
     file: Path,
     table: TableOptions,
@@ -202,26 +408,15 @@ def _ranked(
     seed: int,
     setup: ModelSetup,
     as_json: bool,
-) -> "tuple[ItemRanking, str, str]":
-    """Rank items and print them; the ranking, its quality and who judged."""
-    from climassay.judging.ranking import rank_items
-    from climassay.judging.report import ranking_table
+    output: list[Path] | None,
+) -> None:
+    from climassay.api.judges import rank_table
 
-    chosen, read = checked_sort(sort), table.read(file, label=table.label, label_optional=True)
-    with (
-        running_judge(command, who, asked, setup, {"file": str(file)}, seeds={"sort": seed}, quiet=as_json) as judge,
-        counting(f"Comparing with {setup.model}", quiet=as_json) as advance,
-    ):
-        ranking = rank_items(read.items, judge.method, sort=chosen, seed=seed, on_progress=advance)
-        rows, quality, name = ranking.rows(), judge.quality.name, judge.method.name
-        judge.run.save_results("ranking", rows)
-    if as_json:
-        counts = {"comparisons": ranking.comparisons, "possible": ranking.possible, "failed": ranking.failed}
-        print_json({"run": judge.run.id, "quality": quality, "method": name, **counts, "items": rows})
-    else:
-        tell_skipped(read)
-        show([ranking_table(rows, quality=quality, note=ranking.note)])
-    return ranking, quality, name
+    chosen, read = _sort(sort), table.read(file, label=table.label, label_optional=True)
+    judge = who.judge(asked, setup)
+    with setup.session(as_json) as session:
+        ranked = rank_table(judge, read, command=command, file=str(file), sort=chosen, workspace=session, seed=seed)
+    emit(ranked, as_json, output)
 
 
 @app.command()
@@ -233,19 +428,17 @@ def insert(
     asked: QualityOptions,
     who: JudgeOptions,
     samples: Annotated[int, typer.Option(min=1, help="Anchors of a label that an item is compared with.")] = 10,
-    mode: Annotated[str, typer.Option(help="What counts as equal: band or three-way.")] = "band",
+    mode: Annotated[str, typer.Option(help="Rule by which items are equal: band or three-way.")] = "band",
     truth: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
     ] = None,
     seed: SeedOption = 0,
-    csv_file: CsvOption = None,
+    output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
     """Give new items a label on an ordered scale, by comparing them with labelled anchors."""
-    from climassay.judging.anchor_labelling import TIE_BAND, insert_items
-    from climassay.judging.report import insertion_table
-    from climassay.reporting.results import write_table
+    from climassay.api.judges import insert_table
 
     if table.label is None or table.levels is None:
         raise InputError(
@@ -255,43 +448,102 @@ def insert(
         raise InputError(f"--mode is band or three-way, not {mode!r}.")
     labelled = table.read(anchors, label=table.label)
     read = table.read(file, label=truth, label_optional=True)
-    config = {"file": str(file), "anchors": str(anchors), "mode": mode, "samples": samples}
-    with (
-        running_judge("judge insert", who, asked, setup, config, seeds={"anchors": seed}, quiet=as_json) as judge,
-        counting(f"Comparing with {setup.model}", quiet=as_json) as advance,
-    ):
-        found = insert_items(
-            read.items,
-            labelled.items,
-            labelled.levels,
-            judge.method,
+    judge = who.judge(asked, setup)
+    with setup.session(as_json) as session:
+        found = insert_table(
+            judge,
+            read,
+            labelled,
+            file=str(file),
+            anchors_file=str(anchors),
             samples=samples,
             mode=cast("InsertMode", mode),
-            tie_band=(judge.probe.tie_band if judge.probe is not None else 0.0) or TIE_BAND,
+            workspace=session,
             seed=seed,
-            on_progress=advance,
         )
-        rows = found.rows()
-        judge.run.save_results("labels", rows)
-    if csv_file:
-        write_table(csv_file, insertion_table(rows, words=None))
-    if as_json:
-        print_json(
-            {
-                "run": judge.run.id,
-                "quality": judge.quality.name,
-                "method": judge.method.name,
-                "levels": list(labelled.levels),
-                "comparisons": found.comparisons,
-                "failed": found.failed,
-                "scores": None if found.scores is None else found.scores.to_dict(),
-                "items": rows,
-            }
-        )
-        return
-    tell_skipped(labelled, read)
-    show([insertion_table(rows), *(() if found.scores is None else found.scores.tables())])
-    note(f"{found.comparisons} comparisons, {found.failed} without an answer.")
+    emit(found, as_json, output)
 
 
-app.command()(ablate)
+@app.command()
+@grouped
+def ablate(
+    probe: Annotated[Path, typer.Argument(help="A probe that climassay judge train made.")],
+    file: ItemsArgument,
+    table: TableOptions,
+    asked: QualityOptions,
+    scope: Annotated[
+        str, typer.Option(help="Where the direction is taken out: probed layer, onward from it, or all layers.")
+    ] = "onward",
+    controls: Annotated[int, typer.Option(min=0, help="Random directions to compare with.")] = 10,
+    pairs_per_item: PairsOption = None,
+    seed: SeedOption = 0,
+    output: FilesOption = None,
+    setup: ModelSetup = ModelSetup(),
+    as_json: JsonOption = False,
+) -> None:
+    """Take a probe's direction out of the model and report how its own zero-shot preference changes."""
+    from climassay.api.judges import ablate_judge
+
+    if scope not in ("probed", "onward", "all"):
+        raise InputError(f"--scope is probed, onward or all, not {scope!r}.")
+    read = table.read(file, label=table.label, label_optional=True)
+    with setup.session(as_json) as session:
+        found = ablate_judge(
+            probe,
+            read,
+            asked.one() if asked.given else None,
+            file=str(file),
+            scope=cast("Scope", scope),
+            controls=controls,
+            pairs_per_item=pairs_per_item,
+            model=setup.model,
+            token_budget=setup.token_budget,
+            workspace=session,
+            seed=seed,
+        )
+    emit(found, as_json, output)
+
+
+def _probe_settings(layer: list[str] | None, ties: str, regularisation: float | None, seed: int) -> "ProbeSettings":
+    """How probes are fitted, from the options.
+
+    Raises:
+        InputError: An option is out of its range.
+    """
+    from climassay.judging.candidates import ProbeSettings
+
+    if ties not in ("drop", "keep", "three-way"):
+        raise InputError(f"--ties is drop, keep or three-way, not {ties!r}.")
+    if regularisation is not None and not (regularisation > 0 and math.isfinite(regularisation)):
+        raise InputError(f"--regularisation is a positive number, not {regularisation}.")
+    sets = tuple(numbers(text, "--layer") for text in dict.fromkeys(layer or []))
+    return ProbeSettings(sets, regularisation, ties, seed)  # type: ignore[arg-type]
+
+
+def _sort(sort: str) -> "SortMethod":
+    """A way of sorting by its name.
+
+    Raises:
+        InputError: There is none of this name.
+    """
+    from climassay.judging.sorting import SortMethod
+
+    for known in get_args(SortMethod):
+        if sort == known:
+            return cast("SortMethod", known)
+    raise InputError(f"--sort is one of {', '.join(get_args(SortMethod))}, not {sort!r}.")
+
+
+def _label_column(table: TableOptions, asked: QualityOptions, aspect: str) -> str:
+    """Column of the experts' labels: the one named, else the one that has the aspect's name.
+
+    Raises:
+        InputError: None is named, or one for several aspects.
+    """
+    if table.label is not None:
+        if len(asked.aspect or ()) > 1:
+            raise InputError("--label is one column, and several aspects are named: leave it out, or take one aspect.")
+        return table.label
+    if asked.quality is not None or asked.kind not in (None, KindChoice.text):
+        raise InputError("Name the column of the experts' labels with --label.")
+    return aspect

@@ -2,7 +2,6 @@
 
 import errno
 import sys
-from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
@@ -10,68 +9,64 @@ import typer
 from typer.main import get_command
 
 from climassay import __version__
-from climassay.cli import (
-    annotate,
-    ask,
-    confidence,
-    confidence_compare,
-    confidence_extract,
-    confidence_lint,
-    confidence_tag,
-    confidence_topics,
-    corpus,
-    demo,
-    doctor,
-    evaluate,
-    evaluate_run,
-    evaluate_study,
-    evaluate_table,
-    factcheck,
-    generate,
-    judge,
-    masker,
-    metrics,
-    metrics_entailment,
-    models,
-    prompts,
-    quickstart,
-    records,
-    serve,
-    tune,
-    users,
-    validator,
-)
-from climassay.cli.learning_options import renamed
-from climassay.cli.option_groups import WholeHelpGroup, show_first_names
+from climassay.cli.option_groups import LazyCommands, WholeHelpGroup, show_first_names
 from climassay.errors import ClimassayError
-from climassay.folder_files import keep_to_oneself
-from climassay.secrecy import without_secrets
+from climassay.io import keep_to_oneself
+from climassay.redaction import without_secrets
 
-HEADINGS: dict[str, dict[str, typer.Typer | Callable[..., None]]] = {
-    "First steps": {"quickstart": quickstart.quickstart, "demo": demo.demo, "doctor": doctor.doctor},
+HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
+    "First steps": {
+        "quickstart": (
+            "quickstart:quickstart",
+            "Six steps for a start: add a document, ask, check a claim, make questions, annotate, evaluate.",
+        ),
+        "demo": (
+            "quickstart:demo",
+            "Show what climassay does, on the bundled model and books: find, ask, evaluate, judge, check, report.",
+        ),
+        "doctor": (
+            "quickstart:doctor",
+            "Say what is missing or broken on this machine and in this workspace, and how to get it.",
+        ),
+    },
     "Ask documents, check claims": {
-        "corpus": corpus.app,
-        "ask": ask.ask,
-        "check": factcheck.check,
-        "factcheck": factcheck.app,
+        "corpus": ("corpus:app", "Make collections of documents, search them, and measure the search."),
+        "ask": (
+            "corpus:ask",
+            "Answer a question from your collections, with numbered citations, or say that they do not hold it.",
+        ),
+        "check": (
+            "factcheck:check",
+            "Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations.",
+        ),
+        "factcheck": ("factcheck:app", "Check claims of a file by debates, and score verdicts."),
     },
     "Measure language models": {
-        "evaluate": evaluate.app,
-        "metrics": metrics.app,
-        "judge": judge.app,
-        "tune": tune.app,
+        "evaluate": ("evaluate:app", "Measure a model on a benchmark."),
+        "metrics": ("metrics:app", "Score answers against references, and check the metrics themselves."),
+        "judge": ("judge:app", "Compare texts by a quality, rank them, and measure who judges well."),
+        "tune": ("tune:app", "Train local models on documents or on questions (LoRA)."),
     },
-    "Make question benchmarks": {"generate": generate.app, "annotate": annotate.app},
-    "Stated confidence of assessments": {"confidence": confidence.app},
+    "Make question benchmarks": {
+        "generate": ("generate:app", "Make, screen, validate and publish question benchmarks."),
+        "annotate": ("annotate:app", "Collect what experts say about generated questions."),
+    },
+    "Stated confidence of assessments": {
+        "confidence": ("confidence:app", "Extract, group, track and tag the confidence that IPCC reports state."),
+    },
     "Models, records and the server": {
-        "models": models.app,
-        "prompts": prompts.app,
-        "records": records.app,
-        "serve": serve.serve,
-        "users": users.app,
+        "models": ("models:app", "List, check and install language models."),
+        "prompts": ("models:prompts", "See and change the prompts."),
+        "records": ("records:app", "Look at what was asked of models, what came back, what it cost."),
+        "serve": (
+            "serve:serve",
+            "Serve the web pages: experts annotate, anyone checks a claim, everyone sees results.",
+        ),
+        "users": ("serve:users", "Say who may use the web pages."),
     },
 }
-"""Every command under its heading, in the order of use."""
+"""Every command under its heading, in the order of use: where it is defined, and its sentence in the list."""
+_INTERRUPTED = 130
 
 
 class _HeadedGroup(WholeHelpGroup):
@@ -87,6 +82,11 @@ class _HeadedGroup(WholeHelpGroup):
         "masker": "generate mask",
     }
 
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        places = {name: entry for commands in HEADINGS.values() for name, entry in commands.items()}
+        self.commands = LazyCommands("climassay.cli", places)
+
     def renamed(self, args: list[str]) -> tuple[str, list[str]] | None:
         """The same for ``factcheck CLAIM``, which is ``check CLAIM`` now."""
         if args[:1] == ["factcheck"] and len(args) > 1:
@@ -97,6 +97,10 @@ class _HeadedGroup(WholeHelpGroup):
                 return "check", args[1:]
         return super().renamed(args)
 
+    def short_helps(self) -> dict[str, str]:
+        """Sentences of the list, which are there without loading a command."""
+        return {name: words for commands in HEADINGS.values() for name, (_, words) in commands.items()}
+
 
 app = typer.Typer(
     name="climassay",
@@ -106,35 +110,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Measure whether a language model can be trusted on climate.",
 )
-evaluate.app.command("init")(evaluate_run.init)
-evaluate.app.command("run")(evaluate_run.run)
-evaluate.app.command("table")(evaluate_table.table)
-evaluate.app.command("report")(evaluate_table.report)
-evaluate.app.command("plan")(evaluate_study.plan)
-evaluate.app.command("contamination")(evaluate_study.contamination)
-evaluate.app.command("compare")(evaluate_study.compare)
-generate.app.add_typer(validator.app, name="validate", cls=WholeHelpGroup)
-generate.app.add_typer(masker.app, name="mask", cls=WholeHelpGroup)
-confidence.app.command("extract")(confidence_extract.extract)
-confidence.app.command("lint")(confidence_lint.lint)
-confidence.app.command("compare")(confidence_compare.compare)
-confidence.app.command("topics")(confidence_topics.topics)
-confidence.app.command("report")(confidence_topics.report)
-confidence.app.add_typer(confidence_tag.app, name="tag")
-metrics.app.add_typer(metrics_entailment.app, name="entailment", cls=WholeHelpGroup)
-metrics.app.command("validate-entailment", hidden=True)(
-    renamed(metrics_entailment.validate, "metrics entailment evaluate")
-)
-metrics.app.command("train-entailment", hidden=True)(renamed(metrics_entailment.train, "metrics entailment train"))
-for _commands in HEADINGS.values():
-    for _name, _command in _commands.items():
-        if isinstance(_command, typer.Typer):
-            _own = _command.info.cls
-            app.add_typer(_command, name=_name, cls=_own if isinstance(_own, type) else WholeHelpGroup)
-        else:
-            app.command(_name)(_command)
-
-_INTERRUPTED = 130
 
 
 def _show_version(wanted: bool) -> None:
@@ -166,10 +141,13 @@ def main() -> None:
     except OSError as error:
         if error.errno == errno.EPIPE:  # whoever read the output has seen enough
             sys.exit(1)
-        _say(_system_words(error))
+        place = f"{error.filename} cannot be used" if error.filename else "the system refused to go on"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        advice = "make room and run the command again" if full else "mend that and run the command again"
+        _say(f"{place} ({error.strerror or error}): {advice}.")
         sys.exit(ClimassayError.exit_code)
     except ModuleNotFoundError as error:
-        from climassay.extras import sentence_without
+        from climassay.optional_dependencies import sentence_without
 
         sentence = sentence_without(error)
         if sentence is None:
@@ -195,14 +173,6 @@ def _as_click(app: typer.Typer) -> Any:
 def _say(sentence: str) -> None:
     # Names of files are bytes: one that is no UTF-8 cannot be printed as it is.
     typer.echo(f"climassay: {without_secrets(sentence)}".encode("utf-8", "backslashreplace").decode(), err=True)
-
-
-def _system_words(error: OSError) -> str:
-    """One sentence for what the system refuses in the middle of the work, wherever that was."""
-    place = f"{error.filename} cannot be used" if error.filename else "the system refused to go on"
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    advice = "make room and run the command again" if full else "mend that and run the command again"
-    return f"{place} ({error.strerror or error}): {advice}."
 
 
 if __name__ == "__main__":

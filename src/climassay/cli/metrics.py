@@ -1,20 +1,30 @@
 """``climassay metrics``: score answers against references, and check the metrics themselves."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from climassay.cli.learning_options import SeedOption
-from climassay.cli.model_options import LoadingOptions
-from climassay.cli.option_groups import grouped
-from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session, waiting
+from climassay.cli.learning_options import EncoderOption as VectorsOption
+from climassay.cli.learning_options import (
+    FoldsOption,
+    HoldOutOption,
+    IncludeTrainedOption,
+    LimitOption,
+    OutputOption,
+    SeedOption,
+    renamed,
+)
+from climassay.cli.model_options import LoadingOptions, ReachOptions
+from climassay.cli.option_groups import WholeHelpGroup, grouped
+from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
 from climassay.errors import InputError
 
-if TYPE_CHECKING:
-    from climassay.grounding.faithful_answers import JudgedAnswer
-
-app = typer.Typer(no_args_is_help=True, help="Score answers against references, and check the metrics themselves.")
+app = typer.Typer(no_args_is_help=True)
+entailment = typer.Typer(
+    no_args_is_help=True, help="Train, evaluate and apply scorers of what a passage does to a statement."
+)
 
 EncoderOption = Annotated[
     str, typer.Option(help="local:minilm (bundled), or local: and a folder or hub id of an encoder.")
@@ -82,27 +92,13 @@ def calibrate_window(
     output: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Which window of phrase similarity tells right cloze answers from wrong ones best (ClimaQA, Figure 4)."""
-    from climassay.metrics.window_calibration import calibrate_window as calibrate
-    from climassay.metrics.window_calibration import (
-        primer_answers,
-        read_labelled_answers,
-        window_report,
-        window_table,
-        window_verdict,
-    )
-    from climassay.reporting.results import Shown
+    """Find the window of phrase similarity that tells right cloze answers from wrong ones best (ClimaQA, Figure 4)."""
+    from climassay.api.scores import calibrate_window as calibrate
 
     if not -1 <= floor <= 1:
         raise InputError(f"A mean cosine lies between -1 and 1, and so must --floor; {floor:g} does not.")
-    answers = read_labelled_answers(file) if file else primer_answers()
-    source = str(file) if file else "primer, 40 answers labelled by the climassay authors"
-    with waiting(f"Encoding {len(answers)} answers in every window ...", quiet=as_json):
-        found = calibrate(answers, encoder, floor=floor, seed=seed)
-    data = {"source": source, "verdict": window_verdict(found), "calibration": found}
-    tables = (window_table(found),)
-    shown = Shown(data, tables, noted=(window_verdict(found),), reported=lambda: window_report(found, source))
-    emit(shown, as_json, output)
+    with opened_session(None, as_json=as_json) as session:
+        emit(calibrate(file, encoder=encoder, floor=floor, seed=seed, workspace=session), as_json, output)
 
 
 @app.command()
@@ -117,52 +113,111 @@ def faithfulness(
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well a learned head and baselines tell unfaithful answers: AUROC, each group by the others."""
-    from climassay.grounding.faithful_answers import answer_features, measure_faithfulness
-    from climassay.metrics.entailment_loading import bundled_entailment
+    from climassay.api.scores import measure_faithfulness
 
-    given = _judged(file, truth, group, answer, passages)
-    scorer = bundled_entailment()
-    with waiting("Reading answers", quiet=as_json):
-        features = answer_features(given, scorer, scorer.head.encoder)
-    found = measure_faithfulness(given, features, seed=seed)
-    unfaithful = sum(one.unfaithful for one in given)
-    groups = len({one.group for one in given})
-    from climassay.reporting import Table
-    from climassay.reporting.results import Shown
-
-    rows = [
-        [
-            one.name,
-            f"{one.auroc.value:.3f} [{one.auroc.interval.low:.3f}, {one.auroc.interval.high:.3f}]",
-            "" if one.gain is None else f"{one.gain.low:+.3f} to {one.gain.high:+.3f}",
-        ]
-        for one in found
-    ]
-    note = (
-        f"{len(given)} answers, {unfaithful} of them unfaithful, in {groups} groups, compared within groups; 95%"
-        " bootstrap intervals over groups. The constant has 0.5."
-    )
-    heading = ["told by", "AUROC of unfaithful", "less the best baseline"]
-    data = {"answers": len(given), "unfaithful": unfaithful, "groups": groups, "constant": 0.5, "scores": found}
-    emit(Shown(data, (Table.of("Unfaithful answers", heading, rows, note=note),)), as_json, output)
+    with opened_session(None, as_json=as_json) as session:
+        found = measure_faithfulness(
+            file, truth, group=group, answer=answer, passages=passages, seed=seed, workspace=session
+        )
+    emit(found, as_json, output)
 
 
-def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "list[JudgedAnswer]":
-    from climassay.grounding.faithful_answers import JudgedAnswer
-    from climassay.questions.rows import parse_rows, read_bytes
+LabelsArgument = Annotated[
+    Path,
+    typer.Argument(help="Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label."),
+]
+ScorerArgument = Annotated[
+    str,
+    typer.Argument(help="bundled, prompted:MODEL, supports:MODEL (the paper's judge), nli:MODEL, or a head's file."),
+]
 
-    found = []
-    for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        missing = next((name for name in (truth, group, answer, passages) if name not in row), None)
-        if missing is not None:
-            raise InputError(f"Row {number} of {file} has no column {missing!r}.")
-        cited = row[passages]
-        listed = list(cited.values()) if isinstance(cited, dict) else cited if isinstance(cited, list) else []
-        texts = tuple(" ".join(str(text).split()) for text in listed)
-        said = str(row[answer] or "").strip()
-        if not said or not any(texts) or str(row[truth]) not in ("0", "1"):
-            raise InputError(f"Row {number} of {file} needs an answer, passages, and 0 or 1 as {truth}.")
-        found.append(JudgedAnswer(said, tuple(filter(None, texts)), str(row[group]), str(row[truth]) == "0"))
-    if not found:
-        raise InputError(f"{file} has no rows.")
-    return found
+
+@entailment.command("train")
+def train_entailment(
+    labels: LabelsArgument,
+    output: OutputOption,
+    hold_out: HoldOutOption = 0,
+    encoder: VectorsOption = "local:minilm",
+    folds: FoldsOption = 5,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Train an entailment head on labelled pairs; its file is a scorer's name."""
+    from climassay.api import entailment as api
+
+    with opened_session(None, as_json=as_json) as session:
+        trained = api.train_entailment(
+            labels, output, hold_out=hold_out, encoder=encoder, folds=folds, seed=seed, workspace=session
+        )
+    emit(trained, as_json)
+
+
+@dataclass(frozen=True)
+class EvaluateOptions(ReachOptions):
+    """What an evaluation of scorers takes and shows."""
+
+    include_trained: IncludeTrainedOption = False
+    limit: LimitOption = None
+    output: FilesOption = None
+    seed: SeedOption = 0
+    workspace: WorkspaceOption = None
+    as_json: JsonOption = False
+
+
+@entailment.command("evaluate")
+@grouped
+def evaluate_entailment(
+    scorer: ScorerArgument,
+    labels: LabelsArgument,
+    beside: Annotated[list[str] | None, typer.Option(help="A further scorer of the same pairs; repeat.")] = None,
+    options: EvaluateOptions = EvaluateOptions(),
+) -> None:
+    """Score scorers on labelled pairs that none of them was trained on, beside the constant."""
+    _evaluate([scorer, *(beside or [])], labels, options)
+
+
+@grouped
+def _validate(
+    file: LabelsArgument,
+    scorers: Annotated[list[str] | None, typer.Option("--entailment", "-e", help="A scorer; repeat.")] = None,
+    options: EvaluateOptions = EvaluateOptions(),
+) -> None:
+    """Score scorers on labelled pairs: the earlier form of ``metrics entailment evaluate``."""
+    _evaluate(scorers or ["bundled"], file, options)
+
+
+def _evaluate(scorers: list[str], labels: Path, options: EvaluateOptions) -> None:
+    from climassay.api import entailment as api
+
+    with opened_session(options.workspace, options, as_json=options.as_json) as session:
+        scored = api.evaluate_entailment(
+            scorers,
+            labels,
+            include_trained=options.include_trained,
+            limit=options.limit,
+            seed=options.seed,
+            workspace=session,
+        )
+    emit(scored, options.as_json, options.output)
+
+
+@entailment.command("apply")
+@grouped
+def apply_entailment(
+    scorer: ScorerArgument,
+    items: Annotated[Path, typer.Argument(help="Pairs: a table with premise and statement, or claim and evidences.")],
+    output: FilesOption = None,
+    reach: ReachOptions = ReachOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what each passage does to its statement: confirm it, contradict it, or leave it open."""
+    from climassay.api import entailment as api
+
+    with opened_session(workspace, reach, as_json=as_json) as session:
+        emit(api.apply_entailment(scorer, items, workspace=session), as_json, output)
+
+
+app.add_typer(entailment, name="entailment", cls=WholeHelpGroup)
+app.command("validate-entailment", hidden=True)(renamed(_validate, "metrics entailment evaluate"))
+app.command("train-entailment", hidden=True)(renamed(train_entailment, "metrics entailment train"))

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from climassay.cli.output import waiting
-from climassay.secrecy import TrustedUrl
+from climassay.cli.output import WorkspaceOption, opened_session
+from climassay.cli.ray_option import RayOptions
+from climassay.redaction import TrustedUrl
 from climassay.session import ModelOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-    from climassay.distributed import WorkerPool
-    from climassay.models.contract import Generator
-    from climassay.workspace import Workspace
+    from climassay.session import Session
 
 ModelOption = Annotated[
     str,
@@ -75,35 +74,45 @@ class ReachOptions(ModelOptions):
     reasoning_effort: ReasoningEffortOption = None
     dtype: DtypeOption = None
 
-    def load(
-        self,
-        name: str,
-        workspace: "Workspace",
-        *,
-        quiet: bool,
-        pool: "WorkerPool | None" = None,
-        base_url: str | None = None,
-        dtype: str | None = None,
-    ) -> "Generator":
-        """A model by its name, telling the user; see :meth:`~climassay.session.ModelOptions.open_model`."""
-        with waiting(f"Loading {name} ...", quiet=quiet):
-            return self.open_model(name, workspace.root, pool=pool, base_url=base_url, dtype=dtype)
 
-    def loader(self, workspace: Path | None, *, quiet: bool) -> "Callable[..., Generator]":
-        """Loads models by their names, each with those of the options that go with it.
+@dataclass(frozen=True)
+class PromptedOptions(ReachOptions):
+    """How a model is loaded or reached, and with which prompts it is asked."""
 
-        The workspace is opened only when a model is loaded. For what else it takes, see :meth:`load`.
-        """
-        from climassay.workspace import Workspace
-
-        return lambda name, **others: self.fitting(name).load(name, Workspace.open(workspace), quiet=quiet, **others)
+    prompts: PromptsOption = None
 
 
 @dataclass(frozen=True)
-class LoadingOptions(ReachOptions):
+class LoadingOptions(PromptedOptions):
     """How a model is asked as well, what it costs, and whether earlier answers of it serve."""
 
-    prompts: PromptsOption = None
     price_in: PriceInOption = None
     price_out: PriceOutOption = None
     no_cache: NoCacheOption = False
+
+
+@dataclass(frozen=True)
+class RequestOptions(ModelOptions):
+    """How the models that a file names are asked."""
+
+    prompts: PromptsOption = None
+    deadline: DeadlineOption = None
+    timeout: TimeoutOption = None
+    max_output_tokens: MaxOutputTokensOption = None
+    reasoning_effort: ReasoningEffortOption = None
+    no_cache: NoCacheOption = False
+
+
+@dataclass(frozen=True)
+class ModelSetup(LoadingOptions, RayOptions):
+    """The model, and where its answers are kept."""
+
+    model: ModelOption = "local:smollm2"
+    token_budget: Annotated[
+        int | None, typer.Option(min=1, help="Most tokens of one forward pass: bounds the memory.")
+    ] = None
+    workspace: WorkspaceOption = None
+
+    def session(self, as_json: bool) -> "AbstractContextManager[Session]":
+        """The session of the command; with JSON nothing is told of progress."""
+        return opened_session(self.workspace, self, as_json=as_json, where=self)

@@ -1,13 +1,68 @@
-"""How commands are shown and take their options: help without cut lines, dataclasses of options in one argument."""
+"""How commands are found and take their options: loaded when they are used, dataclasses of options in one argument."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from functools import partial, wraps
-from typing import Annotated, Any, ClassVar, get_origin, get_type_hints
+from importlib import import_module
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command_from_info, get_group_from_info
+from typer.models import CommandInfo, TyperInfo
+
+from climassay.settings import Flag, entries
+
+T = TypeVar("T")
+
+
+class LazyCommands(dict[str, Any]):
+    """The commands of a group by name, each imported when it is first asked for.
+
+    Args:
+        package: Of the modules.
+        places: By name, ``module:attribute`` and the sentence that says what the command is for.
+    """
+
+    def __init__(self, package: str, places: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__(dict.fromkeys(places))
+        self._package, self._places = package, places
+
+    def __getitem__(self, name: str) -> Any:
+        """The command, as click runs it."""
+        made = super().__getitem__(name)
+        if made is None:
+            place, words = self._places[name]
+            module, _, attribute = place.partition(":")
+            found = getattr(import_module(f"{self._package}.{module}"), attribute)
+            if isinstance(found, typer.Typer):
+                own = found.info.cls
+                cls = own if isinstance(own, type) else WholeHelpGroup
+                info = TyperInfo(found, name=name, cls=cls, help=words)
+                made = get_group_from_info(
+                    info, pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None
+                )
+            else:
+                made = get_command_from_info(
+                    CommandInfo(name, callback=found), pretty_exceptions_short=True, rich_markup_mode=None
+                )
+            show_first_names(made)
+            self[name] = made
+        return made
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The command, or another value where there is none of this name."""
+        return self[name] if name in self else default  # noqa: SIM401
+
+    def values(self) -> Any:
+        """Every command."""
+        return [self[name] for name in self]
+
+    def items(self) -> Any:
+        """Every command with its name."""
+        return [(name, self[name]) for name in self]
 
 
 class WholeHelpGroup(TyperGroup):
@@ -36,14 +91,17 @@ class WholeHelpGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Write a list of commands for each heading, with the same indentation."""
-        shown = [name for name, command in self.commands.items() if not command.hidden]
-        sections = self.headings or {"Commands": tuple(shown)}
-        widest = max(map(len, shown))
-        for heading, names in sections.items():
+        helps = self.short_helps()
+        widest = max(map(len, helps))
+        for heading, names in (self.headings or {"Commands": tuple(helps)}).items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(name.ljust(widest), self.commands[name].get_short_help_str(10_000)) for name in names]
-                )
+                formatter.write_dl([(name.ljust(widest), helps[name]) for name in names])
+
+    def short_helps(self) -> dict[str, str]:
+        """The first sentence about each command that is not hidden."""
+        return {
+            name: command.get_short_help_str(10_000) for name, command in self.commands.items() if not command.hidden
+        }
 
 
 class DefaultCommandGroup(WholeHelpGroup):
@@ -67,11 +125,12 @@ def show_first_names(command: Any) -> None:
     Args:
         command: A command or a group, as click runs it.
     """
-    for part in getattr(command, "commands", {}).values():
+    parts = getattr(command, "commands", {})
+    for part in () if isinstance(parts, LazyCommands) else parts.values():
         show_first_names(part)
     for option in command.params:
         long = [name for name in option.opts if name.startswith("--")]
-        if len(long) > 1:
+        if len(long) > 1 and not option.hidden:
             option.get_help_record = partial(_first_names, option, option.get_help_record, long[1:])
 
 
@@ -84,9 +143,41 @@ def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx:
         option.opts = names
 
 
-def _flags(group: type, kinds: dict[str, Any]) -> list[Field[Any]]:
-    """The fields of a dataclass that are options: those annotated for typer."""
-    return [entry for entry in fields(group) if get_origin(kinds[entry.name]) is Annotated]
+def with_flags(
+    *kinds: type, helps: Mapping[str, str] = MappingProxyType({}), **names: str
+) -> Callable[[type[T]], type[T]]:
+    """Give a dataclass of options, before it is made one, an option for each entry of settings that is a flag.
+
+    A field of such an option is None where the user does not give it.
+
+    Args:
+        kinds: Settings (:mod:`climassay.settings`), whose entries with a ``Flag`` are taken.
+        helps: Explanations of entries whose settings have none; these are taken, too.
+        names: Names of options by entry, where they are others.
+    """
+
+    def add(group: type[T]) -> type[T]:
+        for entry in (entry for kind in kinds for entry in entries(kind)):
+            flag = entry.flag or (Flag() if entry.name in helps else None)
+            if flag is None:
+                continue
+            parts = [part for part in get_args(entry.kind) if part is not type(None)]
+            wanted = entry.kind
+            if get_origin(wanted) in (Union, UnionType):
+                wanted = parts[0]
+            elif get_origin(wanted) is tuple:
+                wanted = list[parts[0]]  # type: ignore[valid-type]
+            words = helps.get(entry.name) or entry.description
+            if entry.flag and entry.default != "" and type(entry.default) in (str, int, float):
+                words += f"  [default: {entry.default}]"
+            option = typer.Option(*(names.get(entry.name, "").split() or flag.names), help=words)
+            option.min = flag.min if entry.low is None else entry.low
+            name = flag.field or entry.name
+            group.__annotations__[name] = Annotated[wanted | None, option]
+            setattr(group, name, None)
+        return group
+
+    return add
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -109,7 +200,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         groups[parameter.name] = annotation
         kinds = get_type_hints(annotation, include_extras=True)
         own = inspect.get_annotations(annotation)
-        for entry in sorted(_flags(annotation, kinds), key=lambda entry: entry.name not in own):
+        entries = [entry for entry in fields(annotation) if get_origin(kinds[entry.name]) is Annotated]
+        for entry in sorted(entries, key=lambda entry: entry.name not in own):
             default = inspect.Parameter.empty if entry.default is MISSING else entry.default
             shown.append(
                 inspect.Parameter(

@@ -1,7 +1,8 @@
-"""``climassay quickstart``."""
+"""``climassay quickstart``, ``climassay demo`` and ``climassay doctor``: the first steps."""
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,8 +14,12 @@ from climassay.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.text import Text
+
+    from climassay.doctor import Finding
 
 SKIP = ("s", "skip")
+_STYLES = {"ok": "green", "warning": "yellow", "missing": "yellow", "broken": "red"}
 NEXT = (
     "climassay serve                     # the same in the browser: annotate, check claims, read results",
     "climassay doctor                    # is something missing?",
@@ -35,14 +40,14 @@ def quickstart(
     """
     from dataclasses import asdict
 
-    from climassay.quickstart import Room, run_quickstart
+    from climassay.quickstart import QuickstartContext, run_quickstart
     from climassay.workspace import Workspace
 
     if not yes and not sys.stdin.isatty():
         raise InputError("There is nobody to answer: run it on a terminal, or with --yes to take every offer.")
     place = Workspace.open(workspace)
     console = stderr_console() if as_json else stdout_console()
-    room = Room(place, model, _annotator(yes))
+    room = QuickstartContext(place, model, _annotator(yes))
     with progress_bar(as_json) as bars:
         talk = _Terminal(console, bars, takes_offers=yes)
         talk.say(f"Everything is kept in {place.root}. Enter takes what is offered, s skips a step, Ctrl-C leaves.")
@@ -112,3 +117,98 @@ class _Terminal:
             self._bars.remove_task(task)
         bar = self._bars.add_task(name, total=total)
         return lambda count: self._bars.advance(bar, count)
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML report to write.")] = Path("demo/report.html"),
+    as_json: JsonOption = False,
+) -> None:
+    """Show what climassay does, on the bundled model and books: find, ask, evaluate, judge, check, report."""
+    from collections.abc import Callable
+
+    from climassay.workspace import Workspace
+
+    console = stdout_console()
+
+    def say(line: str) -> None:
+        if not as_json:
+            console.print(line, highlight=False)
+
+    say("climassay shows what it does, with a very small model.")
+    from climassay.demo import run_demo
+
+    with progress_bar(as_json) as bars:
+
+        def hide() -> None:
+            for task in bars.task_ids:
+                bars.update(task, visible=False)
+
+        def progress(name: str, total: int | None) -> Callable[[int], None]:
+            hide()
+            bar = bars.add_task(name, total=total)
+            return lambda count: bars.advance(bar, count)
+
+        steps = run_demo(Workspace.open(output.parent / "workspace"), output, say=say, progress=progress)
+        hide()
+    if as_json:
+        print_json({"report": output, **{name: value for step in steps for name, value in step.data.items()}})
+    else:
+        say(f"\nReport: {output}")
+
+
+def doctor(
+    online: Annotated[
+        bool, typer.Option("--online", help="Also ask the server of openai: models; else no network is touched.")
+    ] = False,
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", "-w", help="Folder to look into; it is not made.", envvar="CLIMASSAY_WORKSPACE"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what is missing or broken on this machine and in this workspace, and how to get it.
+
+    The exit code is 1 where something that the main paths need is missing or broken, else 0.
+    """
+    from dataclasses import asdict
+
+    from climassay.doctor import examine, is_healthy
+
+    findings = []
+    area = ""
+    for finding in examine(workspace, online=online):
+        findings.append(finding)
+        if as_json:
+            continue
+        if finding.area != area:
+            area = finding.area
+            stdout_console().print(f"\n{area.capitalize()}", style="bold")
+        for line in _lines(finding):
+            stdout_console().print(line)
+    healthy = is_healthy(findings)
+    if as_json:
+        print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
+    else:
+        stdout_console().print(f"\n{_summary(findings, healthy)}", highlight=False)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _lines(finding: "Finding") -> "list[Text]":
+    from rich.text import Text
+
+    style = _STYLES[finding.level]
+    lines = [Text.assemble((f"  {finding.level:<8}", style), f"{finding.name}: {finding.said}")]
+    if finding.advice:
+        lines.append(Text(f"          -> {finding.advice}", style="bold" if finding.stops else "dim"))
+    return lines
+
+
+def _summary(findings: "list[Finding]", healthy: bool) -> str:
+    if not healthy:
+        names = ", ".join(finding.name for finding in findings if finding.stops)
+        return f"Something that is needed does not work: {names}."
+    rest = sum(finding.level != "ok" for finding in findings)
+    if not rest:
+        return "All is well."
+    return f"The main paths work; {rest} other {'thing is' if rest == 1 else 'things are'} named above."

@@ -1,23 +1,35 @@
-"""``climassay serve``."""
+"""``climassay serve`` and ``climassay users``: the web pages, and who may use them."""
 
 import logging
 import threading
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
 from climassay.cli.model_options import ReachOptions
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, print_json, stderr_console
+from climassay.cli.output import (
+    FilesOption,
+    JsonOption,
+    WorkspaceOption,
+    done,
+    emit,
+    opened_session,
+    print_json,
+    stderr_console,
+)
 from climassay.errors import InputError, MissingExtraError
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.web import AppState
+    from climassay.web import Place
+    from climassay.web.accounts import AccountStore, Role
     from climassay.web.settings import ServerSettings
+
 
 LARGEST_HEADERS = 32 * 1024
 """Bytes of a request's headers."""
@@ -57,9 +69,6 @@ def serve(
     as_json: JsonOption = False,
 ) -> None:
     """Serve the web pages: experts annotate, anyone checks a claim, everyone sees results."""
-    from typing import get_args
-
-    from climassay.records.database import ServerLock
     from climassay.web.settings import Public, ServerSettings
 
     if public not in get_args(Public):
@@ -73,49 +82,99 @@ def serve(
         debates=tuple(debate or ()),
         model=model,
         load=lambda name, place, dtype=None, **own: (
-            replace(reach, **own).fitting(name).load(name, place, quiet=True, dtype=dtype)
+            replace(reach, **own).fitting(name).open_model(name, place.root, dtype=dtype)
         ),
         upload_bytes=upload_mb * 2**20,
         proxies=proxies,
         visitor_checks=visitor_checks,
     )
+
+    def greet(place: "Place", link: str | None) -> None:
+        if as_json:
+            print_json({"address": place.settings.root, "link": link, "workspace": str(place.workspace.root)})
+            return
+        console = stderr_console()
+        console.print(f"climassay serves {place.workspace.root} at {place.settings.root}", highlight=False)
+        if link:
+            console.print("Nobody has a password yet. This link signs you in once, as admin:", highlight=False)
+            console.print(f"  {link}", highlight=False, soft_wrap=True)
+        console.print("Stop with Ctrl-C.", highlight=False)
+
+    serve_pages(
+        Workspace.open(workspace),
+        settings,
+        on_ready=greet,
+        on_waiting=lambda said: stderr_console().print(said, highlight=False),
+    )
+
+
+def serve_pages(
+    workspace: Workspace,
+    settings: "ServerSettings",
+    *,
+    on_ready: "Callable[[Place, str | None], None]",
+    on_waiting: Callable[[str], None],
+) -> None:
+    """Serve the pages of a workspace until the process is told to end.
+
+    Args:
+        workspace: What is served.
+        settings: Where, to whom, and with which models.
+        on_ready: Told when the server begins, with a link that lets the first admin in where nobody has a password.
+        on_waiting: Told that the workspace is served already, and waited for.
+
+    Raises:
+        InputError: The port is in use, or the workspace is served by another server that does not end.
+        MissingExtraError: A package of the server is not installed.
+    """
     try:
         import uvicorn
 
-        from climassay.web import AppState, create_app
+        from climassay.web import Place, create_app
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The web pages need {error.name}: install them with pip install 'climassay[web]'."
         ) from None
-    served = Workspace.open(workspace)
-    with closing(ServerLock(served.records_url)) as lock:
-        if served.has_records:
-            lock.take(_tell_waiting)  # before the port, which a server that is being restarted still has
-        sockets, taken = _listen(host, port)
-        lock.take(_tell_waiting)
+    from climassay.records.server_lock import WAIT_SECONDS, ServerLock
+
+    def waits(address: str) -> None:
+        on_waiting(
+            f"This workspace is served at {address} already; waiting {WAIT_SECONDS:.0f} s for that server to end."
+        )
+
+    with closing(ServerLock(workspace.records_url)) as lock:
+        if workspace.has_records:
+            lock.take(waits)  # before the port, which a server that is being restarted still has
+        sockets, taken = _listen(settings.host, settings.port)
+        lock.take(waits)
         settings = replace(settings, port=taken)
         lock.announce(settings.root)
-        with closing(AppState(served, settings)) as place:
+        with closing(Place(workspace, settings)) as place:
             place.jobs.take_over()
             app = create_app(place)
             threading.Thread(target=_warm, daemon=True).start()
-            _greet(place, as_json)
+            on_ready(place, _first_link(place))
             uvicorn.Server(server_config(app, settings)).run(sockets=sockets)
 
 
-def _tell_waiting(address: str) -> None:
-    from climassay.records.database import WAIT_SECONDS
-
-    said = f"This workspace is served at {address} already; waiting {WAIT_SECONDS:.0f} s for that server to end."
-    stderr_console().print(said, highlight=False)
+def _first_link(place: "Place") -> str | None:
+    """In a workspace without anybody who has a password, a link that lets the first admin in."""
+    accounts, settings = place.accounts, place.settings
+    users = accounts.users()
+    if not users:
+        accounts.add("admin", "admin")
+    if any(user.has_password and user.active for user in users) or not (settings.local or not users):
+        return None
+    admins = [user.name for user in accounts.users() if user.role == "admin" and user.active]
+    return f"{settings.root}/enter/{accounts.make_link(admins[0], 'enter')}" if admins else None
 
 
 def server_config(app: Any, settings: "ServerSettings") -> Any:
     """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
     import uvicorn
 
-    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, LogLimit, guarded, most_files
-    from climassay.web.settings import Networks
+    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, Seldom, guarded, most_files
+    from climassay.web.networks import Networks
 
     config = uvicorn.Config(
         app,
@@ -131,7 +190,7 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
     )
     logging.getLogger("uvicorn.access").disabled = True
     for name in ("uvicorn.error", "asyncio", "climassay.web"):
-        logging.getLogger(name).addFilter(LogLimit())
+        logging.getLogger(name).addFilter(Seldom())
     return config
 
 
@@ -159,23 +218,81 @@ def _listen(host: str, port: int) -> tuple[list[Any], int]:
     return [made], int(made.getsockname()[1])
 
 
-def _greet(place: "AppState", as_json: bool) -> None:
-    """Say where the pages are; in a workspace without anybody, with a link that lets the first admin in."""
-    accounts, settings = place.accounts, place.settings
-    link = None
-    users = accounts.users()
-    if not users:
-        accounts.add("admin", "admin")
-    if not any(user.has_password and user.active for user in users) and (settings.local or not users):
-        admins = [user.name for user in accounts.users() if user.role == "admin" and user.active]
-        if admins:
-            link = f"{settings.root}/enter/{accounts.make_link(admins[0], 'enter')}"
-    if as_json:
-        print_json({"address": settings.root, "link": link, "workspace": str(place.workspace.root)})
-        return
-    console = stderr_console()
-    console.print(f"climassay serves {place.workspace.root} at {settings.root}", highlight=False)
-    if link:
-        console.print("Nobody has a password yet. This link signs you in once, as admin:", highlight=False)
-        console.print(f"  {link}", highlight=False, soft_wrap=True)
-    console.print("Stop with Ctrl-C.", highlight=False)
+users = typer.Typer(no_args_is_help=True)
+AddressOption = Annotated[str, typer.Option(help="Address where people reach the server, for the link.")]
+LOCAL = "http://127.0.0.1:8000"
+
+
+@contextmanager
+def _accounts(workspace: Path | None) -> "Iterator[AccountStore]":
+    from climassay.web.accounts import AccountStore
+
+    with opened_session(workspace) as session:
+        yield AccountStore(session.records.database)
+
+
+@users.command()
+def add(
+    name: Annotated[str, typer.Argument(help="Name to sign in with.")],
+    role: Annotated[str, typer.Option(help="Role: annotator, adjudicator or admin.")] = "annotator",
+    shown: Annotated[str, typer.Option(help="Name that others see.")] = "",
+    address: AddressOption = LOCAL,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add somebody, and print the link that lets them in."""
+    with _accounts(workspace) as accounts:
+        user = accounts.add(name.strip().lower(), cast("Role", role), shown)
+        link = f"{address.rstrip('/')}/enter/{accounts.make_link(user.name, 'invitation')}"
+    _show_link(user.name, link, "This link lets them in once, to set a password", as_json)
+
+
+@users.command()
+def reset(
+    name: Annotated[str, typer.Argument(help="Name of whoever forgot the password.")],
+    address: AddressOption = LOCAL,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a link by which somebody sets a new password."""
+    with _accounts(workspace) as accounts:
+        link = f"{address.rstrip('/')}/enter/{accounts.make_link(name, 'password')}"
+    _show_link(name, link, "This link lets them set a new password", as_json)
+
+
+@users.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="Name of whoever is shut out; what they said stays.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Shut somebody out, and sign them out everywhere."""
+    with _accounts(workspace) as accounts:
+        user = accounts.change(name, active=False)
+    done(asdict(user), f"{name} is shut out; what they said stays.", as_json=as_json)
+
+
+@users.command("list")
+def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+    """List everybody with an account."""
+    from climassay.reporting import Table
+    from climassay.reporting.results import Shown
+
+    with _accounts(workspace) as accounts:
+        found = accounts.users()
+    rows = [
+        (
+            user.name,
+            user.shown,
+            user.role,
+            "let in" if user.active else "shut out",
+            "yes" if user.has_password else "no",
+        )
+        for user in found
+    ]
+    table = Table.of("Users", ("name", "shown as", "role", "state", "password"), rows, left=5)
+    emit(Shown([asdict(user) for user in found], (table,)), as_json, output)
+
+
+def _show_link(name: str, link: str, words: str, as_json: bool) -> None:
+    done({"name": name, "link": link}, f"{name}: {words}:", f"  {link}", as_json=as_json)

@@ -1,24 +1,48 @@
 """``climassay tune``: train adapters, list them, show how they came about."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import typer
 
 from climassay.cli.model_options import PromptsOption
-from climassay.cli.option_groups import grouped
+from climassay.cli.option_groups import grouped, with_flags
 from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
 from climassay.errors import InputError
+from climassay.tuning.config import TuningConfig
 
-app = typer.Typer(no_args_is_help=True, help="Train local models on documents or on questions (LoRA).")
-_SETTINGS = (
-    *("rank", "alpha", "dropout", "epochs", "warmup", "schedule", "weight_decay", "batch_size", "seed"),
-    *("accumulation", "max_length", "max_gradient_norm", "dtype", "patience", "evaluations"),
-)
+app = typer.Typer(no_args_is_help=True)
+_HELPS = {
+    "rank": "Rank of the adapter's factors.",
+    "alpha": "Scale of the adapter, times its rank.",
+    "dropout": "Dropout of the adapter's inputs.",
+    "targets": "Layers to adapt, e.g. q_proj; repeat.",
+    "epochs": "Passes over all data.",
+    "learning_rate": "Highest learning rate.",
+    "warmup": "Share of the steps in which the learning rate rises.",
+    "schedule": "Course of the learning rate afterwards: cosine, linear or constant.",
+    "weight_decay": "Weight decay of AdamW.",
+    "batch_size": "Sequences in one forward pass.",
+    "accumulation": "Forward passes a step.",
+    "max_length": "Tokens of a block, and most tokens of an example.",
+    "max_gradient_norm": "Norm to which longer gradients are scaled down.",
+    "dtype": "Number format of the frozen weights: float32 or bfloat16.",
+    "gradient_checkpointing": "Take less memory for more time.",
+    "patience": "Evaluations without gain after which the training ends.",
+    "evaluations": "Evaluations an epoch.",
+}
+"""What each setting of a training means; None leaves it to the preset."""
 
 
 @dataclass(frozen=True)
+@with_flags(
+    TuningConfig,
+    helps=_HELPS,
+    targets="--target",
+    learning_rate="--learning-rate --lr",
+    gradient_checkpointing="--gradient-checkpointing",
+)
 class TuningOptions:
     """Which model is trained, how, and under which name the adapter is kept."""
 
@@ -29,37 +53,14 @@ class TuningOptions:
     preset: Annotated[
         str | None, typer.Option(help="Preset, see climassay tune presets.  [default: the one made for model and task]")
     ] = None
-    rank: Annotated[int | None, typer.Option(help="Rank of the adapter's factors.")] = None
-    alpha: Annotated[float | None, typer.Option(help="Scale of the adapter, times its rank.")] = None
-    dropout: Annotated[float | None, typer.Option(help="Dropout of the adapter's inputs.")] = None
-    target: Annotated[list[str] | None, typer.Option(help="Layers to adapt, e.g. q_proj; repeat.")] = None
-    epochs: Annotated[int | None, typer.Option(help="Passes over all data.")] = None
-    lr: Annotated[float | None, typer.Option("--lr", help="Highest learning rate.")] = None
-    warmup: Annotated[float | None, typer.Option(help="Share of the steps in which the learning rate rises.")] = None
-    schedule: Annotated[
-        str | None, typer.Option(help="Course of the learning rate afterwards: cosine, linear or constant.")
-    ] = None
-    weight_decay: Annotated[float | None, typer.Option(help="Weight decay of AdamW.")] = None
-    batch_size: Annotated[int | None, typer.Option(help="Sequences in one forward pass.")] = None
-    accumulation: Annotated[int | None, typer.Option(help="Forward passes a step.")] = None
-    max_length: Annotated[int | None, typer.Option(help="Tokens of a block, and most tokens of an example.")] = None
-    max_gradient_norm: Annotated[float | None, typer.Option(help="Norm to which longer gradients are scaled down.")] = (
-        None
-    )
-    dtype: Annotated[str | None, typer.Option(help="Number format of the frozen weights: float32 or bfloat16.")] = None
     device: Annotated[str | None, typer.Option(help="Device: cpu, cuda, cuda:1 or mps.")] = None
-    gradient_checkpointing: Annotated[
-        bool, typer.Option("--gradient-checkpointing", help="Take less memory for more time.")
-    ] = False
-    patience: Annotated[int | None, typer.Option(help="Evaluations without gain after which the training ends.")] = None
-    evaluations: Annotated[int | None, typer.Option(help="Evaluations an epoch.")] = None
     seed: Annotated[int, typer.Option(min=0, help="Seed of first values, order, dropout and splits.")] = 0
     search: Annotated[bool, typer.Option("--search", help="Try a grid and keep the best, see --grid.")] = False
     grid: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SETTING=VALUES",
-            help="For --search, e.g. rank=8,32; repeat.  [default: rank=8,32 learning_rate=3e-4,1e-3]",
+            help="Values to search, e.g. rank=8,32; repeat.  [default: rank=8,32 learning_rate=3e-4,1e-3]",
         ),
     ] = None
     replace: Annotated[bool, typer.Option("--replace", help="Remove another adapter of this name.")] = False
@@ -74,12 +75,9 @@ class TuningOptions:
 
         if self.grid and not self.search:
             raise InputError("A --grid is for a search: add --search.")
-        settings = {name: getattr(self, name) for name in _SETTINGS}
-        settings |= {
-            "learning_rate": self.lr,
-            "targets": tuple(self.target) if self.target else None,
-            "gradient_checkpointing": self.gradient_checkpointing or None,
-        }
+        settings: dict[str, Any] = {name: getattr(self, name) for name in _HELPS}
+        settings["targets"] = tuple(settings["targets"]) if settings["targets"] else None
+        settings["seed"] = self.seed
         grid = dict(_axis(text) for text in self.grid) if self.grid else DEFAULT_GRID
         return {
             "model": self.model,
@@ -91,20 +89,10 @@ class TuningOptions:
         }
 
 
-_AXES: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "rank": (int, "a whole number"),
-    "alpha": (float, "a number"),
-    "epochs": (int, "a whole number"),
-    "learning_rate": (float, "a number"),
-    "lr": (float, "a number"),
-    "dropout": (float, "a number"),
-    "weight_decay": (float, "a number"),
-    "warmup": (float, "a number"),
-    "schedule": (str, "a word"),
-    "batch_size": (int, "a whole number"),
-    "accumulation": (int, "a whole number"),
-    "max_length": (int, "a whole number"),
-}
+_AXES = ("rank", "alpha", "epochs", "learning_rate", "lr", "dropout", "weight_decay", "warmup", "schedule",
+         "batch_size", "accumulation", "max_length")  # fmt: skip
+"""Settings whose values can be searched."""
+_WORDS: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a word"}
 
 
 def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
@@ -114,16 +102,12 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
         raise InputError(
             f"The grid {text!r} is not understood: write SETTING=VALUE,VALUE with one of {', '.join(_AXES)}."
         )
-    read, wanted = _AXES[name]
+    setting = "learning_rate" if name == "lr" else name
+    kind = type(getattr(TuningConfig(), setting))
     try:
-        return "learning_rate" if name == "lr" else name, tuple(read(value.strip()) for value in values.split(","))
+        return setting, tuple(kind(value.strip()) for value in values.split(","))
     except ValueError as error:
-        raise InputError(f"The grid {text!r} has a value that is not {wanted}.") from error
-
-
-@app.callback()
-def group() -> None:
-    """Train local models on documents or on questions (LoRA)."""
+        raise InputError(f"The grid {text!r} has a value that is not {_WORDS[kind]}.") from error
 
 
 @app.command()
@@ -209,28 +193,10 @@ def finetune(
 @app.command(name="list")
 def list_all(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the adapters of the workspace."""
-    from climassay.reporting import Table
-    from climassay.reporting.results import Shown
-    from climassay.tuning import list_adapters
+    from climassay.api.tuning import adapters
 
     with opened_session(workspace, as_json=as_json) as session:
-        adapters = list_adapters(session.workspace.adapters)
-    rows = [
-        (
-            adapter.name,
-            adapter.base,
-            adapter.train.name,
-            f"{adapter.train.size} {adapter.train.kind}",
-            f"{adapter.before.loss:.4f}",
-            f"{adapter.best.loss:.4f}",
-            adapter.fingerprint[:12],
-        )
-        for adapter in adapters
-    ]
-    headings = ("name", "model", "trained on", "size", "loss before", "loss after", "fingerprint")
-    table = Table.of("Adapters", headings, rows, left=3, note="Validation loss, nats a token.")
-    none = () if adapters else ("There are no adapters yet: see climassay tune --help.",)
-    emit(Shown([one.to_dict() for one in adapters], (table,) if rows else (), noted=none), as_json, output)
+        emit(adapters(workspace=session), as_json, output)
 
 
 @app.command()
@@ -241,27 +207,15 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show where an adapter comes from and how its training went."""
-    from climassay.api.tuning import checked_name
-    from climassay.tuning import read_result
+    from climassay.api.tuning import adapter
 
     with opened_session(workspace, as_json=as_json) as session:
-        result = read_result(session.workspace.adapters / checked_name(name))
-    if result is None:
-        raise InputError(f"There is no finished adapter {name!r}: see climassay tune list.")
-    emit(result, as_json, output)
+        emit(adapter(name, workspace=session), as_json, output)
 
 
 @app.command()
 def presets(output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
-    from climassay.reporting import Table
-    from climassay.reporting.results import Shown
-    from climassay.tuning import PRESETS
+    from climassay.api import tuning
 
-    rows = []
-    for preset in PRESETS.values():
-        config = preset.config
-        numbers = (config.rank, config.alpha, config.epochs, config.learning_rate, config.max_length)
-        rows.append((preset.name, preset.model, *(f"{number:g}" for number in numbers), preset.source))
-    headings = ("preset", "model", "rank", "alpha", "epochs", "learning rate", "max length", "source")
-    emit(Shown(list(PRESETS.values()), (Table.of("Presets", headings, rows, left=2),)), as_json, output)
+    emit(tuning.presets(), as_json, output)

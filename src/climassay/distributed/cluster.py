@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from climassay.errors import InputError, MissingExtraError, ModelError
-from climassay.secrecy import environment_without_secrets, without_secrets
+from climassay.redaction import environment_without_secrets, without_secrets
 
 LOCAL = "local"
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>\d{1,5})")

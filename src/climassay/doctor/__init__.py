@@ -1,11 +1,35 @@
 """What a machine and a workspace lack for climassay to work, and how to get it. Nothing is made or changed."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-
-from climassay.doctor.finding import Finding, Level
+from typing import Literal
 
 __all__ = ["Finding", "Level", "examine", "is_healthy"]
+
+Level = Literal["ok", "warning", "missing", "broken"]
+"""``ok``; ``warning``: it works, but look at it; ``missing``: not there; ``broken``: there, and of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    area: str
+    """For example ``installation``."""
+    name: str
+    level: Level
+    said: str
+    """What was found, in words."""
+    advice: str = ""
+    """What to do about it; empty where there is nothing to do."""
+    needed: bool = False
+    """Whether the main paths (documents, answers, evaluation, fact-checks) do not work without it."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether something that is needed cannot be used."""
+        return self.needed and self.level in ("missing", "broken")
 
 
 def examine(workspace: Path | None = None, *, online: bool = False) -> Iterator[Finding]:
@@ -18,8 +42,7 @@ def examine(workspace: Path | None = None, *, online: bool = False) -> Iterator[
     Returns:
         Findings as they are made: installation, machine, workspace, servers.
     """
-    from climassay.doctor.installation import examine_installation
-    from climassay.doctor.machine import examine_machine
+    from climassay.doctor.machine import examine_installation, examine_machine
     from climassay.doctor.servers import examine_servers
     from climassay.doctor.workspace_files import examine_workspace
 

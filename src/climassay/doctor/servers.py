@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from climassay.doctor.finding import Finding
+from climassay.doctor import Finding
 from climassay.errors import InputError, ModelError
 from climassay.models.servers import (
     BASE_URL_VARIABLE,

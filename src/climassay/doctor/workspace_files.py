@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from climassay.doctor.finding import Finding
+from climassay.doctor import Finding
 from climassay.doctor.machine import folder_finding
 from climassay.errors import ClimassayError
 from climassay.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, Workspace

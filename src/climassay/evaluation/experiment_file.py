@@ -14,14 +14,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from climassay.configuration import filled, is_tables, load_toml
+from pydantic import Field
+
 from climassay.errors import InputError
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
 from climassay.evaluation.tasks import Scoring
 from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, Kind
+from climassay.settings import check_bounds, commented, filled, is_tables, load_toml
 
 DEFAULT_ENTAILMENT = "bundled"
 
@@ -41,27 +43,46 @@ class BenchmarkSpec:
 class ModelSpec:
     """One model."""
 
-    name: str
-    """As in ``--model``."""
-    label: str = ""
-    """Its name in tables; by default what stands after the colon."""
-    base_url: str | None = None
-    """Gets no API key unless the user has bound one to its host: see :mod:`climassay.models.servers`."""
-    dtype: str | None = None
-    device: str | None = None
-    concurrency: int | None = None
-    max_output_tokens: int | None = None
-    """Most tokens of each generated answer, thoughts not counted; by default what the task allows."""
-    reasoning_effort: str | None = None
-    """How much a model behind a server is to think."""
-    timeout: float | None = None
-    """Seconds that one attempt may take; by default as long as the deadline allows."""
-    scoring: Scoring | None = None
-    """How its multiple-choice answers are read; by default the experiment's."""
-    price_in: float | None = None
-    """US dollars per million prompt tokens."""
-    price_out: float | None = None
-    """US dollars per million completion tokens."""
+    name: Annotated[str, Field(description="local:HUB_ID_OR_FOLDER or openai:MODEL.")]
+    label: Annotated[
+        str,
+        Field(description="Its name in tables; by default what stands after the colon.", examples=["smollm2"]),
+    ] = ""
+    base_url: Annotated[
+        str | None,
+        Field(
+            description="Gets your API key only if you allow it: see docs/how-to/api-models.md.",
+            examples=["http://localhost:8000/v1"],
+        ),
+    ] = None
+    dtype: Annotated[str | None, Field(description="Number format of a local model.", examples=["bfloat16"])] = None
+    device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
+    concurrency: Annotated[int | None, Field(description="Most requests to a server at a time.", examples=[16])] = None
+    max_output_tokens: Annotated[
+        int | None,
+        Field(
+            description="Most tokens of each generated answer; what a model thinks before it comes on top.",
+            examples=[2000],
+        ),
+    ] = None
+    reasoning_effort: Annotated[
+        str | None, Field(description="How much a model behind a server is to think.", examples=["low"])
+    ] = None
+    timeout: Annotated[
+        float | None,
+        Field(
+            description="Seconds that one attempt may take; by default as long as --deadline allows.", examples=[600]
+        ),
+    ] = None
+    scoring: Annotated[
+        Scoring | None, Field(description="How its choices are read; by default the experiment's.", examples=["text"])
+    ] = None
+    price_in: Annotated[float | None, Field(description="US dollars per million prompt tokens.", examples=[0.15])] = (
+        None
+    )
+    price_out: Annotated[
+        float | None, Field(description="US dollars per million completion tokens.", examples=[0.6])
+    ] = None
 
     def __post_init__(self) -> None:
         """See that the address holds no name and password, which would be kept with every run."""
@@ -78,20 +99,34 @@ class ModelSpec:
 class MetricSpec:
     """How answers in words are scored."""
 
-    encoder: str = "local:minilm"
-    """For phrase similarity, BERTScore and relevance."""
-    bert_model: str = ""
-    """For BERTScore: a hub id or folder; empty: the encoder. The paper's is roberta-large."""
-    entailment: str = DEFAULT_ENTAILMENT
-    """For factual accuracy and facts: bundled, prompted:MODEL, supports:MODEL, nli:MODEL or a file."""
-    facts: bool = True
-    """Whether to compare statement by statement as well."""
-    window: int = 4
-    """Words on each side of the gap, for phrase similarity."""
-    temperature: float = 5.0
-    """Smoothing of factual accuracy."""
-    judge: ModelSpec | None = None
-    """A strong model that marks freeform answers and sees the question: judged accuracy; None leaves it out."""
+    encoder: Annotated[str, Field(description="Encoder for phrase similarity, BERTScore and relevance.")] = (
+        "local:minilm"
+    )
+    bert_model: Annotated[
+        str,
+        Field(
+            description="Hub id or folder for BERTScore; by default the encoder. The paper's is roberta-large.",
+            examples=["roberta-large"],
+        ),
+    ] = ""
+    entailment: Annotated[
+        str,
+        Field(
+            description="Scorer of factual accuracy and facts: bundled, prompted:MODEL, supports:MODEL, nli:MODEL or a "
+            "file."
+        ),
+    ] = DEFAULT_ENTAILMENT
+    facts: Annotated[bool, Field(description="Compare statement by statement as well.")] = True
+    window: Annotated[int, Field(description="Words on each side of the gap, for phrase similarity.")] = 4
+    temperature: Annotated[float, Field(description="Smoothing of factual accuracy.")] = 5.0
+    judge: Annotated[
+        ModelSpec | None,
+        Field(
+            description="A strong model that sees the question and marks freeform answers, with reasons: its name, or "
+            "the label of one of the above.",
+            examples=["openai:NAME"],
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +138,37 @@ class ExperimentPlan:
     models: tuple[ModelSpec, ...]
     settings: tuple[SettingSpec, ...]
     tasks: tuple[Kind, ...] = KINDS
-    scoring: Scoring = "likelihood"
-    """How multiple-choice answers are read, where a model does not say otherwise."""
-    scorings: tuple[Scoring, ...] = ()
-    """Several ways of reading them, beside each other; then each is a part of the setting's label."""
-    permutations: int = 1
-    """Option orders in which each multiple-choice question is asked; above 1, position bias is measured."""
-    limit: int | None = None
-    """Most questions a task and benchmark, drawn by the seed; None asks all."""
+    scoring: Annotated[
+        Scoring,
+        Field(
+            description="How multiple-choice answers are read: likelihood (of the letters), letter (generated), text "
+            "(also text-sum, text-per-token, text-per-byte, text-pmi)."
+        ),
+    ] = "likelihood"
+    scorings: Annotated[
+        tuple[Scoring, ...],
+        Field(description="Several ways beside each other, in place of one.", examples=[("text", "text-pmi")]),
+    ] = ()
+    permutations: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Option orders a question; above 1, position bias is measured.",
+            examples=[4],
+        ),
+    ] = 1
+    limit: Annotated[
+        int | None,
+        Field(ge=1, description="Most questions a task and benchmark, drawn by the seed.", examples=[50]),
+    ] = None
     seed: int = 0
-    generator: str = ""
-    """Label of the model that made the questions, for the check of metrics that favour it."""
+    generator: Annotated[
+        str,
+        Field(
+            description="Label of the model that made the questions: which metrics favour it?",
+            examples=["gpt-3.5-turbo"],
+        ),
+    ] = ""
     metrics: MetricSpec = field(default_factory=MetricSpec)
     folder: Path = Path()
     """Where relative files are looked for."""
@@ -183,10 +238,7 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
         raise InputError(f"{where}: name at least one model in a table [[model]].")
     if not plan.tasks:
         raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
-    if plan.permutations < 1:
-        raise InputError(f"{where}: the permutations must be at least 1, not {plan.permutations}.")
-    if plan.limit is not None and plan.limit < 1:
-        raise InputError(f"{where}: the limit must be at least 1, not {plan.limit}.")
+    check_bounds(plan, where)
     for what, labels in (
         ("benchmark", [one.name for one in plan.benchmarks]),
         ("model", [one.shown for one in plan.models]),
@@ -238,32 +290,7 @@ def with_limit(plan: ExperimentPlan, limit: int | None) -> ExperimentPlan:
     return plan if limit is None else replace(plan, limit=limit)
 
 
-COMMENTED = """\
-# An experiment: every model in every setting on every task of every benchmark.
-# climassay evaluate run this-file.toml
-
-name = "my experiment"
-benchmarks = ["primer"]                 # question files (climassay, ClimaQA or Pira tables), hub:OWNER/NAME, or primer
-tasks = ["mcq", "freeform", "cloze"]
-settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION, long-context:auto@COLLECTION, context
-scoring = "likelihood"                  # of multiple choice: likelihood (letters), letter (generated), text (also
-                                        # text-sum, text-per-token, text-per-byte, text-pmi)
-# scorings = ["text", "text-pmi"]       # several ways beside each other
-# permutations = 4                      # option orders a question: above 1, position bias is measured
-# limit = 50                            # most questions a task and benchmark, drawn by the seed
-seed = 0
-# generator = "gpt-3.5-turbo"           # label of the model that made the questions: which metrics favour it?
-
-[[model]]
-name = "local:smollm2"                  # local:HUB_ID_OR_FOLDER or openai:MODEL
-# label = "smollm2"                     # its name in tables
-# dtype = "bfloat16"
-# base_url = "http://localhost:8000/v1" # gets your API key only if you allow it: see docs/how-to/api-models.md
-# max_output_tokens = 2000              # of each generated answer; what a model thinks before it comes on top
-# reasoning_effort = "low"              # how much a model behind a server is to think
-# timeout = 600                         # seconds that one attempt may take; by default as long as --deadline allows
-# scoring = "text"                      # only for this model
-
+_EXAMPLES = """\
 # A benchmark of several files:
 # [[benchmark]]
 # name = "gold"
@@ -295,12 +322,24 @@ name = "local:smollm2"                  # local:HUB_ID_OR_FOLDER or openai:MODEL
 # use = "continued-pretraining"
 # label = "cp-held-out"
 # training = { collections = ["other-books"], validation = ["third-books"] }
-
-[metrics]
-encoder = "local:minilm"                # phrase similarity, BERTScore, relevance
-entailment = "bundled"                  # factual accuracy: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, FILE
-facts = true                            # compare statement by statement as well
-window = 4                              # words on each side of the gap, phrase similarity
-temperature = 5.0                       # smoothing of factual accuracy
-# judge = "openai:NAME"                 # marks freeform answers, with reasons: a model's name or a label of the above
 """
+COMMENTED = "\n".join(
+    (
+        "# An experiment: every model in every setting on every task of every benchmark.\n"
+        "# climassay evaluate run this-file.toml\n",
+        """\
+name = "my experiment"
+benchmarks = ["primer"]                 # question files (climassay, ClimaQA or Pira tables), hub:OWNER/NAME, or primer
+tasks = ["mcq", "freeform", "cloze"]
+settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION, long-context:auto@COLLECTION, context
+"""
+        + commented(
+            ExperimentPlan,
+            leave_out=("name", "benchmarks", "models", "settings", "tasks", "metrics", "folder"),
+        ),
+        commented(ModelSpec, "[[model]]", values={"name": "local:smollm2"}),
+        _EXAMPLES,
+        commented(MetricSpec, "[metrics]"),
+    )
+)
+"""The file that ``climassay evaluate init`` writes."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from climassay.configuration import located
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
@@ -42,6 +41,7 @@ from climassay.primer import PRIMER, named_questions
 from climassay.prompts import Prompt
 from climassay.questions import TYPES, Question, QuestionSet, join_questions
 from climassay.records import RecordedModel, Records, Run, Tally
+from climassay.settings import located
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from climassay.configuration import located
 from climassay.errors import InputError
 from climassay.evaluation.contamination import question_text
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
@@ -14,6 +13,7 @@ from climassay.evaluation.settings import SettingSpec, TaskPrompts, Training, ch
 from climassay.models.servers import is_served
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import Question, QuestionSet
+from climassay.settings import located
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:

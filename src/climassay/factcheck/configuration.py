@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from climassay.configuration import filled, is_tables, load_toml
+from pydantic import Field
+
 from climassay.errors import InputError
 from climassay.factcheck.debate.subclaims import Splitter
 from climassay.models.profiles import ProfileSettings
+from climassay.settings import Flag, check_bounds, commented, filled, is_tables, load_toml
 
 DEFAULT_MODEL = "local:smollm2"
 ADVERSARY_WEIGHT = 0.25
@@ -21,29 +23,60 @@ AdvocateKind = Literal["collection", "plain", "adversarial"]
 class AdvocateSettings:
     """One advocate."""
 
-    name: str
-    """How the others call it, for example ``IPCC``."""
-    kind: AdvocateKind = "collection"
-    """``collection`` (one or several), ``plain`` (the model's own knowledge) or ``adversarial`` (argues the stance of
-    its collections)."""
-    collections: tuple[str, ...] = ()
-    weight: float | None = None
-    """Authority: 1 for an assessment such as the IPCC's, less for single abstracts. Told to the mediator in words, and
-    used as a number by ``decide = "pool"``. Not set: 1, and :data:`ADVERSARY_WEIGHT` for an adversary."""
-    model: str = ""
-    """Its own model; empty: that of the debate."""
-    stance: str = ""
-    """What an adversarial advocate stands for, in one sentence."""
-    passages: int | None = None
-    """Put before it at a time. Not set: by the profile."""
-    excerpt_words: int | None = None
-    """Of each passage, its sentences nearest to the claim; 0 gives it whole. Not set: by the profile."""
-    rerank: bool = False
-    """Choose among four times as many passages by their nearest sentences."""
-    min_cosine: float | None = None
-    """Similarity below which a passage is not relevant; not set: the encoder's measured threshold."""
-    about: str = ""
-    """What its source is, in one line for the others; empty: the titles of its documents."""
+    name: Annotated[str, Field(description="What the others call it.")]
+    kind: Annotated[
+        AdvocateKind,
+        Field(
+            description="collection (one or several), plain (the model's own knowledge) or adversarial (argues the "
+            "stance of its collections).",
+            examples=["collection"],
+        ),
+    ] = "collection"
+    collections: Annotated[tuple[str, ...], Field(description="One or several.", examples=[("ipcc",)])] = ()
+    weight: Annotated[
+        float | None,
+        Field(
+            description="Authority: 1 for an assessment such as the IPCC's, 0.5 medium, less is low. Told to the "
+            "mediator in words, and a number where verdicts are pooled; by default 1, and 0.25 for an adversary.",
+            examples=[1.0],
+        ),
+    ] = None
+    model: Annotated[str, Field(description="Its own model.", examples=["local:my-model"])] = ""
+    stance: Annotated[
+        str,
+        Field(
+            description="What an adversarial advocate stands for, in one sentence.",
+            examples=["present warming is natural and nothing to worry about"],
+        ),
+    ] = ""
+    passages: Annotated[
+        int | None,
+        Field(description="Passages an advocate; 8 by the profile, of a small model 4.", examples=[8]),
+        Flag(("--passages", "-k"), 1),
+    ] = None
+    excerpt_words: Annotated[
+        int | None,
+        Field(description="Words of each passage nearest to the claim; 0: the whole passage.", examples=[120]),
+        Flag(min=0),
+    ] = None
+    rerank: Annotated[
+        bool,
+        Field(description="Choose among four times as many passages by their nearest sentences."),
+        Flag(("--rerank/--no-rerank",)),
+    ] = False
+    min_cosine: Annotated[
+        float | None,
+        Field(
+            ge=-1,
+            le=1,
+            description="Similarity below which a passage is not relevant; by default the encoder's threshold.",
+            examples=[0.4],
+        ),
+    ] = None
+    about: Annotated[
+        str,
+        Field(description="What its source is, in one line; by default the titles of its documents.", examples=["..."]),
+    ] = ""
 
     @property
     def authority(self) -> float:
@@ -56,13 +89,20 @@ class AdvocateSettings:
 class MediatorSettings:
     """The mediator."""
 
-    style: Literal["auto", "expert", "neutral"] = "auto"
-    """``expert`` trusts all sources, ``neutral`` favours none; ``auto`` is neutral where an advocate is adversarial."""
-    model: str = ""
-    """Empty: that of the debate."""
-    decide: Literal["mediator", "pool"] = "mediator"
-    """``pool`` takes the verdict from the informed advocates' probabilities, multiplied with their weights as powers;
-    the mediator still asks, explains and gives levels. For models too small to weigh opinions."""
+    style: Annotated[
+        Literal["auto", "expert", "neutral"],
+        Field(description="expert trusts all sources, neutral favours none; auto: neutral with an adversary."),
+        Flag(("--mediator",), field="mediator"),
+    ] = "auto"
+    model: Annotated[str, Field(description="Its own model.", examples=["openai:gpt-4o"])] = ""
+    decide: Annotated[
+        Literal["mediator", "pool"],
+        Field(
+            description="Verdict by the mediator, or pooled from the advocates' probabilities and weights (for models "
+            "too small to weigh opinions)."
+        ),
+        Flag(),
+    ] = "mediator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,42 +111,90 @@ class DebateSettings:
 
     advocates: tuple[AdvocateSettings, ...] = ()
     mediator: MediatorSettings = field(default_factory=MediatorSettings)
-    model: str = DEFAULT_MODEL
-    """Of everybody who has none of its own."""
-    scale: str = "accuracy"
-    """Name of a scale (``accuracy`` has five steps from false to true), or a ``.toml`` file."""
-    rounds: int = 3
-    """At most."""
-    split: Splitter = "model"
-    """Who splits a claim into subclaims: ``model``, ``rules`` or ``none``."""
-    elicitation: Literal["auto", "scored", "schema"] = "auto"
-    """``scored`` decides by probabilities of options, ``schema`` by one JSON answer: the profile's ``scored``."""
-    wording: Literal["auto", "full", "brief"] = "auto"
-    """``full`` prompts state every rule; ``brief`` ones are for models too small to follow them: the profile's
-    ``brief``."""
-    verdict_first: bool = False
-    calibrated: bool | None = None
-    """Correct option probabilities by a content-free prompt; not set: by the profile."""
-    context_prefix: bool = False
-    """Put "This claim is made in a climate-change context:" before each claim."""
-    check_claims: bool = True
-    """Tell claims apart that cannot be checked or are not about climate, and do not debate them."""
-    latest_only: bool = False
-    """Use the latest edition of each document only."""
-    head: str = ""
-    """File of a trained verdict head (``climassay factcheck train``); it decides the advocates' verdicts."""
-    entailment: bool = False
-    """Measure whether each cited passage entails the sentence it supports."""
-    leave_one_out: bool = False
-    """Ask the mediator again without each advocate in turn."""
-    text_tokens: int | None = None
-    """Room for a draft, an explanation or a reply; not set: by the profile."""
-    temperature: float = 0.0
-    seed: int = 0
-    max_output_tokens: int | None = None
-    """Limit of every generated answer, in place of the requests' own; what a model thinks before it comes on top."""
-    reasoning_effort: str | None = None
-    """How much models behind a server are to think, in the provider's words."""
+    model: Annotated[
+        str,
+        Field(description="Model of everybody who has none of its own: local:HUB_ID_OR_FOLDER or openai:MODEL."),
+        Flag(("--model", "-m")),
+    ] = DEFAULT_MODEL
+    scale: Annotated[
+        str,
+        Field(
+            description="accuracy (five steps from false to true), climate-feedback (its twelve verdicts), "
+            "climate-fever, science-feedback, binary, or a .toml file."
+        ),
+        Flag(),
+    ] = "accuracy"
+    rounds: Annotated[int, Field(description="Most rounds of debate."), Flag(min=1)] = 3
+    split: Annotated[
+        Splitter, Field(description="Splitter of a claim into statements: model, rules or none."), Flag()
+    ] = "model"
+    elicitation: Annotated[
+        Literal["auto", "scored", "schema"],
+        Field(description="Verdicts by probabilities of options, or by one JSON answer; auto goes by the profile."),
+        Flag(),
+    ] = "auto"
+    wording: Annotated[
+        Literal["auto", "full", "brief"],
+        Field(description="Full prompts, or brief ones for small models; auto goes by the profile."),
+        Flag(),
+    ] = "auto"
+    verdict_first: Annotated[
+        bool,
+        Field(description="Decide before evidence, agreement and draft (for comparison)."),
+        Flag(("--verdict-first/--verdict-last",)),
+    ] = False
+    calibrated: Annotated[
+        bool | None,
+        Field(description="Correct option probabilities by a content-free prompt; by default as the profile says."),
+        Flag(("--calibrate/--no-calibrate",)),
+    ] = None
+    context_prefix: Annotated[
+        bool,
+        Field(description='Put "This claim is made in a climate-change context:" before each claim.'),
+        Flag(("--prefix/--no-prefix",)),
+    ] = False
+    check_claims: Annotated[
+        bool,
+        Field(description="Do not debate what is not checkable or not about climate."),
+        Flag(("--screen/--no-screen",)),
+    ] = True
+    latest_only: Annotated[
+        bool,
+        Field(description="Use the latest edition of each document only."),
+        Flag(("--latest-only/--all-editions",)),
+    ] = False
+    head: Annotated[str, Field(description="File of a trained verdict head: climassay factcheck train."), Flag()] = ""
+    entailment: Annotated[
+        bool,
+        Field(description="Measure whether cited passages entail the sentences they support."),
+        Flag(("--entailment/--no-entailment",)),
+    ] = False
+    leave_one_out: Annotated[
+        bool,
+        Field(description="Ask the mediator again without each advocate in turn."),
+        Flag(("--leave-one-out/--all-in",)),
+    ] = False
+    text_tokens: Annotated[
+        int | None,
+        Field(ge=1, description="Most tokens of a draft, an explanation or a reply; by default as the profile says."),
+        Flag(),
+    ] = None
+    temperature: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="Randomness of generated answers; 0 is greedy.")
+    ] = 0.0
+    seed: Annotated[int, Field(description="Seed of everything that is drawn."), Flag()] = 0
+    max_output_tokens: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="Limit of every generated answer; what a model thinks before it comes on top.",
+            examples=[4000],
+        ),
+    ] = None
+    reasoning_effort: Annotated[
+        str | None,
+        Field(description="Effort of models behind a server that reason, in the provider's words.", examples=["low"]),
+    ] = None
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     """How the models are asked; what is not set follows their size, and what is set above goes before it."""
 
@@ -136,12 +224,7 @@ def check_settings(settings: DebateSettings) -> None:
         raise InputError(f"Every advocate needs a name of its own, got {', '.join(names)}.")
     if settings.rounds < 1:
         raise InputError("A debate has at least one round.")
-    if settings.text_tokens is not None and settings.text_tokens < 1:
-        raise InputError("text_tokens must be at least 1.")
-    if settings.max_output_tokens is not None and settings.max_output_tokens < 1:
-        raise InputError("max_output_tokens must be at least 1.")
-    if not 0 <= settings.temperature < math.inf:
-        raise InputError(f"The temperature must be 0 or more, got {settings.temperature}.")
+    check_bounds(settings, "The debate")
     for advocate in settings.advocates:
         _check_advocate(advocate)
 
@@ -160,8 +243,7 @@ def _check_advocate(advocate: AdvocateSettings) -> None:
         raise InputError(f"The weight of {name} must be a number above 0.")
     if (advocate.passages is not None and advocate.passages < 1) or (advocate.excerpt_words or 0) < 0:
         raise InputError(f"{name} needs at least one passage, and excerpt_words of 0 or more.")
-    if advocate.min_cosine is not None and not -1 <= advocate.min_cosine <= 1:
-        raise InputError(f"min_cosine of {name} must be from -1 to 1, got {advocate.min_cosine}.")
+    check_bounds(advocate, f"The advocate {name}")
 
 
 def load_settings(path: Path) -> DebateSettings:
@@ -237,3 +319,59 @@ def _named(entry: str, kind: AdvocateKind) -> AdvocateSettings:
     except ValueError:
         raise InputError(f"{entry!r}: the weight behind = must be a number, for example abstracts=0.5.") from None
     return AdvocateSettings(names, kind, tuple(names.split("+")), weight=number)
+
+
+_EXAMPLES = """\
+# One table for each advocate. Make its collections first: climassay corpus add ipcc reports/*.pdf
+{}
+[[advocate]]
+name = "abstracts"
+collections = ["abstracts"]
+weight = 0.4
+
+# The model's own knowledge, without passages (Climinator+):
+# [[advocate]]
+# name = "model"
+# kind = "plain"
+# weight = 0.4
+
+# An advocate that argues the stance of its source; the mediator is then neutral:
+# [[advocate]]
+# name = "contrarian"
+# kind = "adversarial"
+# collections = ["pamphlet"]
+# weight = 0.25                         # an adversary's is low where none is set
+# stance = "present warming is natural and nothing to worry about"
+"""
+_PROFILE = """\
+# How the models are asked: strong for those behind an API and from 3 billion parameters, small for others.
+[profile]
+name = "auto"                           # small, strong; auto: by the size of the model
+# scored = true                         # any entry can be set by itself; verdicts by probabilities, not by JSON
+# brief = true                          # short prompts, for models too small to follow every rule
+# calibrated = true                     # correct probabilities by a prompt without content
+# text_tokens = 80                      # room for a draft, an explanation or a reply; also passages, side_check
+# queries = 3                           # search queries that it writes for each statement; 0: the statement alone
+# grade_passages = true                 # it grades passages, and only those that bear on the claim are shown
+"""
+COMMENTED = "\n".join(
+    (
+        "# A debate about climate claims: who takes part, and by which rules.\n"
+        '# climassay check "CLAIM" --config this-file.toml\n',
+        commented(
+            DebateSettings,
+            leave_out=("advocates", "mediator", "profile", "elicitation", "wording", "calibrated", "text_tokens"),
+        ),
+        commented(MediatorSettings, "[mediator]"),
+        _PROFILE,
+        _EXAMPLES.format(
+            commented(
+                AdvocateSettings,
+                "[[advocate]]",
+                values={"name": "IPCC", "collections": ("ipcc",), "weight": 1.0},
+                leave_out=("kind", "stance"),
+            )
+        ),
+    )
+)
+"""The file that ``climassay factcheck init`` writes."""

@@ -15,7 +15,7 @@ import numpy as np
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
-from climassay.given_files import parse_json
+from climassay.io import parse_json
 from climassay.models.calibration import PLACEHOLDERS, correction_of, option_probabilities
 from climassay.models.contract import OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt

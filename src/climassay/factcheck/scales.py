@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from climassay.configuration import load_toml
 from climassay.errors import InputError
 from climassay.primer import VERDICTS
+from climassay.settings import load_toml
 
 NOT_ENOUGH = "not enough information"
 """How a lack of information is called where a scale has no word of its own for it."""

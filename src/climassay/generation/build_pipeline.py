@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from climassay.configuration import located
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
@@ -38,6 +37,7 @@ from climassay.models.profiles import profile_of
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import RecordedModel, Records, Run
+from climassay.settings import located
 from climassay.workspace import Workspace
 
 Recording = Callable[[Generator], RecordedModel]

@@ -17,15 +17,17 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from climassay.configuration import filled, load_toml
+from pydantic import Field
+
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
 from climassay.models.profiles import ProfileSettings
 from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
+from climassay.settings import check_bounds, commented, filled, load_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,31 +47,53 @@ class Stream:
 class WriterSpec:
     """The model that writes and evolves."""
 
-    model: str
-    """As in ``--model``."""
-    base_url: str | None = None
-    """Gets no API key unless the user has bound one to its host: see :mod:`climassay.models.servers`."""
-    dtype: str | None = None
-    device: str | None = None
-    adapter: str | None = None
-    concurrency: int | None = None
-    temperature: float = 0.7
-    max_tokens: int | None = None
-    """Room for an answer; by default 400 tokens with brief prompts, else 1000."""
-    examples: str = ""
-    """A question file whose questions are shown as examples; ``primer``; empty: none."""
-    shown: int = 2
-    """Examples that are shown: so many of each kind and level."""
-    brief: bool | None = None
-    """Short prompts, for very small models; by default as the profile says."""
-    reasoning_effort: str | None = None
-    """How much a model behind a server is to think."""
-    timeout: float | None = None
-    """Seconds that one attempt may take; by default as long as the deadline allows."""
-    price_in: float | None = None
-    """US dollars per million prompt tokens."""
-    price_out: float | None = None
-    """US dollars per million completion tokens."""
+    model: Annotated[str, Field(description="local:HUB_ID_OR_FOLDER or openai:MODEL.")]
+    base_url: Annotated[
+        str | None,
+        Field(
+            description="Gets your API key only if you allow it: see docs/how-to/api-models.md.",
+            examples=["http://localhost:8000/v1"],
+        ),
+    ] = None
+    dtype: Annotated[str | None, Field(description="Number format of a local model.", examples=["bfloat16"])] = None
+    device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
+    adapter: Annotated[str | None, Field(description="Folder of a PEFT adapter.", examples=["my-adapter"])] = None
+    concurrency: Annotated[int | None, Field(description="Most requests to a server at a time.", examples=[16])] = None
+    temperature: Annotated[float, Field(ge=0, le=2, description="Randomness of what is written.")] = 0.7
+    max_tokens: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="Room for an answer; by default 400 tokens with brief prompts, else 1000.",
+            examples=[1000],
+        ),
+    ] = None
+    examples: Annotated[
+        str,
+        Field(description="A question file whose questions are shown as examples; or primer.", examples=["primer"]),
+    ] = ""
+    shown: Annotated[int, Field(ge=0, description="Examples shown of each kind and level.")] = 2
+    brief: Annotated[
+        bool | None,
+        Field(description="Short prompts; by default for models below 3 billion parameters.", examples=[True]),
+    ] = None
+    reasoning_effort: Annotated[
+        str | None, Field(description="How much a model behind a server is to think.", examples=["low"])
+    ] = None
+    timeout: Annotated[
+        float | None,
+        Field(
+            description="Seconds that one attempt may take; by default as long as the deadline allows.",
+            examples=[600],
+        ),
+    ] = None
+    price_in: Annotated[
+        float | None,
+        Field(description="US dollars per million prompt tokens, for cost and budget.", examples=[0.15]),
+    ] = None
+    price_out: Annotated[
+        float | None, Field(description="US dollars per million completion tokens.", examples=[0.6])
+    ] = None
 
     def __post_init__(self) -> None:
         """See that the address holds no name and password, which would be kept with every run."""
@@ -81,13 +105,15 @@ class WriterSpec:
 class CountSpec:
     """How many accepted questions are wanted."""
 
-    mcq: int = 0
-    freeform: int = 0
-    cloze: int = 0
-    base: float = 1.0
-    """Share of the level among types that have levels; the three shares need not sum to 1."""
-    reasoning: float = 0.0
-    hypothetical: float = 0.0
+    mcq: Annotated[int, Field(ge=0, description="Multiple choice.")] = 0
+    freeform: Annotated[int, Field(ge=0, description="Answered in sentences.")] = 0
+    cloze: Annotated[int, Field(ge=0, description="Statements with a masked term.")] = 0
+    base: Annotated[
+        float,
+        Field(ge=0, description="Share of the level among types that have levels; the three need not sum to 1."),
+    ] = 1.0
+    reasoning: Annotated[float, Field(ge=0)] = 0.0
+    hypothetical: Annotated[float, Field(ge=0)] = 0.0
     others: dict[str, int] = field(default_factory=dict)
     """Questions of further types, by kind; in a file each stands beside the first three."""
 
@@ -100,73 +126,96 @@ class CountSpec:
 class ContextSpec:
     """What is shown beside the main passage."""
 
-    most: int = 2
-    """Retrieved passages; 0 shows the main passage alone."""
-    threshold: float | None = None
-    """Cosine below which a passage is not shown; by default what was measured for the collection's encoder."""
-    mode: SearchMode = "dense"
-    other_documents: bool = False
-    """Only passages of other documents than the main one's."""
+    most: Annotated[
+        int, Field(ge=0, description="Passages retrieved beside the main one; 0 shows the main passage alone.")
+    ] = 2
+    threshold: Annotated[
+        float | None,
+        Field(
+            description="Cosine below which a passage is not shown; by default as measured for the encoder.",
+            examples=[0.45],
+        ),
+    ] = None
+    mode: Annotated[SearchMode, Field(description="dense, bm25, hybrid or rrf.")] = "dense"
+    other_documents: Annotated[bool, Field(description="Only passages of other documents than the main one's.")] = False
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenSpec:
     """Which checks are made."""
 
-    without: tuple[str, ...] = ()
-    """Names of checks that are left out; see ``climassay generate checks``."""
-    entailment: str = ""
-    """For the check that the passage supports the answer, as in ``climassay metrics``; empty: word overlap only."""
-    consistency: str = "writer"
-    """Who answers the questions again: ``writer``, a model, or empty for nobody. A strong model looks at questions of
-    all kinds in one request each; the next three entries are for small ones."""
-    orders: int = 4
-    """Orders of the options in which each question is answered."""
-    needed: float = 1.0
-    """Share of the orders that must be answered right."""
-    margin: float = 0.2
-    """Least lead of the marked option's probability over the next one's."""
-    jaccard: float = 0.8
-    """Share of common word triples above which two questions are the same."""
-    cosine: float = 0.92
-    """Similarity of meaning above which two questions are the same."""
-    language: str = "en"
-    """In which questions and passages are written."""
+    without: Annotated[
+        tuple[str, ...], Field(description="Names of checks to leave out: climassay generate checks.")
+    ] = ()
+    entailment: Annotated[
+        str,
+        Field(
+            description='Scorer of whether the passage supports the answer: bundled, nli:MODEL ...; "" goes by word '
+            "overlap only."
+        ),
+    ] = ""
+    consistency: Annotated[
+        str,
+        Field(
+            description='Who answers the questions again: writer, a model, or "" for nobody. A strong model looks at '
+            "questions of all kinds in one request each; the next three entries are for small ones."
+        ),
+    ] = "writer"
+    orders: Annotated[int, Field(ge=1, description="Orders of the options in which each question is answered.")] = 4
+    needed: Annotated[float, Field(ge=0, le=1, description="Share of the orders that must be answered right.")] = 1.0
+    margin: Annotated[
+        float,
+        Field(ge=0, lt=1, description="Least lead of the marked option's probability over the next one's."),
+    ] = 0.2
+    jaccard: Annotated[
+        float,
+        Field(gt=0, le=1, description="Share of common word triples above which two questions are the same."),
+    ] = 0.8
+    cosine: Annotated[
+        float, Field(gt=0, le=1, description="Similarity of meaning above which two questions are the same.")
+    ] = 0.92
+    language: Annotated[str, Field(description="Language of questions and passages.")] = "en"
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorSpec:
     """Who validates, by kind, as in ``climassay generate validate``; empty: nobody."""
 
-    mcq: str = ""
-    freeform: str = ""
-    threshold: float | None = None
-    """P(valid) from which a question is kept; by default the validator's own."""
+    mcq: Annotated[str, Field(examples=["validator-mcq"])] = ""
+    freeform: Annotated[str, Field(examples=["validator-freeform"])] = ""
+    threshold: Annotated[
+        float | None,
+        Field(description="P(valid) from which a question is kept; by default the validator's own.", examples=[0.5]),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class MaskerSpec:
     """Who chooses the term of a cloze statement."""
 
-    use: str = ""
-    """``statistics``, the file of a trained masker, or ``prompted:MODEL``; empty: the writer names the term with its
-    statement, or ``statistics`` chooses where the writer gets brief prompts."""
-    glossary: str = ""
-    """File of terms, one a line, for the statistics masker."""
+    use: Annotated[
+        str,
+        Field(
+            description='statistics, the file of a trained masker, or prompted:MODEL; "": the writer names the term '
+            "with its statement, or statistics chooses where the writer gets brief prompts."
+        ),
+    ] = ""
+    glossary: Annotated[
+        str, Field(description="File of terms, one a line, for the statistics masker.", examples=["terms.txt"])
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StopSpec:
     """When to stop before the counts are reached."""
 
-    cost: float | None = None
-    """US dollars."""
-    asked: int | None = None
-    """Drafts of one stream."""
-    min_yield: float = 0.01
-    """Accepted share of a stream's drafts below which the stream is given up ..."""
-    after: int = 200
-    """... once so many drafts have been written for it."""
+    cost: Annotated[float | None, Field(ge=0, description="US dollars.", examples=[5.0])] = None
+    asked: Annotated[int | None, Field(ge=1, description="Drafts of one kind and level.", examples=[1000])] = None
+    min_yield: Annotated[
+        float,
+        Field(ge=0, le=1, description="Share of accepted drafts below which a kind and level is given up ..."),
+    ] = 0.01
+    after: Annotated[int, Field(ge=1, description="... once so many drafts have been written for it.")] = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +223,7 @@ class Recipe:
     """Everything that decides which questions are made."""
 
     name: str
-    collections: tuple[str, ...]
+    collections: Annotated[tuple[str, ...], Field(description="Passages to write from; several are searched as one.")]
     writer: WriterSpec
     counts: CountSpec = field(default_factory=CountSpec)
     subject: Subject = field(default_factory=Subject)
@@ -185,8 +234,7 @@ class Recipe:
     stop: StopSpec = field(default_factory=StopSpec)
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     seed: int = 0
-    batch: int = 32
-    """Most drafts of a stream that are written before the next ones are planned."""
+    batch: Annotated[int, Field(ge=1, description="Most drafts of one kind and level between two plans.")] = 32
     folder: Path = Path()
     """Where relative files are looked for."""
 
@@ -285,108 +333,45 @@ def check_recipe(recipe: Recipe, where: str) -> None:
     Raises:
         InputError: It cannot; the sentence says why.
     """
-    counts, screening, stop = recipe.counts, recipe.screening, recipe.stop
-    shares = (counts.base, counts.reasoning, counts.hypothetical)
+    counts = recipe.counts
     faults = (
         (not recipe.collections, "name at least one collection (climassay corpus add NAME FILE...)"),
         (min(map(counts.of, KINDS)) < 0, "a count cannot be negative"),
         (not any(map(counts.of, KINDS)), "say in [counts] how many questions are wanted"),
-        (min(shares) < 0, "a level's share cannot be negative"),
         (
-            any(counts.of(kind) for kind in KINDS if TYPES[kind].levels) and not sum(shares),
+            any(counts.of(kind) for kind in KINDS if TYPES[kind].levels)
+            and not counts.base + counts.reasoning + counts.hypothetical,
             "at least one level needs a share above 0",
         ),
-        (recipe.batch < 1, "the batch must be at least 1"),
-        (recipe.contexts.most < 0, "[contexts] most cannot be negative"),
-        (not 0 <= recipe.writer.temperature <= 2, "the writer's temperature must be between 0 and 2"),
-        (
-            recipe.writer.max_tokens is not None and recipe.writer.max_tokens < 1,
-            "the writer's max_tokens must be at least 1",
-        ),
-        (recipe.writer.shown < 0, "the writer's shown cannot be negative"),
-        (screening.orders < 1, "[screening] orders must be at least 1"),
-        (not 0 <= screening.needed <= 1, "[screening] needed must be between 0 and 1"),
-        (not 0 <= screening.margin < 1, "[screening] margin must be at least 0 and below 1"),
-        (not 0 < screening.jaccard <= 1, "[screening] jaccard must be above 0 and at most 1"),
-        (not 0 < screening.cosine <= 1, "[screening] cosine must be above 0 and at most 1"),
-        (not 0 <= stop.min_yield <= 1, "[stop] min_yield must be between 0 and 1"),
-        (stop.after < 1, "[stop] after must be at least 1"),
-        (stop.cost is not None and stop.cost < 0, "[stop] cost cannot be negative"),
-        (stop.asked is not None and stop.asked < 1, "[stop] asked must be at least 1"),
     )
     for wrong, sentence in faults:
         if wrong:
             raise InputError(f"{where}: {sentence}.")
+    check_bounds(recipe, where)
+    for name in _TABLES:
+        check_bounds(getattr(recipe, name), where, f"[{name}]")
 
 
-COMMENTED = """\
-# A dataset of questions, from books to silver.
-# climassay corpus add books *.pdf ; climassay generate run this-file.toml
-
-name = "silver"
-collections = ["books"]                 # passages to write from; several are searched as one
-seed = 0
-batch = 32                              # most drafts of one kind and level between two plans
-
-[subject]                               # another science is a matter of these words and another collection
-field = "climate science"
-source = "a graduate-level climate science textbook"
-audience = "graduate students of climate science"
-
-[writer]
-model = "local:smollm2"                 # local:HUB_ID_OR_FOLDER or openai:MODEL
-# base_url = "http://localhost:8000/v1" # gets your API key only if you allow it: see docs/how-to/api-models.md
-# dtype = "bfloat16"
-temperature = 0.7
-# max_tokens = 1000                     # room for an answer; by default 400 with brief prompts, else 1000
-# brief = true                          # short prompts; by default for models below 3 billion parameters
-# reasoning_effort = "low"              # how much a model behind a server is to think
-# examples = "primer"                   # a question file whose questions are shown as examples
-# shown = 2                             # of each kind and level
-# price_in = 0.15                       # US dollars per million tokens, for cost and budget
-# price_out = 0.60
-
-[counts]                                # accepted questions
-mcq = 30
-freeform = 30
-cloze = 30
-# true_false = 30                       # statements that are true or false
-base = 0.5                              # shares of the levels among mcq and freeform
-reasoning = 0.25
-hypothetical = 0.25
-
-[contexts]
-most = 2                                # passages beside the main one
-# threshold = 0.45                      # cosine; by default as measured for the encoder
-mode = "dense"                          # or bm25, hybrid, rrf
-other_documents = false                 # true: only passages of other documents
-
-[screening]
-without = []                            # names of checks to leave out: climassay generate checks
-entailment = ""                         # "bundled", "nli:MODEL" ...: does the passage support the answer?
-consistency = "writer"                  # who answers the questions again: writer, a model, or "" for nobody
-orders = 4                              # small models: orders of the options,
-needed = 1.0                            # share of them that must be answered right,
-margin = 0.2                            # least lead of the marked option over the next one
-jaccard = 0.8                           # near-duplicates: common word triples ...
-cosine = 0.92                           # ... and similarity of meaning
-language = "en"
-
-[validator]                             # climassay generate validate train
-# mcq = "validator-mcq"
-# freeform = "validator-freeform"
-# threshold = 0.5                       # by default the validator's own
-
-[masker]
-use = ""                                # the writer's own term; or statistics, a trained masker's file, prompted:MODEL
-# glossary = "terms.txt"
-
-[profile]
-name = "auto"                           # how models are asked, by their size; or small, strong
-
-[stop]
-# cost = 5.0                            # US dollars
-# asked = 1000                          # drafts of one kind and level
-min_yield = 0.01                        # give a kind and level up below this share of accepted drafts ...
-after = 200                             # ... once so many are written
-"""
+COMMENTED = "\n".join(
+    (
+        "# A dataset of questions, from books to silver.\n"
+        "# climassay corpus add books *.pdf ; climassay generate run this-file.toml\n",
+        commented(Recipe, values={"name": "silver", "collections": ("books",)}, leave_out=(*_TABLES, "folder")),
+        commented(Subject, "[subject]                               # another science is a matter of these words"),
+        commented(WriterSpec, "[writer]", values={"model": "local:smollm2"}),
+        commented(
+            CountSpec,
+            "[counts]                                # accepted questions",
+            values={"mcq": 30, "freeform": 30, "cloze": 30, "base": 0.5, "reasoning": 0.25, "hypothetical": 0.25},
+            leave_out=("others",),
+        )
+        + "# true_false = 30                       # Statements that are true or false\n",
+        commented(ContextSpec, "[contexts]"),
+        commented(ScreenSpec, "[screening]"),
+        commented(ValidatorSpec, "[validator]                             # climassay generate validate train"),
+        commented(MaskerSpec, "[masker]"),
+        '[profile]\nname = "auto"                           # How models are asked, by their size; or small, strong\n',
+        commented(StopSpec, "[stop]"),
+    )
+)
+"""The file that ``climassay generate init`` writes."""

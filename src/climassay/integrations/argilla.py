@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from climassay.errors import InputError
-from climassay.folder_files import write_file
 from climassay.generation import Draft
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
@@ -25,7 +24,7 @@ from climassay.generation.annotation import (
     edit_texts,
     label_from_texts,
 )
-from climassay.given_files import parse_json
+from climassay.io import parse_json, write_file
 from climassay.questions import option_letter
 from climassay.questions.rows import read_bytes
 

@@ -14,7 +14,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 from climassay.errors import InputError
-from climassay.folder_files import write_file
 from climassay.generation import Draft
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
@@ -27,7 +26,7 @@ from climassay.generation.annotation import (
     edit_texts,
     label_from_texts,
 )
-from climassay.given_files import parse_json
+from climassay.io import parse_json, write_file
 from climassay.questions import option_letter
 from climassay.questions.rows import read_bytes
 

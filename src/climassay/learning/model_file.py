@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError
-from climassay.folder_files import write_file
-from climassay.given_files import parse_json
+from climassay.io import parse_json, write_file
 from climassay.models.contract import Encoder, Generator, OpenWeights
 
 T = TypeVar("T")

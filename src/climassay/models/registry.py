@@ -50,7 +50,7 @@ def load_model(
             configuration (:mod:`climassay.models.servers`), and the server's name of a model. The name of a bundled
             model may stand alone.
         base_url: Server of an ``openai:`` model. Without a key, unless it is a
-            :class:`~climassay.secrecy.TrustedUrl` or a host that the user has bound a key to.
+            :class:`~climassay.redaction.TrustedUrl` or a host that the user has bound a key to.
         device: Where a local model computes; by default a GPU when there is one.
         dtype: What a local model computes with; by default bfloat16 on a GPU, and on a CPU where that is faster than
             float32.

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from climassay.errors import InputError
-from climassay.folder_files import write_file
-from climassay.given_files import read_text, reason
+from climassay.io import read_text, reason, write_file
 from climassay.models.contract import Message, Role
 from climassay.questions.types import prompt_files
 

@@ -7,16 +7,15 @@ whose steps were done by their own commands finds them done.
 from collections.abc import Sequence
 
 from climassay.errors import InputError
-from climassay.quickstart.first_steps import FIRST_STEPS
-from climassay.quickstart.later_steps import LATER_STEPS
-from climassay.quickstart.step import NAME, Outcome, Room, Step, Talk
+from climassay.quickstart.step import NAME, Outcome, QuickstartContext, Step, Talk
+from climassay.quickstart.steps import FIRST_STEPS, LATER_STEPS
 
-__all__ = ["NAME", "STEPS", "Outcome", "Room", "Step", "Talk", "run_quickstart"]
+__all__ = ["NAME", "STEPS", "Outcome", "QuickstartContext", "Step", "Talk", "run_quickstart"]
 
 STEPS: tuple[Step, ...] = (*FIRST_STEPS, *LATER_STEPS)
 
 
-def run_quickstart(room: Room, talk: Talk, steps: Sequence[Step] = STEPS) -> tuple[Outcome, ...]:
+def run_quickstart(room: QuickstartContext, talk: Talk, steps: Sequence[Step] = STEPS) -> tuple[Outcome, ...]:
     """Lead somebody through the steps.
 
     Args:
@@ -34,7 +33,7 @@ def run_quickstart(room: Room, talk: Talk, steps: Sequence[Step] = STEPS) -> tup
     return tuple(_led(step, f"{number}/{len(steps)}", room, talk) for number, step in enumerate(steps, start=1))
 
 
-def _led(step: Step, place: str, room: Room, talk: Talk) -> Outcome:
+def _led(step: Step, place: str, room: QuickstartContext, talk: Talk) -> Outcome:
     offer = step.offer(room)
     talk.say(f"\n{place}  {step.title}")
     if not step.needs(room):

@@ -11,6 +11,7 @@ from climassay.workspace import Workspace
 if TYPE_CHECKING:
     from climassay.models import Generator
     from climassay.records.queries import RunDetails
+    from climassay.session import Session
 
 NAME = "quickstart"
 """Of the collection, the dataset and the experiment."""
@@ -36,7 +37,7 @@ class Talk(Protocol):
 
 
 @dataclass(frozen=True)
-class Room:
+class QuickstartContext:
     """What the steps work with.
 
     Attributes:
@@ -50,6 +51,13 @@ class Room:
     labels_by: str
 
     @cached_property
+    def session(self) -> "Session":
+        """What is open in the workspace: records, encoders and the model, once a step needs them."""
+        from climassay.session import Session
+
+        return Session(self.workspace)
+
+    @property
     def model(self) -> "Generator":
         """The model, loaded when a step first needs it.
 
@@ -57,9 +65,7 @@ class Room:
             InputError: Its name is not understood.
             ModelError: It cannot be loaded.
         """
-        from climassay.models import load_model
-
-        return load_model(self.model_name, folder=self.workspace.root)
+        return self.session.model(self.model_name)
 
     @property
     def folder(self) -> Path:
@@ -68,20 +74,19 @@ class Room:
 
     def runs(self, *commands: str) -> "Iterator[RunDetails]":
         """Finished runs of a command in this workspace, the newest first; it may have had other names before."""
-        from climassay.records import Records
         from climassay.records.queries import list_runs, run_details
 
         if not self.workspace.has_records:
             return
-        with Records(self.workspace.records_url) as store:
-            for one in reversed(list_runs(store.database)):
-                if one.command in commands and one.status == "done":
-                    yield run_details(store.database, one.id)
+        database = self.session.records.database
+        for one in reversed(list_runs(database)):
+            if one.command in commands and one.status == "done":
+                yield run_details(database, one.id)
 
     def close(self) -> None:
-        """Give back the model, if it was loaded."""
-        if "model" in self.__dict__:
-            self.model.close()
+        """Close what was opened."""
+        if "session" in self.__dict__:
+            self.session.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +97,15 @@ class Step:
     title: str
     asks: str
     """The question put to the user."""
-    offer: Callable[[Room], str]
+    offer: Callable[[QuickstartContext], str]
     """What is taken where the user just presses Enter."""
-    command: Callable[[Room, str], str]
+    command: Callable[[QuickstartContext, str], str]
     """The command that does this step alone, with the user's answer."""
-    found: Callable[[Room], str | None]
+    found: Callable[[QuickstartContext], str | None]
     """What is there of an earlier time, in words; None where the step is still to be done."""
-    work: Callable[[Room, str, Talk], str]
+    work: Callable[[QuickstartContext, str, Talk], str]
     """Does it with the user's answer; what came out, in words. What is wrong with the answer is an InputError."""
-    needs: Callable[[Room], bool] = field(default=lambda _room: True)
+    needs: Callable[[QuickstartContext], bool] = field(default=lambda _room: True)
     """Whether what the step builds upon is there."""
 
 

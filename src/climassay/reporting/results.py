@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from climassay.errors import InputError, MissingExtraError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.reporting.html import Block, Report, Section, block_style, render_block, write_page
 from climassay.reporting.tables import Table, as_csv, as_markdown, headed_cells
 from climassay.spreadsheets import safe_cell

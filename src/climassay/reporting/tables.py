@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from climassay.spreadsheets import safe_cell
+from climassay.io import safe_cell
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -131,7 +131,7 @@ def as_csv(table: Table) -> str:
     """Comma-separated values with a heading row, no title.
 
     Marks stand in columns ``best`` and ``top`` of their own, as the headings of the marked cells, so that cells stay
-    what they are, but for those that a spreadsheet would run (:func:`climassay.spreadsheets.safe_cell`).
+    what they are, but for those that a spreadsheet would run (:func:`climassay.io.safe_cell`).
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

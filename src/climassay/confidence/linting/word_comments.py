@@ -20,7 +20,7 @@ from climassay.confidence.linting.draft import Finding
 from climassay.corpus.cleaning import clean
 from climassay.corpus.options import ReadOptions
 from climassay.errors import InputError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 
 AUTHOR = "climassay"
 _MAIN, _COMMENTS = "word/document.xml", "word/comments.xml"

@@ -23,7 +23,7 @@ from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
-from climassay.given_files import parse_json
+from climassay.io import parse_json
 from climassay.learning.features import Text
 
 LEVELS: tuple[Tag, ...] = TAGS[1:]

@@ -20,7 +20,7 @@ from climassay.confidence.tagging.quantification import Shares, estimate_shares
 from climassay.confidence.trends.scores import Case, Cases
 from climassay.confidence.vocabulary import TAGS, Tag, score
 from climassay.errors import InputError
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text
 from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]

@@ -16,7 +16,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import read_drafts
 from climassay.generation.masking.maskers import Choice, Masker
 from climassay.generation.masking.words import FEATURES, Candidate, WordStatistics, candidates, word_features
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text
 from climassay.learning import ModelFormat, Provenance, SavedModel, checked_array, softmax
 from climassay.learning.linear import Scaling, conditional_loss, minimise
 from climassay.metrics.token_encoder import TokenEncoder, TokenVectors, token_encoder

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.given_files import read_text, reason
+from climassay.io import read_text, reason
 
 
 def _listed(text: str) -> frozenset[str]:

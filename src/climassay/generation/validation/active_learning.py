@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.folder_files import write_file
 from climassay.generation.draft import Draft
 from climassay.generation.screening.catalogue import share_words
 from climassay.generation.validation.labels import (
@@ -31,7 +30,7 @@ from climassay.generation.validation.labels import (
 )
 from climassay.generation.validation.reading import TextReader, draft_vectors
 from climassay.generation.validation.validators import Validator
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text, write_file
 from climassay.learning import auroc, fit_path
 from climassay.learning.linear import Scaling, in_span
 from climassay.reporting import Axis, LinePlot, Point, Prose, Report, Section, Series, Table

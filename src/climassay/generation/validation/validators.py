@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.folder_files import write_file
 from climassay.generation.draft import Decision, Draft, Subject
 from climassay.generation.validation.labels import (
     LabelledDraft,
@@ -30,7 +29,7 @@ from climassay.generation.validation.reading import (
     validation_prompt,
     validation_request,
 )
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text, write_file
 from climassay.learning import (
     ActivationStore,
     Calibrator,

@@ -17,7 +17,7 @@ from climassay.models.openai.capabilities import REFUSAL_STATUSES, blamed
 from climassay.models.openai.pacing import AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
 from climassay.models.openai.replies import BadReplyError, Refusal, Reply, parse_refusal, parse_reply
 from climassay.models.servers import Server
-from climassay.secrecy import without_key
+from climassay.redaction import without_key
 
 if TYPE_CHECKING:
     import httpx2

@@ -1,0 +1,288 @@
+"""What experts say about generated questions: queues, progress, agreement, files of labels, retraining."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from climassay.api.validation import open_reader
+from climassay.errors import InputError
+from climassay.io import parse_json, read_text
+from climassay.reporting import Table
+from climassay.reporting.results import Shown
+from climassay.session import Place, Session
+
+if TYPE_CHECKING:
+    from climassay.statistics import Estimate
+
+LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
+
+
+def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
+    """Open a dataset to annotators, or change how it is annotated.
+
+    Args:
+        dataset: Its name.
+        workspace: Where it lies.
+        **changes: Settings of :class:`climassay.generation.annotation.AnnotationSettings`; None leaves one as it is.
+
+    Raises:
+        InputError: There is no such dataset, or a setting cannot be.
+    """
+    from climassay.generation.annotation import AnnotationStore
+
+    with Session.opened(workspace) as session:
+        store = AnnotationStore(session.records)
+        given = {name: value for name, value in changes.items() if value is not None}
+        settings = replace(store.settings(dataset), **given)
+        store.configure(dataset, settings)
+        progress = store.progress(dataset)
+    data = {"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me}
+    said = f"{dataset}: {progress.left_for_me} of {progress.items} items wait for {settings.overlap} label(s) each."
+    return Shown(data, said=(said,), noted=("Annotate in the browser: climassay serve",))
+
+
+def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> Shown:
+    """How far a dataset has come, and what each annotator did.
+
+    Args:
+        dataset: Its name.
+        annotator: Whose own progress is told too.
+        workspace: Where it lies.
+
+    Raises:
+        InputError: There is no such dataset.
+    """
+    from climassay.generation.annotation import AnnotationStore
+
+    with Session.opened(workspace) as session:
+        store = AnnotationStore(session.records)
+        progress, people = store.progress(dataset, annotator), store.annotators(dataset)
+        new, validator = store.new_labels(dataset), store.validator(dataset)
+    rows = [
+        ("items", str(progress.items)),
+        ("settled", str(progress.settled)),
+        ("conflicts", str(progress.conflicts)),
+        ("settled since the last training", str(new)),
+        ("validator", validator or "none yet"),
+    ]
+    if annotator is not None:
+        rows += [
+            (f"labels of {annotator}", str(progress.mine)),
+            (f"skipped by {annotator}", str(progress.skipped)),
+            (f"left for {annotator}", str(progress.left_for_me)),
+        ]
+    tables = [Table.of(dataset, ("", ""), rows, left=2)]
+    columns = ("annotator", "labels", "accepted", "confirmed", "median seconds", "edits", "skips", "adjudications")
+    cells = [
+        (
+            one.annotator,
+            str(one.labels),
+            _estimate(one.accepted),
+            _estimate(one.agreement),
+            "-" if one.median_seconds is None else f"{one.median_seconds:.0f}",
+            *(str(count) for count in (one.edits, one.skips, one.adjudications)),
+        )
+        for one in people
+    ]
+    if cells:
+        tables.append(Table.of("Annotators", columns, cells))
+    facts = {**asdict(progress), "new_labels": new, "validator": validator, "annotators": people}
+    return Shown({"dataset": dataset, **facts}, tables, [asdict(one) for one in people])
+
+
+def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
+    """How far annotators agree on what is valid: Cohen's and Fleiss' kappa, Krippendorff's alpha.
+
+    Args:
+        dataset: Its name.
+        workspace: Where it lies.
+
+    Raises:
+        InputError: There is no such dataset.
+    """
+    from climassay.generation.annotation import AnnotationStore
+
+    with Session.opened(workspace) as session:
+        store = AnnotationStore(session.records)
+        store.progress(dataset)
+        found = store.agreement(dataset)
+    rows = [
+        ("raw agreement", _estimate(found.raw)),
+        ("Fleiss' kappa", _estimate(found.fleiss)),
+        ("Krippendorff's alpha", _estimate(found.krippendorff)),
+        *((f"Cohen's kappa, {one.first} and {one.second}", _estimate(one.kappa)) for one in found.pairs),
+    ]
+    table = Table.of(f"Agreement on {found.items} items", ("", "value (95% interval)"), rows, left=2)
+    none = () if found.items else ("No item has labels of two annotators yet.",)
+    return Shown({"dataset": dataset, **asdict(found)}, (table,), noted=none)
+
+
+def _estimate(estimate: "Estimate | None") -> str:
+    if estimate is None:
+        return "-"
+    low, high = estimate.interval
+    return f"{estimate.value:.2f} ({low:.2f} to {high:.2f}), n = {estimate.n}"
+
+
+def export_labels(
+    dataset: str,
+    output: Path,
+    form: LabelFormat | None = None,
+    *,
+    users: Path | None = None,
+    workspace: Place = None,
+) -> Shown:
+    """Write what experts said: everything (jsonl), or current labels for a spreadsheet, Label Studio or Argilla.
+
+    Args:
+        dataset: Its name.
+        output: File, or folder of other tools.
+        form: By default as the ending says.
+        users: JSON object for Argilla, from annotators to the ids of users there.
+        workspace: Where the dataset lies.
+
+    Raises:
+        InputError: There is no such dataset, or the file cannot be written.
+    """
+    from climassay.generation import annotation
+    from climassay.integrations.argilla import write_argilla
+    from climassay.integrations.label_studio import write_label_studio
+
+    chosen = form or ("csv" if output.suffix.lower() == ".xlsx" else _form_of(output))
+    with Session.opened(workspace) as session:
+        store = annotation.AnnotationStore(session.records)
+        store.progress(dataset)
+        settings = store.settings(dataset)
+        if chosen == "jsonl":
+            labels, skipped = store.labels(dataset, current=False), store.skipped(dataset)
+            count = annotation.write_annotations(output, dataset, settings, labels, skipped)
+        elif chosen == "csv":
+            count = annotation.write_table(output, store.items(dataset))
+        elif chosen == "label-studio":
+            write_label_studio(output, store.items(dataset), confidence=not settings.hide_confidence)
+            count = len(store.labels(dataset))
+        else:
+            _, count = write_argilla(
+                output, dataset, store.items(dataset), overlap=settings.overlap, users=_users(users)
+            )
+    data = {"dataset": dataset, "output": output, "format": chosen, "labels": count}
+    return Shown(data, said=(f"Wrote {count} labels to {output}",))
+
+
+def import_labels(
+    dataset: str,
+    file: Path,
+    form: LabelFormat | None = None,
+    *,
+    users: Path | None = None,
+    workspace: Place = None,
+) -> Shown:
+    """Take in labels from a file; taking them in again changes nothing.
+
+    Args:
+        dataset: Its name.
+        file: What :func:`export_labels` wrote, or a tool's own export (JSON).
+        form: As in :func:`export_labels`.
+        users: As in :func:`export_labels`.
+        workspace: Where the dataset lies.
+
+    Raises:
+        InputError: There is no such dataset, or the file cannot be read.
+    """
+    from climassay.generation import annotation
+    from climassay.integrations.argilla import read_argilla
+    from climassay.integrations.label_studio import read_label_studio
+
+    chosen = form or _form_of(file)
+    with Session.opened(workspace) as session:
+        store = annotation.AnnotationStore(session.records)
+        store.progress(dataset)
+        if chosen == "jsonl":
+            found = annotation.read_annotations(file)
+        else:
+            drafts = {item.draft.id: item.draft for item in store.items(dataset)}
+            if chosen == "csv":
+                found = annotation.read_table(file, drafts)
+            elif chosen == "label-studio":
+                found = read_label_studio(file, drafts)
+            else:
+                found = read_argilla(file, drafts, _users(users))
+        taken = store.add_all(dataset, found.labels, found.skips)
+    refused = [*found.unreadable, *taken.refused]
+    counts = {"stored": taken.stored, "known": taken.known, "withdrawn": taken.withdrawn}
+    said = f"{taken.stored} labels stored, {taken.known} known before, {taken.withdrawn} withdrawn."
+    data = {"dataset": dataset, "format": chosen, **counts, "refused": refused}
+    return Shown(data, said=(said,), noted=refused)
+
+
+def _form_of(file: Path) -> LabelFormat:
+    match file.suffix.lower():
+        case ".jsonl":
+            return "jsonl"
+        case ".csv":
+            return "csv"
+    raise InputError(f"{file} does not tell its format: add --format jsonl, csv, label-studio or argilla.")
+
+
+def _users(file: Path | None) -> dict[str, str]:
+    if file is None:
+        return {}
+    try:
+        found = parse_json(read_text(file))
+        if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+            raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} gives no users of Argilla: {error}.") from None
+    return found
+
+
+def retrain_validator(
+    dataset: str,
+    *,
+    method: Literal["features", "probe"] = "features",
+    model: str = "local:smollm2",
+    encoder: str = "local:minilm",
+    precision: float | None = None,
+    folds: int = 5,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Train a validator on the settled labels, judge what waits, and put the least certain items first.
+
+    Args:
+        dataset: Its name.
+        method: What the validator reads.
+        model: Local model of a probe.
+        encoder: Encoder of features.
+        precision: Wanted share of valid questions among those kept.
+        folds: Number of cross-validation folds.
+        seed: Seed of the folds.
+        workspace: Where the dataset lies.
+
+    Raises:
+        InputError: There is no such dataset, or too few labels.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.generation import annotation
+
+    with Session.opened(workspace) as session, session.progress.task("Reading labels") as task:
+
+        def progress(finished: int, total: int, message: str) -> None:
+            task.update(completed=finished, total=total, description=message)
+
+        found = annotation.retrain(
+            session.records,
+            session.workspace,
+            dataset,
+            reader=open_reader(session, method, model=model, encoder=encoder),
+            precision=precision,
+            folds=folds,
+            seed=seed,
+            progress=progress,
+        )
+    figures = found.cross_validated
+    said = (
+        f"{found.validator}: {found.labels} labels, {found.invalid} invalid; AUROC {figures['auroc']:.3f} "
+        f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {found.judged} items judged and put in order."
+    )
+    return Shown({"dataset": dataset, **asdict(found)}, said=(said,))

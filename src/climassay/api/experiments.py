@@ -1,0 +1,399 @@
+"""Around an experiment: how many questions it needs, what models have read of them, and what came of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from climassay.api.benchmarks import scores_data
+from climassay.errors import InputError
+from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown
+from climassay.reporting.results import Result, Shown
+from climassay.session import Place, Session
+from climassay.workspace import Workspace
+
+if TYPE_CHECKING:
+    from climassay.evaluation import Experiment, ExperimentScores, PublishedScore
+    from climassay.evaluation.comparing import Favour, ModelMeans
+    from climassay.evaluation.contamination import LabelledText
+    from climassay.evaluation.planning import Assumptions
+    from climassay.evaluation.tables import NamedTable
+
+Form = Literal["screen", "markdown", "latex", "csv", "html"]
+EVERY = "all"
+SCORE_TABLES = ("mcq-cloze", "freeform", "own-metrics")
+"""Tables that may be wider than a screen: one column a score."""
+WIDE = 160
+"""Columns of a screen that shows eight scores side by side."""
+DEFAULT_POINTS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
+DEFAULT_ACCURACY = 0.8
+DEFAULT_DEVIATION = 0.25
+ANCHORS = ("accuracy", "factual_accuracy")
+PUBLISHED = "published"
+
+
+def _experiment(session: Session, run: str) -> "Experiment":
+    from climassay.evaluation import load_experiment
+
+    return load_experiment(session.records, run)
+
+
+@dataclass(frozen=True)
+class ExperimentTables(Result):
+    """Tables of an experiment, with intervals, marks of the best, constant answers, counts and paired tests."""
+
+    experiment: "Experiment"
+    scores: "ExperimentScores"
+    published: "tuple[PublishedScore, ...]"
+    named: "tuple[NamedTable, ...]"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number."""
+        names = {"run": self.experiment.run, "name": self.experiment.name}
+        return {**names, **scores_data(self.scores), "published": list(self.published)}
+
+    def tables(self) -> list[Table]:
+        """All of them."""
+        return [one.table for one in self.named]
+
+    def chosen(self, only: Sequence[str] = (), form: Form = "screen") -> list[tuple[str, Table]]:
+        """Tables by their names; in CSV, which holds one table, by default that of all scores.
+
+        Raises:
+            InputError: There is no such table, or several for one CSV file.
+        """
+        from climassay.evaluation.tables import score_rows
+
+        wanted = only or (["scores"] if form == "csv" else list(dict.fromkeys(one.name for one in self.named)))
+        found: list[tuple[str, Table]] = []
+        for name in wanted:
+            named = [one.table for one in self.named if one.name == name]
+            if name == "scores":
+                named = [score_rows(self.scores, self.published)]
+            if not named:
+                present = ", ".join([*dict.fromkeys(one.name for one in self.named), "scores"])
+                raise InputError(f"The experiment has no table {name!r}: it has {present}.")
+            found += [(name, one) for one in named]
+        if form == "csv" and len(found) > 1:
+            raise InputError("A CSV file holds one table: choose one with --table, or another format.")
+        return found
+
+    def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
+        """Tables by their names, those with a column a score in parts that fit on a screen."""
+        from climassay.reporting.tables import split_columns
+
+        # A score with its interval takes some 14 columns; the levels of a metric are four scores.
+        wide = 8 if width >= WIDE else 4
+        return [
+            part
+            for name, one in self.chosen(only)
+            for part in (split_columns(one, 2, wide) if name in SCORE_TABLES else [one])
+        ]
+
+    def written(self, only: Sequence[str], form: Form) -> str:
+        """Tables by their names, as text of a form."""
+        tables = [one for _, one in self.chosen(only, form)]
+        if form == "html":
+            lead = "Scores with 95% intervals, constant answers, counts and paired tests."
+            sections = (Section("Tables", tuple(tables)),)
+            return Report(
+                f"Experiment {self.experiment.name}", lead, sections, (("Run", self.experiment.run),)
+            ).to_html()
+        write = {"latex": as_latex, "csv": as_csv}.get(form, as_markdown)
+        return "\n".join(write(one) for one in tables)
+
+
+def experiment_tables(
+    run: str,
+    *,
+    published: Sequence[str] = (),
+    published_set: str = "gold",
+    metrics: Sequence[str] | None = None,
+    seed: int = 0,
+    workspace: Place = None,
+) -> ExperimentTables:
+    """Tables of an experiment in the records.
+
+    Args:
+        run: Its run.
+        published: Models whose published results stand beside ours; ``all`` for every one.
+        published_set: ``gold`` or ``silver``.
+        metrics: Compare cells in these; by default in one or two of each task.
+        seed: Seed of the resampling.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: There is no such run, model or metric.
+    """
+    from climassay.evaluation import experiment_tables as tables_of
+    from climassay.evaluation import score_experiment
+
+    with Session.opened(workspace) as session:
+        experiment = _experiment(session, run)
+    beside = _published(published, published_set)
+    scores = score_experiment(experiment, tested=metrics, seed=seed)
+    return ExperimentTables(experiment, scores, beside, tuple(tables_of(scores, beside)))
+
+
+def report_experiment(
+    run: str,
+    *,
+    published: Sequence[str] = (),
+    published_set: str = "gold",
+    against: Sequence[str] = (),
+    metrics: Sequence[str] | None = None,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """An experiment as one page: tables, figures, calibration, tests, and every question with every answer.
+
+    Args:
+        run: As in :func:`experiment_tables`.
+        published: As in :func:`experiment_tables`.
+        published_set: As in :func:`experiment_tables`.
+        against: Collections, files or folders, whose overlap with the questions is reported.
+        metrics: As in :func:`experiment_tables`.
+        seed: As in :func:`experiment_tables`.
+        workspace: As in :func:`experiment_tables`.
+
+    Raises:
+        InputError: There is no such run, model, metric or text.
+    """
+    from climassay.evaluation import experiment_report, score_experiment
+    from climassay.evaluation.contamination import contamination
+
+    with Session.opened(workspace) as session:
+        experiment = _experiment(session, run)
+        scores = score_experiment(experiment, tested=metrics, seed=seed)
+        questions = [question for asked in experiment.questions.values() for question in asked]
+        overlaps = [contamination(questions, read_texts(name, session.workspace), against=name) for name in against]
+    page = experiment_report(
+        experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
+    )
+    data = {"run": run, "name": experiment.name, **scores_data(scores)}
+    return Shown(data, noted=(page.lead,), reported=lambda: page)
+
+
+def _published(models: Sequence[str], dataset: str) -> "tuple[PublishedScore, ...]":
+    from climassay.evaluation import published_scores
+
+    return published_scores(cast("Any", dataset), () if EVERY in models else models) if models else ()
+
+
+def plan_questions(
+    differences: Sequence[float],
+    assumed: Mapping[str, float],
+    *,
+    metric: str = "accuracy",
+    run: str | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    workspace: Place = None,
+) -> Shown:
+    """How many questions are needed to see a difference between two systems.
+
+    Args:
+        differences: To be seen, as shares.
+        assumed: What is assumed of the two systems: ``accuracy`` and ``discordance``, or ``deviation`` and
+            ``correlation``.
+        metric: What is compared.
+        run: Estimate all this from an experiment.
+        power: Probability of seeing the difference.
+        alpha: Two-sided level of significance.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: There is no such metric or run, or an assumption says nothing about the metric.
+    """
+    from climassay.evaluation import plan
+    from climassay.evaluation.tables import plan_table
+
+    assumptions = _assumptions(metric, assumed, run, workspace)
+    made = plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
+    return Shown(made, (plan_table(made),))
+
+
+def _assumptions(metric: str, given: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
+    from climassay.evaluation import assume_binary, assume_from_run, assume_mean
+    from climassay.metrics.registry import METRICS
+
+    METRICS.find(metric)
+    if run is not None:
+        if given:
+            raise InputError(f"With --run, --{next(iter(given))} is estimated from the run: leave it out.")
+        with Session.opened(workspace) as session:
+            return assume_from_run(_experiment(session, run), metric)
+    fitting = ("accuracy", "discordance") if METRICS[metric].binary else ("deviation", "correlation")
+    strange = [name for name in given if name not in fitting]
+    if strange:
+        raise InputError(f"--{strange[0]} says nothing about {metric}: it takes --{' and --'.join(fitting)}.")
+    if METRICS[metric].binary:
+        return assume_binary(given.get("accuracy", DEFAULT_ACCURACY), given.get("discordance"))
+    return assume_mean(given.get("deviation", DEFAULT_DEVIATION), given.get("correlation", 0.5))
+
+
+def find_contamination(
+    questions: str, against: Sequence[str], *, words: int = 8, worst: int = 10, workspace: Place = None
+) -> Shown:
+    """How many test questions share runs of words with texts that a model has read.
+
+    Args:
+        questions: A question file, or ``primer``.
+        against: Collections, files or folders of training or retrieval texts.
+        words: Words that make a question touched.
+        worst: Questions with the longest runs that are listed.
+        workspace: Where collections lie.
+
+    Raises:
+        InputError: The questions or texts cannot be read.
+    """
+    from climassay.evaluation.contamination import contamination, contamination_tables
+    from climassay.primer import named_questions
+
+    asked = named_questions(questions).questions
+    with Session.opened(workspace) as session:
+        reports = [contamination(asked, read_texts(name, session.workspace), words, against=name) for name in against]
+    data = [
+        {
+            "against": one.against,
+            "n": one.n,
+            "texts": one.texts,
+            "words": one.words,
+            "questions": len(one.overlaps),
+            "touched": [overlap.question.id for overlap in one.touched()],
+            "worst": [
+                {"question": o.question.id, "level": o.question.level, "covered": o.covered, "run": o.run}
+                for o in one.worst(worst)
+            ],
+        }
+        for one in reports
+    ]
+    return Shown(data, [table for one in reports for table in contamination_tables(one, worst)])
+
+
+def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
+    """Texts of a question file, of other files and folders, or of a collection.
+
+    Raises:
+        InputError: There is no such file or collection, or nothing in it can be read.
+    """
+    path = Path(name)
+    if not path.exists():
+        return _collection_texts(name, workspace)
+    questions = None if path.is_dir() else _question_texts(path)
+    return _file_texts(path) if questions is None else iter(questions)
+
+
+def _collection_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
+    from climassay.corpus import Collection
+
+    try:
+        collection = Collection.open(workspace, name)
+    except InputError as error:
+        raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
+    return (text for batch in collection.texts() for text in batch)
+
+
+def _question_texts(path: Path) -> "list[str | LabelledText] | None":
+    """Everything a file of questions says, or None where it is no such file."""
+    from climassay.evaluation.contamination import LabelledText
+    from climassay.questions import read_questions
+
+    try:
+        asked = read_questions(path).questions
+    except InputError:
+        return None
+    return [
+        LabelledText(f"{path.name}, {one.id}", text)
+        for one in asked
+        for text in (
+            one.question.replace("<MASK>", one.answer),
+            *(one.options or (one.answer,)),
+            *((one.context,) if one.context else ()),
+        )
+    ]
+
+
+def _file_texts(path: Path) -> "Iterator[str | LabelledText]":
+    from climassay.corpus import read_all
+    from climassay.evaluation.contamination import LabelledText
+
+    read = 0
+    reasons = []
+    for result in read_all([path]):
+        reasons += [skipped.reason for skipped in result.skipped]
+        for document in result.documents:
+            for block in document.blocks:
+                read += 1
+                yield LabelledText(document.title, block.text)
+    if not read:
+        raise InputError(f"There is no text in {path}{': ' + reasons[0] if reasons else '.'}")
+
+
+def compare_benchmarks(
+    first: str,
+    second: str,
+    *,
+    setting: str = "default",
+    generator: str | None = None,
+    resamples: int = 500,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Whether two benchmarks, such as gold and silver, rank the same models alike.
+
+    Args:
+        first: ``RUN``, ``RUN:BENCHMARK``, ``published:gold`` or ``published:silver``.
+        second: Likewise.
+        setting: In which models are compared.
+        generator: Model that wrote the questions: whether metrics favour it.
+        resamples: Bootstrap samples of the rank correlations.
+        seed: Seed of the resampling.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: There is no such run, or the two have too little in common.
+    """
+    from climassay.evaluation import rank_agreement
+    from climassay.evaluation.tables import agreement_table, favour_table, means_table
+
+    with Session.opened(workspace) as session:
+        sides = [_means(session, name, setting) for name in (first, second)]
+    found = rank_agreement(*sides, resamples=resamples, seed=seed)
+    favours = [] if generator is None else _favours(sides, generator, seed)
+    return Shown(
+        {"agreement": found, "favour": [{"of": side.name, "metrics": ones} for side, ones in favours]},
+        [
+            agreement_table(found, *sides),
+            means_table(found, *sides),
+            *(favour_table(ones, side) for side, ones in favours),
+        ],
+    )
+
+
+def _means(session: Session, name: str, setting: str) -> "ModelMeans":
+    from climassay.evaluation import experiment_means, published_means
+    from climassay.evaluation.published import Dataset
+
+    run, _, part = name.partition(":")
+    if run != PUBLISHED:
+        return experiment_means(_experiment(session, run), setting, part or None)
+    if part in get_args(Dataset):
+        return published_means(cast("Dataset", part), setting)
+    raise InputError(f"The published results are published:gold and published:silver, not {name!r}.")
+
+
+def _favours(sides: "Sequence[ModelMeans]", generator: str, seed: int) -> "list[tuple[ModelMeans, list[Favour]]]":
+    """One entry a benchmark and anchor for which there are enough models."""
+    from climassay.evaluation import generator_favour
+
+    found, reasons = [], []
+    for side in sides:
+        for anchor in ANCHORS:
+            try:
+                found.append((side, generator_favour(side, generator, anchor, seed=seed)))
+            except InputError as error:
+                reasons.append(error)
+    if not found:
+        raise reasons[0]
+    return found

@@ -1,0 +1,228 @@
+"""How texts mislead: classifiers of fallacies and contrarian claims applied, measured and trained."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.api.learned import card, check_model_path, comparison_table, open_weights, text_rows
+from climassay.errors import InputError
+from climassay.reporting import Table
+from climassay.reporting.results import Shown
+from climassay.session import Place, Session
+
+if TYPE_CHECKING:
+    from climassay.factcheck.fallacies import LabelledTexts
+    from climassay.learning import Evaluation, TextClassifier
+
+
+def read_labelled_texts(file: Path, text: str, truth: str | None) -> "LabelledTexts":
+    """Texts of a table with their labels, which are empty where no column of them is named.
+
+    Raises:
+        InputError: The table or a column cannot be used.
+    """
+    from climassay.factcheck.fallacies import LabelledTexts
+
+    rows = text_rows(file, text, truth)
+    labels = ("" if truth is None else str(row[truth] or "") for _, row in rows)
+    return LabelledTexts(tuple(said for said, _ in rows), tuple(labels))
+
+
+def name_fallacies(
+    given: "LabelledTexts | str", classifier: str = "fallacies", *, seed: int = 0, workspace: Place = None
+) -> Shown:
+    """The most probable fallacy of each text and, where labels are known, how often that is right.
+
+    Args:
+        given: Texts, with labels where they are known, or one text.
+        classifier: ``fallacies``, ``claims``, or the file of one that was trained.
+        seed: Seed of the resampling.
+        workspace: Whose session tells progress.
+
+    Raises:
+        InputError: There is no such classifier.
+    """
+    from climassay.factcheck.fallacies import (
+        LabelledTexts,
+        find_fallacies,
+        load_fallacies,
+        score_fallacies,
+        threshold_of,
+    )
+
+    known = LabelledTexts((given,), ("",)) if isinstance(given, str) else given
+    loaded, texts, labelled = load_fallacies(classifier), known.texts, any(known.labels)
+    with Session.opened(workspace) as session, session.progress_of(len(texts)).task("Reading texts") as task:
+        found = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
+    scores = score_fallacies(loaded, known, seed=seed) if labelled else {}
+    rows = [
+        {"text": text, **asdict(one), **({"truth": label} if labelled else {})}
+        for text, one, label in zip(texts, found, known.labels, strict=True)
+    ]
+    data = {"classifier": _facts(loaded), "texts": rows}
+    if scores:
+        data |= {**next(iter(scores.values())).to_dict(), "scores": _data(scores)}
+    cells = [[text, one.name, f"{one.probability:.0%}"] for text, one in zip(texts, found, strict=True)]
+    sure = [place for place, one in enumerate(found) if one.sure]
+    figures, limit = loaded.provenance.measured, threshold_of(loaded)
+    from_there = "" if limit is None else f"; {limit.precision.value:.0%} from {limit.value:.0%} on (strong)"
+    trust = (
+        f"Right for {figures['accuracy']:.0%} of {figures['n']:.0f} texts of climate misinformation that it had not"
+        f" seen (the most frequent: {figures['constant']:.0%}){from_there}. A text that does not mislead gets a name,"
+        " too."
+    )
+    meaning = f"{found[0].name}: {found[0].meaning} " if len(texts) == 1 else ""
+    table = Table.of("", ["text", "most probable", "probability"], cells, left=2, strong=sure, note=meaning + trust)
+    return Shown(data, [table, *_tables(scores)], rows)
+
+
+def evaluate_fallacies(
+    classifier: str,
+    labels: Path,
+    *,
+    text: str = "text",
+    truth: str | None = None,
+    apart: Sequence[Path] = (),
+    encoder: str | None = "local:minilm",
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Score a classifier on labelled texts that it was not trained on.
+
+    Args:
+        classifier: As in :func:`name_fallacies`.
+        labels: Table of texts and labels.
+        text: Column of the texts.
+        truth: Column of the labels; by default that of FLICC.
+        apart: Tables whose texts, and what nearly equals them, are left out.
+        encoder: By whose vectors texts are nearly equal; None goes by words.
+        seed: Seed of the resampling.
+        workspace: Whose session loads the encoder.
+
+    Raises:
+        InputError: A table cannot be used, or nothing is left of it.
+    """
+    from climassay.factcheck.fallacies import load_fallacies, score_fallacies, subject_of
+
+    loaded = load_fallacies(classifier)
+    given = read_labelled_texts(labels, text, truth or subject_of(loaded).column)
+    kept = given.at([place for place, one in enumerate(given.texts) if not loaded.provenance.knows(one)])
+    if apart:
+        others = [one for file in apart for one, _ in text_rows(file, text)]
+        with Session.opened(workspace) as session:
+            kept = kept.without(others, None if encoder is None else session.encoder(encoder))
+    if not kept:
+        raise InputError(f"{labels} has no text that the classifier was not trained on.")
+    scores = score_fallacies(loaded, kept, seed=seed)
+    left = len(given) - len(kept)
+    data = {
+        "classifier": _facts(loaded),
+        "left_out": left,
+        **next(iter(scores.values())).to_dict(),
+        "scores": _data(scores),
+    }
+    notes = [f"{left} texts left out: training texts, or nearly equal to one."] if left else []
+    return Shown(data, _tables(scores), noted=notes)
+
+
+def train_fallacies(
+    labels: Path,
+    output: Path,
+    *,
+    subject: str = "fallacies",
+    text: str = "text",
+    truth: str | None = None,
+    encoder: str = "local:minilm",
+    model: str | None = None,
+    layers: Sequence[int] = (24,),
+    folds: int = 5,
+    precision: float = 0.8,
+    limit: int | None = None,
+    licence: str = "",
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Train a classifier; what it reads is chosen by log loss on folds that share no near copies.
+
+    Args:
+        labels: Table of texts and labels.
+        output: File to save the classifier in.
+        subject: ``fallacies`` or ``claims``.
+        text: Column of the texts.
+        truth: Column of the labels; by default that of FLICC.
+        encoder: Encoder whose vectors are read.
+        model: Local model whose hidden states are tried, too.
+        layers: Layers of it.
+        folds: Number of cross-validation folds.
+        precision: Share of right answers from the threshold on.
+        limit: Number of texts drawn at random.
+        licence: Licence of the data, kept with the classifier.
+        seed: Seed of draw, folds and resampling.
+        workspace: Whose session loads the encoder.
+
+    Raises:
+        InputError: The table or the file cannot be used.
+        ModelError: The model cannot be loaded.
+    """
+    import hashlib
+
+    from climassay.claim_identity import words_id
+    from climassay.factcheck import fallacies
+    from climassay.learning import Provenance
+    from climassay.questions.rows import read_bytes
+
+    check_model_path(output)
+    wanted = fallacies.SUBJECTS[subject]
+    given = read_labelled_texts(labels, text, truth or wanted.column).drawn(limit, seed)
+    facts = Provenance(
+        data=labels.name,
+        data_sha256=hashlib.sha256(read_bytes(labels)).hexdigest(),
+        licence=licence,
+        trained_on=tuple(dict.fromkeys(map(words_id, given.texts))),
+    )
+    with (
+        Session.opened(workspace) as session,
+        open_weights(model) as weights,
+        session.progress.task("Reading texts") as task,
+    ):
+        trained = fallacies.train_fallacies(
+            given,
+            wanted,
+            encoder=session.encoder(encoder),
+            model=weights,
+            layers=tuple(layers),
+            folds=folds,
+            seed=seed,
+            precision=precision,
+            provenance=facts,
+            on_progress=task.advance,
+        )
+    trained.classifier.save(output)
+    chosen = trained.chosen
+    data = {
+        "output": output,
+        "chosen": chosen.spec.name,
+        "classifier": _facts(trained.classifier),
+        "left_out": len(given) - chosen.evaluation.n,
+        **chosen.evaluation.to_dict(),
+        "tried": [{"name": one.spec.name, "scores": one.evaluation.to_dict()} for one in trained.tried],
+    }
+    said = [f"Chosen: {chosen.spec.name}; written to {output}."]
+    if (one := fallacies.threshold_of(trained.classifier)) is not None:
+        kept, right = one.yield_.value, one.precision.value
+        said.append(f"From a probability of {one.value:.2f} on, {right:.0%} are right ({kept:.0%} of the texts).")
+    tables = [comparison_table([(one.spec.name, one.evaluation) for one in trained.tried])]
+    return Shown(data, [*tables, *chosen.evaluation.tables()], said=said)
+
+
+def _facts(loaded: "TextClassifier") -> dict[str, Any]:
+    return {**card(loaded.provenance), "sources": loaded.sources, "classes": loaded.classes}
+
+
+def _data(scores: "dict[str, Evaluation]") -> dict[str, Any]:
+    return {name: one.to_dict() for name, one in scores.items()}
+
+
+def _tables(scores: "dict[str, Evaluation]") -> list[Table]:
+    return [replace(one, title=f"{one.title}: {name}") for name, each in scores.items() for one in each.tables()]

@@ -1,0 +1,109 @@
+"""What the verbs share that train, evaluate or apply something learned from labels."""
+
+from collections.abc import Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from climassay.learning import Evaluation, Provenance
+    from climassay.models import OpenWeights
+    from climassay.questions.rows import Row
+    from climassay.reporting import Table
+
+
+def check_model_path(path: Path) -> None:
+    """Make sure that a model's file can be written there, before anything is trained.
+
+    Raises:
+        InputError: It is a folder, or its folder does not exist.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the model a file's name, for example {path}/model.safetensors.")
+    if not path.parent.is_dir():
+        raise InputError(f"The folder of {path} does not exist: make it first, or choose another place.")
+
+
+@contextmanager
+def open_weights(name: str | None) -> "Iterator[OpenWeights | None]":
+    """A model whose hidden states can be read, closed at the end; None where none is named.
+
+    Raises:
+        InputError: It shows none.
+        ModelError: It cannot be loaded.
+    """
+    from climassay.models import OpenWeights, load_model
+
+    if name is None:
+        yield None
+        return
+    with closing(load_model(name)) as model:
+        if not isinstance(model, OpenWeights):
+            raise InputError(f"The states of {name} cannot be read: give a local: model.")
+        yield model
+
+
+def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Row]]":
+    """The text of each row of a table, with the row.
+
+    Args:
+        file: CSV, TSV, JSON, JSONL or Parquet, also gzipped.
+        text: Column of the texts.
+        others: Further columns that must be there; None is no column.
+
+    Raises:
+        InputError: A column is missing, a text has no words, or there are no rows.
+    """
+    from climassay.questions.rows import parse_rows, read_bytes
+
+    found = []
+    for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
+        missing = next((name for name in (text, *others) if name is not None and name not in row), None)
+        if missing is not None:
+            raise InputError(f"Row {number} of {file} has no column {missing!r}.")
+        said = str(row[text] or "")
+        if not any(map(str.isalpha, said)):
+            raise InputError(f"Row {number} of {file} has no text in the column {text!r}.")
+        found.append((said, row))
+    if not found:
+        raise InputError(f"{file} has no rows.")
+    return found
+
+
+def card(provenance: "Provenance") -> dict[str, Any]:
+    """Where a model comes from, for JSON; of the texts it was trained on, their number only."""
+    return {**provenance.facts(), "trained_on": len(provenance.trained_on)}
+
+
+def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tried, on held-out items") -> "Table":
+    """Evaluations side by side, one row each; the lowest log loss is marked as the best."""
+    from climassay.reporting import Table
+
+    best = min(range(len(tried)), key=lambda place: tried[place][1].log_loss.value)
+    first = tried[0][1]
+    rows = [
+        [
+            name,
+            *(
+                f"{part.value:.3f} [{part.interval.low:.3f}, {part.interval.high:.3f}]"
+                for part in (one.accuracy, one.macro_f1)
+            ),
+            f"{one.balanced_accuracy.value:.3f}",
+            f"{one.log_loss.value:.3f}",
+        ]
+        for name, one in tried
+    ]
+    words = (
+        f"{first.n} items in {first.groups} groups; 95% bootstrap intervals over groups. The most frequent class alone:"
+        f" {first.constant.value:.3f} right."
+    )
+    return Table.of(title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=words, strong=[best])
+
+
+def skipped_note(skipped: Sequence[str], what: str = "rows") -> tuple[str, ...]:
+    """The sentence that tells how many rows were left out, and the first reason; none where none was."""
+    return (f"{len(skipped)} {what} left out, the first: {skipped[0]}.",) if skipped else ()

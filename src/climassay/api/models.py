@@ -1,0 +1,140 @@
+"""Models: which there are, and whether one works."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from climassay.reporting import Table
+from climassay.reporting.results import Shown
+from climassay.session import Place, Session
+
+if TYPE_CHECKING:
+    from climassay.models.bundled import BundledStatus
+    from climassay.models.openai_capabilities import Capabilities
+
+NAMING = (
+    "Others are named local:FOLDER or local:HUB-ID (a causal language model as safetensors; +adapter=FOLDER adds a "
+    "PEFT adapter) and openai:NAME, with --base-url for any OpenAI-compatible server, or PROVIDER:NAME for a "
+    "provider of your own configuration."
+)
+
+
+def list_models() -> Shown:
+    """The bundled models and the providers of the user's configuration.
+
+    Raises:
+        InputError: The configuration cannot be read.
+    """
+    from climassay.models.bundled import BUNDLED, bundled_status
+    from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
+
+    served = {name: normalised_base_url(one.base_url) for name, one in providers().items() if name != OPENAI}
+    records: list[dict[str, Any]] = []
+    rows = []
+    for status in map(bundled_status, BUNDLED):
+        model = status.model
+        records.append(
+            {
+                "name": f"local:{model.name}",
+                "model": model.title,
+                "kind": model.kind,
+                "licence": model.licence,
+                "wheel": model.wheel,
+                "installed": status.installed,
+                "verified": status.verified,
+                "converted": status.converted,
+                "bytes": status.size,
+            }
+        )
+        size = "-" if status.size is None else f"{status.size / 1e6:.0f} MB"
+        rows.append((f"local:{model.name}", model.title, model.kind, model.licence, _state(status), size))
+    tables = [Table.of("", ("name", "model", "kind", "licence", "state", "size"), rows, left=5)]
+    if served:
+        named = [(f"{name}:NAME", url) for name, url in served.items()]
+        tables.append(Table.of(f"providers of {configuration_file()}", ("name", "server"), named, left=2))
+    return Shown({"bundled": records, "providers": served, "others": NAMING}, tables, records, noted=(NAMING,))
+
+
+def _state(status: "BundledStatus") -> str:
+    if not status.installed:
+        return "not installed: climassay models install"
+    if not status.verified:
+        return "installed, to be verified at first use"
+    return "ready" if status.converted else "verified, to be converted at first use"
+
+
+def check_model(name: str, *, workspace: Place = None, **options: Any) -> Shown:
+    """Load a model, ask it one thing, and say what it is, how fast, and what its server can do.
+
+    What a server's model can do is found out by three short requests and kept in the workspace.
+
+    Args:
+        name: Its name.
+        workspace: Where that is kept; the session's options say how the model is reached.
+        **options: ``device``, ``adapter``, ``prompt`` and ``again``, as for :func:`climassay.models.check.check_model`.
+
+    Raises:
+        InputError: The name is not understood, or an option does not go with the model.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.models.check import check_model as checked
+    from climassay.models.openai_retry import retry_policy
+
+    with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
+        given = session.options
+        report = checked(
+            name,
+            base_url=given.base_url,
+            dtype=given.dtype,
+            folder=session.workspace.root,
+            policy=retry_policy(given.deadline, given.timeout),
+            reasoning_effort=given.reasoning_effort,
+            **options,
+        )
+    lines: list[tuple[str, str | None]] = [
+        ("model", report.name),
+        ("fingerprint", report.fingerprint),
+        ("licence", report.licence or "not stated"),
+        ("can", ", ".join(report.abilities)),
+        ("device", report.device),
+        ("dtype", report.dtype),
+        ("threads", None if report.threads is None else str(report.threads)),
+        ("loaded in", f"{report.load_seconds:.1f} s"),
+        *([] if report.capabilities is None else _capability_lines(report.capabilities)),
+        ("prefill", _rate(report.prefill_tokens_per_second)),
+        ("decode", _rate(report.decode_tokens_per_second)),
+        ("prompt", report.prompt),
+        ("answer", report.answer),
+    ]
+    return Shown(report, said=[f"{label:<12} {value}" for label, value in lines if value is not None])
+
+
+def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]:
+    """What a server can do, in words; None does not apply to it."""
+    status = "" if known.logprobs_status is None else f" with {known.logprobs_status}"
+    logprobs = {
+        "given": "given, but of thoughts: options are named in an answer instead"
+        if known.thinks
+        else f"given, {known.top_logprobs} a place",
+        "refused": f"refused{status}; options are named in an answer instead",
+        "ignored": "ignored; options are named in an answer instead",
+    }
+    schema = {
+        "strict": "strict",
+        "loose": "loose: answers are checked, and the schema stands in the prompt as well",
+        "refused": "refused; the schema stands in the prompt instead",
+        "ignored": "ignored; the schema stands in the prompt instead",
+    }
+    thinks = {True: f"yes; {known.allowance:,} tokens on top of each limit", False: "none seen", None: None}
+    taken = [name for name in known.taken if name not in ("max_tokens", "max_completion_tokens")]
+    yield "logprobs", logprobs[known.logprobs] if known.logprobs else "not known"
+    yield "JSON schema", schema[known.schema] if known.schema else "not known"
+    yield "limit", known.token_limit
+    yield "takes", ", ".join(taken) or None
+    yield "refuses", ", ".join(known.dropped) or None
+    yield "thinks", thinks[known.thinks]
+    yield "window", None if known.window is None else f"{known.window:,} tokens"
+    yield "learnt on", known.learnt_on or None
+
+
+def _rate(tokens_per_second: float | None) -> str | None:
+    return None if tokens_per_second is None else f"{tokens_per_second:.0f} tokens/s"

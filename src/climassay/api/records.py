@@ -1,0 +1,195 @@
+"""Records: what was asked, what came back, what it cost; and what other workspaces have."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.reporting.results import Shown
+from climassay.session import Place, Session
+
+if TYPE_CHECKING:
+    from climassay.records.merging import MergedAnswers
+    from climassay.records.queries import ModelUsage, RecordedAnswer, RunDetails
+    from climassay.reporting.tables import Table
+
+MOST_ROWS = 20
+"""Rows of a result table shown on screen."""
+
+
+def list_runs(*, workspace: Place = None) -> Shown:
+    """The runs, the oldest first."""
+    from climassay.records import queries
+
+    with Session.opened(workspace) as session:
+        found, place = queries.list_runs(session.records.database), session.records.database.shown_url
+    columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
+    rows = [
+        (run.id, run.command, run.status, run.started_at[:19], run.asked, run.failed, run.served, _cost(run.cost))
+        for run in found
+    ]
+    none = () if found else (f"No runs yet in {place}.",)
+    return Shown(found, (_table(columns, rows),) if found else (), [asdict(run) for run in found], noted=none)
+
+
+def show_record(what: str, *, workspace: Place = None) -> Shown:
+    """A run with its configuration, usage and results, or a request with all its answers.
+
+    Args:
+        what: A run, or the start of a request's key.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: There is no such run or request.
+    """
+    from climassay.records.queries import answers_to, run_details
+
+    with Session.opened(workspace) as session:
+        if what.startswith("r"):
+            details = run_details(session.records.database, what)
+            return Shown(details, _run_tables(details), said=tuple(_run_lines(details)))
+        answers = answers_to(session.records.database, what)
+        return Shown(answers, (), [asdict(one) for one in answers], said=tuple(_answer_lines(answers)))
+
+
+def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
+    """Tokens, cost and failures of each model; an unknown cost is shown as such.
+
+    Args:
+        run: Only of this run.
+        workspace: Where the records lie.
+    """
+    from climassay.records.queries import usage_by_model
+
+    with Session.opened(workspace) as session:
+        found, place = usage_by_model(session.records.database, run), session.records.database.shown_url
+    none = () if found else (f"Nothing has been asked yet in {place}.",)
+    return Shown(found, (_usage_table(found),) if found else (), [asdict(one) for one in found], noted=none)
+
+
+def export_records(file: Path, run: str | None = None, *, workspace: Place = None) -> Shown:
+    """Write all answers with their requests to a file.
+
+    Args:
+        file: Ends in .jsonl, .csv or .parquet.
+        run: Only of this run.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    from climassay.records.export import export_answers
+    from climassay.records.queries import count_answers
+
+    with Session.opened(workspace) as session:
+        database = session.records.database
+        with session.progress.task("answers", total=count_answers(database, run)) as task:
+            written = export_answers(database, file, run, task.advance)
+    return Shown({"file": file, "answers": written}, noted=(f"{written} answers written to {file}.",))
+
+
+def import_records(file: Path, *, workspace: Place = None) -> Shown:
+    """Take in the answers of an export, so that they are not asked again; what is there already stays as it is.
+
+    Args:
+        file: What :func:`export_records` wrote; ends in .jsonl or .parquet.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    from climassay.records.merging import import_answers
+
+    with Session.opened(workspace) as session, session.progress.task("answers") as task:
+        found = import_answers(session.records.database, file, task.advance)
+    return Shown(found, noted=(_said(found),))
+
+
+def merge_records(other: Path, *, workspace: Place = None) -> Shown:
+    """Take in another workspace: answers, runs, datasets, labels, checks, collections; no accounts and no jobs.
+
+    Args:
+        other: Folder of the other workspace.
+        workspace: What it is taken into.
+
+    Raises:
+        InputError: There is no such workspace.
+    """
+    from climassay.merging import merge_workspace
+
+    with Session.opened(workspace) as session, session.progress.task("answers") as task:
+        found = merge_workspace(session.records, session.workspace, other, task.advance)
+    counts = {name: getattr(found, name) for name in ("runs", "datasets", "drafts", "labels", "checks")}
+    new = ", ".join(f"{count} {name}" for name, count in [*counts.items(), ("collections", len(found.collections))])
+    notes = [_said(found.answers), f"New: {new}.", *(f"Conflict: {conflict}" for conflict in found.conflicts)]
+    return Shown(found, noted=notes)
+
+
+def _said(found: "MergedAnswers") -> str:
+    said = f"{found.added} answers taken in, {found.known} were there already."
+    if found.conflicts:
+        said += f" {found.conflicts} requests had another answer here, which is still served."
+    if found.damaged:
+        said += f" {found.damaged} answers are left out: their keys are not those of their requests."
+    return said
+
+
+def _cost(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:.4f}"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
+    from climassay.reporting.tables import Column, Table
+
+    headed = tuple(
+        Column(column, "left" if not rows or isinstance(rows[0][number], str) else "right")
+        for number, column in enumerate(columns)
+    )
+    return Table(title, headed, tuple(tuple(map(str, row)) for row in rows))
+
+
+def _usage_table(found: "Sequence[ModelUsage]") -> "Table":
+    counted = ("answers", "failed", "sent", "prompt tokens", "completion tokens", "thought")
+    rows = []
+    for one in found:
+        cost = _cost(one.cost)
+        if one.cost is not None and one.unpriced:
+            cost += f" + {one.unpriced} unpriced"
+        tokens = (one.prompt_tokens, one.completion_tokens, one.reasoning_tokens)
+        rows.append((one.model, one.fingerprint[:12], one.answers, one.failed, one.attempts, *tokens, cost))
+    return _table(("model", "fingerprint", *counted, "cost"), rows)
+
+
+def _run_lines(details: "RunDetails") -> Iterator[str]:
+    summary = details.summary
+    yield f"run {summary.id}: {summary.command}, {summary.status}, climassay {summary.version}"
+    yield f"from {summary.started_at} to {summary.ended_at or 'now'}"
+    if details.error:
+        yield f"error: {details.error}"
+    yield f"asked {summary.asked} ({summary.failed} failed), {summary.served} from the records"
+    yield f"configuration: {json.dumps(details.config, ensure_ascii=False)}"
+    yield f"seeds: {json.dumps(details.seeds, ensure_ascii=False)}"
+
+
+def _run_tables(details: "RunDetails") -> "list[Table]":
+    tables = [_usage_table(details.usage)] if details.usage else []
+    for name, rows in details.results.items():
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        table = _table(columns, [[row.get(column, "") for column in columns] for row in rows[:MOST_ROWS]], name)
+        more = f"... and {len(rows) - MOST_ROWS} more rows (all with --json)" if len(rows) > MOST_ROWS else ""
+        tables.append(replace(table, note=more))
+    return tables
+
+
+def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:
+    for answer in answers:
+        yield f"key {answer.key}, {answer.kind}, {answer.model} ({answer.fingerprint[:12]})"
+        yield f"asked by run {answer.run}, {answer.answered_at}, {answer.attempts} attempts"
+        yield f"settings: {json.dumps(answer.settings, ensure_ascii=False)}"
+        yield f"prompt:\n{answer.prompt}"
+        if answer.error is not None:
+            yield f"failed: {answer.error}\n"
+        else:
+            said = answer.text if answer.logprobs is None else json.dumps(answer.logprobs)
+            yield f"answer ({answer.outcome}):\n{said}\n"

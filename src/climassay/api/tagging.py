@@ -1,0 +1,414 @@
+"""Taggers of confidence: how confident the IPCC would sound about a statement, and how well that can be told."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from climassay.api.learned import card, check_model_path, comparison_table, open_weights, text_rows
+from climassay.errors import InputError
+from climassay.reporting import Table
+from climassay.reporting.results import Shown
+from climassay.session import Place, Session
+
+if TYPE_CHECKING:
+    from climassay.confidence.tagging import LabelledTable, Taggable, Tagger
+    from climassay.learning import ClassifierSpec, Evaluation
+    from climassay.learning.text_classifier import TrainingTexts
+
+    _Scores = list[tuple[str, dict[str, Evaluation]]]
+
+BUNDLED = "bundled"
+_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
+_MIXES = {
+    "natural": "Levels as frequent as in these statements: for the text of reports, tagged as it comes",
+    "equal": "All levels equally frequent: for single statements, and where rare levels have to be found",
+    "climatex": "ClimateX's test mix, 50:100:100:50: for comparison with published figures",
+}
+
+
+class Statements:
+    """Statements to be tagged, and what each is known by in an answer.
+
+    Args:
+        text: A statement, a table of them, or a file of ``confidence extract``.
+        context: The sentences around a single statement.
+        column: Column of a table that holds the statements.
+        context_column: Column that holds their contexts.
+
+    Raises:
+        InputError: There is none, or a file cannot be read.
+    """
+
+    def __init__(
+        self, text: str, context: str = "", column: str | None = None, context_column: str | None = None
+    ) -> None:
+        from climassay.confidence.statement_files import read_statements
+
+        self.texts: list[Taggable]
+        self.known: list[dict[str, Any]]
+        file = Path(text)
+        if column is None and context_column is None:
+            if not file.is_file():
+                if not text.strip():
+                    raise InputError(
+                        "There is nothing to tag: give a statement in quotes, or a file and --text COLUMN."
+                    )
+                if file.suffix in _TABLES and " " not in text:
+                    raise InputError(f"There is no file {text}.")
+                self.texts, self.known = [(text, context)], [{"statement": text}]
+                return
+            if file.suffix == ".jsonl":
+                try:
+                    read = read_statements(file)
+                except InputError as error:
+                    raise InputError(
+                        f"{error} Of other tables, name the column of the statements with --text COLUMN."
+                    ) from None
+                if not read:
+                    raise InputError(f"{file} has no statements.")
+                self.texts = list(read)
+                self.known = [{"id": one.id, "statement": one.text, "authors": one.tag} for one in read]
+                return
+        if column is None:
+            raise InputError(f"{file} is a file: name the column of its statements with --text COLUMN.")
+        rows = text_rows(file, column, context_column)
+        self.known = [{**({"id": row["id"]} if "id" in row else {}), "statement": said} for said, row in rows]
+        self.texts = [(said, str(row[context_column] or "") if context_column else "") for said, row in rows]
+
+
+def tag_statements(
+    statements: Statements, tagger: str = BUNDLED, *, mix: str = "natural", workspace: Place = None
+) -> Shown:
+    """Give each statement the level of confidence that it would carry in an IPCC report.
+
+    Args:
+        statements: What is tagged.
+        tagger: ``bundled``, or the file of one that was trained.
+        mix: How frequent levels are among the statements: ``natural``, ``equal``, or shares between commas.
+        workspace: Whose session tells progress.
+
+    Raises:
+        InputError: There is no such tagger, or the mix is none.
+    """
+    from climassay.learning import reweighted
+
+    loaded = _loaded(tagger)
+    asked = loaded
+    if mix != "natural":
+        try:
+            shares = (1.0,) * len(loaded.levels) if mix == "equal" else tuple(map(float, mix.split(",")))
+        except ValueError:
+            raise InputError(f"--mix is natural, equal or shares as 50,100,100,50; got {mix!r}.") from None
+        asked = loaded.for_mix(shares)
+    total = len(statements.texts) * max(1, len(loaded.sources))
+    with (
+        Session.opened(workspace) as session,
+        session.progress_of(len(statements.texts)).task("Tagging", total) as task,
+    ):
+        natural = loaded.for_mix(None).predict_proba(statements.texts, on_progress=task.advance)
+    equal = reweighted(natural, loaded.shares)
+    found = natural if asked.mix is None else reweighted(natural, loaded.shares, asked.mix)
+
+    def answer(row: Any) -> dict[str, Any]:
+        shares = row.tolist()
+        return {
+            "tag": loaded.levels[int(row.argmax())],
+            "probabilities": dict(zip(loaded.levels, shares, strict=True)),
+        }
+
+    rows = [
+        {**one, **answer(row), "equal_shares": answer(even)}
+        for one, row, even in zip(statements.known, found, equal, strict=True)
+    ]
+    cells = [
+        (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
+        for row in rows
+    ]
+    headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *loaded.levels)
+    figures, trust = loaded.provenance.measured, ""
+    if "equal_accuracy" in figures:
+        natural_range, equal_range = (
+            f"{figures[name]:.0%} [{figures[f'{name}_low']:.0%}, {figures[f'{name}_high']:.0%}]"
+            for name in ("accuracy", "equal_accuracy")
+        )
+        trust = (
+            f"Measured on {figures['n']:.0f} statements not seen in training. Natural mix, right for text of reports "
+            f"where most is stated with {loaded.levels[loaded.shares.index(max(loaded.shares))]} confidence: "
+            f"{natural_range} of answers are the authors' (always that level: {max(loaded.shares):.0%}). Equal shares, "
+            f"right for single statements and to find rare levels: {equal_range} where all levels are equally frequent "
+            f"(chance: {1 / len(loaded.levels):.0%}). A hint, no assessment."
+        )
+    data = {"tagger": _card(loaded), "mix": mix, "statements": rows}
+    return Shown(data, (Table.of("", headings, cells, left=3, note=trust),), rows)
+
+
+def train_tagger(
+    labels: Path,
+    output: Path,
+    *,
+    paragraphs: Path | None = None,
+    methods: Sequence[str] = (),
+    model: str = "local:smollm2",
+    layer: int = 20,
+    folds: int = 5,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Train a tagger; what it reads is chosen by log loss in a cross-validation that shares no section.
+
+    Args:
+        labels: ClimateX's table, or JSON lines of ``confidence extract``.
+        output: File to save the tagger in.
+        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
+        methods: Names of taggers to try; by default all that read no model.
+        model: Local model whose hidden states some of them read.
+        layer: Layer of it.
+        folds: Number of cross-validation folds.
+        seed: Seed of folds and resampling.
+        workspace: Whose session tells progress.
+
+    Raises:
+        InputError: The labels cannot be read, or there is no such tagger.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.confidence import tagging
+    from climassay.learning import Provenance
+
+    check_model_path(output)
+    table, specs = tagging.read_labelled(labels, paragraphs), _specs(methods)
+    source = Provenance(data=table.name, data_sha256=table.sha256, licence=table.licence)
+    with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
+        trained = tagging.train_tagger(
+            table.items, training, specs=specs, folds=folds, seed=seed, provenance=source, on_fit=on_fit
+        )
+    made, chosen = trained.classifier, trained.chosen.spec.name
+    made.save(output)
+    scores = [
+        (one.spec.name, tagging.on_mixes(training.truth, one.probabilities, training.groups, seed=seed))
+        for one in trained.tried
+    ]
+    data = {"tagger": output, "chosen": chosen, "card": _card(made), "tried": _as_data(scores)}
+    said = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
+    return Shown(data, _score_tables(scores), said=said, noted=table.notes)
+
+
+def evaluate_tagger(
+    labels: Path,
+    tagger: str | None = None,
+    *,
+    paragraphs: Path | None = None,
+    methods: Sequence[str] = (),
+    model: str = "local:smollm2",
+    layer: int = 20,
+    split_by: Literal["statement", "document"] = "statement",
+    folds: int = 5,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Score taggers on statements with known tags: one that is trained already, or by cross-validation.
+
+    Args:
+        labels: As in :func:`train_tagger`.
+        tagger: As in :func:`tag_statements`; None cross-validates ``methods``.
+        paragraphs: As in :func:`train_tagger`.
+        methods: As in :func:`train_tagger`.
+        model: As in :func:`train_tagger`.
+        layer: As in :func:`train_tagger`.
+        split_by: What training and test do not share.
+        folds: As in :func:`train_tagger`.
+        seed: As in :func:`train_tagger`.
+        workspace: Whose session tells progress.
+
+    Returns:
+        The scores; the rows hold the best tagger's held-out probabilities.
+
+    Raises:
+        InputError: The labels cannot be read, or the tagger was trained on them.
+        ModelError: The model cannot be loaded.
+    """
+    import numpy as np
+
+    from climassay.confidence.tagging import LEVELS, on_mixes, read_labelled
+    from climassay.learning.text_classifier import class_places, compare_classifiers
+
+    table = read_labelled(labels, paragraphs)
+    items, left_out = table.items, 0
+    scores: _Scores
+    if tagger is not None:
+        loaded = _loaded(tagger).for_mix(None)
+        if loaded.levels != LEVELS:
+            raise InputError(f"{tagger} gives other levels than {', '.join(LEVELS)}.")
+        items = tuple(one for one in table.items if not loaded.provenance.knows(one.item.text))
+        left_out = len(table.items) - len(items)
+        if not items or loaded.provenance.data_sha256 == table.sha256:
+            raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
+        best = loaded.predict_proba([one.item for one in items])
+        truth, sections = class_places([one.tag for one in items], LEVELS), [one.section for one in items]
+        scores = [(Path(tagger).name, on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
+    else:
+        documents = np.unique([one.document for one in items], return_inverse=True)[1]
+        specs = _specs(methods)
+        with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
+            apart = documents if split_by == "document" else None
+            tried = compare_classifiers(specs, training, apart=apart, folds=folds, seed=seed, on_fit=on_fit)
+        scores = [
+            (one.spec.name, on_mixes(training.truth, one.probabilities, training.groups, seed=seed)) for one in tried
+        ]
+        best = min(tried, key=lambda one: one.evaluation.log_loss.value).probabilities
+    rows = [
+        {
+            "id": one.id or str(number),
+            "statement": one.item.text,
+            "authors": one.tag,
+            "tag": LEVELS[int(row.argmax())],
+            "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
+        }
+        for number, (one, row) in enumerate(zip(items, best, strict=True), start=1)
+    ]
+    data = {
+        "file": labels,
+        "statements": len(items),
+        "left_out": left_out,
+        "notes": table.notes,
+        "apart": split_by,
+        "scores": _as_data(scores),
+    }
+    notes = [*table.notes]
+    if left_out:
+        notes.append(f"{left_out} statements are left out: the tagger was trained on them.")
+    return Shown(data, _score_tables(scores), rows, said=_missing(scores), noted=notes)
+
+
+def insert_statements(
+    statements: Statements,
+    labelled: Path,
+    *,
+    paragraphs: Path | None = None,
+    model: str = "local:smollm2",
+    probe: Literal["ppairs", "pointwise"] = "ppairs",
+    layer: int = 20,
+    train_items: int = 100,
+    context_sentences: int = 0,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Tag by comparison: a probe on a model's states puts each statement among some of known level (PPairS).
+
+    Args:
+        statements: What is tagged.
+        labelled: Statements of known level, as in :func:`train_tagger`.
+        paragraphs: As in :func:`train_tagger`.
+        model: Local model whose hidden states are read.
+        probe: Contrast pairs of two statements, or each statement by itself.
+        layer: Layer of the model.
+        train_items: Labelled statements, drawn evenly.
+        context_sentences: Sentences read with each statement.
+        seed: Seed of the draw.
+        workspace: Whose session tells progress.
+
+    Raises:
+        InputError: The labels cannot be read.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.confidence.tagging import read_labelled
+    from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
+
+    table = read_labelled(labelled, paragraphs)
+    with Session.opened(workspace) as session, open_weights(model) as loaded:
+        assert loaded is not None
+        with session.progress.task("Comparing") as comparing, session.progress.task("Inserting") as inserting:
+            tagger = train_insertion(
+                balanced_sample(table.items, train_items, seed=seed),
+                loaded,
+                method=probe,
+                layers=(layer,),
+                context=context_sentences,
+                store=session.activations,
+                seed=seed,
+                on_progress=comparing.advance,
+            )
+            inserting.update(total=len(statements.texts))
+            found = tagger.predict(statements.texts, on_progress=inserting.advance)
+    rows = [{**one, "tag": tag} for one, tag in zip(statements.known, found, strict=True)]
+    pairs, longer = tagger.trained.accuracy, tagger.trained.longer
+    evidence = {
+        "anchors": len(tagger.anchors),
+        "levels": tagger.levels,
+        "pair_accuracy": pairs,
+        "longer_is_more": longer,
+        "failed": tagger.trained.failed,
+    }
+    trust = (
+        f"The probe ordered {pairs.value:.0%} [{pairs.low:.0%}, {pairs.high:.0%}] of {pairs.n} pairs of held-out "
+        "statements of different levels as their authors did; "
+        f"that the longer one is the more confident is right for {longer.value:.0%}."
+    )
+    cells = [(row["statement"], row["tag"]) for row in rows]
+    shown = (Table.of("", ("statement", "tag"), cells, left=2, note=trust),)
+    return Shown({"probe": evidence, "statements": rows}, shown, rows, noted=table.notes)
+
+
+def _loaded(tagger: str) -> "Tagger":
+    from climassay.confidence.tagging import BUNDLED_TAGGER, load_tagger
+
+    return load_tagger(BUNDLED_TAGGER if tagger == BUNDLED else Path(tagger))
+
+
+def _specs(names: Sequence[str]) -> "tuple[ClassifierSpec, ...]":
+    from climassay.confidence.tagging import SPECS, STATES
+
+    known = {spec.name: spec for spec in (*SPECS, *STATES)}
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        raise InputError(f"There is no tagger {unknown!r} to try: there are {'; '.join(known)}.")
+    return tuple(known[name] for name in names) if names else SPECS
+
+
+@contextmanager
+def _training(
+    session: Session, table: "LabelledTable", specs: "tuple[ClassifierSpec, ...]", name: str, layer: int
+) -> "Iterator[tuple[TrainingTexts, Callable[[], None]]]":
+    """Statements with the models that are read, and what to call after each tagger tried."""
+    from climassay.confidence.tagging.tagger import tagging_texts
+    from climassay.learning.features import FeatureModels, needs_model
+    from climassay.models.encoder import load_encoder
+
+    with (
+        open_weights(name if any(needs_model(spec.sources) for spec in specs) else None) as model,
+        session.progress.task("Reading statements") as reading,
+        session.progress.task("Trying taggers", len(specs)) as fitting,
+    ):
+        models = FeatureModels(load_encoder(), model, layer)
+        yield tagging_texts(table.items, models, on_progress=reading.advance), fitting.advance
+
+
+def _card(loaded: "Tagger") -> dict[str, Any]:
+    facts = {"shares": loaded.shares, "sources": loaded.sources, "levels": loaded.levels}
+    return {**card(loaded.provenance), **facts}
+
+
+def _as_data(scores: "_Scores") -> list[dict[str, Any]]:
+    return [{"tagger": name, **{mix: one.to_dict() for mix, one in mixes.items()}} for name, mixes in scores]
+
+
+def _score_tables(scores: "_Scores") -> list[Table]:
+    from climassay.confidence.tagging import PUBLISHED
+
+    tables = []
+    for mix, words in _MIXES.items():
+        if mix in scores[0][1]:
+            tables.append(comparison_table([(name, mixes[mix]) for name, mixes in scores], words))
+        if mix == "climatex" and mix in scores[0][1]:
+            published = tuple((f"published: {name}", f"{value:.3f}", "", "", "") for name, value in PUBLISHED.items())
+            tables[-1] = replace(tables[-1], rows=tables[-1].rows + published)
+    return tables
+
+
+def _missing(scores: "_Scores") -> tuple[str, ...]:
+    from climassay.confidence.tagging import LEVELS
+
+    if "equal" in scores[0][1]:
+        return ()
+    return (f"Other mixes need statements of each level: {', '.join(LEVELS)}.",)

@@ -1,0 +1,538 @@
+"""What learns from experts about generated questions: validators of whole questions, maskers of cloze statements."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.api.learned import card, check_model_path, skipped_note
+from climassay.errors import InputError
+from climassay.reporting import Report, Section, Table
+from climassay.reporting.results import Shown
+from climassay.session import Place, Session
+
+if TYPE_CHECKING:
+    from climassay.generation import Draft, Subject
+    from climassay.generation.masking import ExpertChoice, WordStatistics
+    from climassay.generation.validation import Reader, Training, Validator
+
+PRIMER = "primer"
+LEFT_OUT = "trained"
+"""Names a masker that is fitted on all other statements than the one that it is measured on."""
+
+
+# ---------------------------------------------------------------------------------------------------------- validators
+
+
+def open_reader(
+    session: Session,
+    method: str,
+    *,
+    model: str,
+    encoder: str = "local:minilm",
+    layers: tuple[int, ...] = (),
+    subject: "Subject | None" = None,
+) -> "Reader":
+    """What a validator that is to be trained with ``features`` or as a ``probe`` reads of drafts.
+
+    Args:
+        session: Loads the model or the encoder.
+        method: ``features`` or ``probe``.
+        model: Local model of a probe.
+        encoder: Encoder of features.
+        layers: Layers of a probe, side by side.
+        subject: The science, as prompts name it.
+
+    Raises:
+        InputError: The model does not show its states.
+    """
+    from climassay.generation import Subject
+    from climassay.generation.validation import StateReader, TextReader, validation_prompt
+    from climassay.models import OpenWeights
+
+    if method == "features":
+        return TextReader(session.encoder(encoder))
+    loaded = session.load(model)
+    if not isinstance(loaded, OpenWeights):
+        raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
+    prompt = validation_prompt(session.options.prompts)
+    return StateReader(loaded, prompt, layers, session.activations, subject or Subject())
+
+
+def train_validator(
+    labels: Path,
+    output: Path,
+    *,
+    method: str = "features",
+    model: str = "local:smollm2",
+    precision: float | None = None,
+    encoder: str = "local:minilm",
+    layers: tuple[int, ...] = (),
+    preset: str = "smollm2-cpu-finetune",
+    epochs: int | None = None,
+    hold_out: float = 0.25,
+    folds: int = 5,
+    replace_other: bool = False,
+    field: str | None = None,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Train a validator on experts' labels, with its figures on passages that it was not trained on.
+
+    Args:
+        labels: Drafts with experts' decisions, or a question table with a column of validity.
+        output: File (``features``, ``probe``, ``api``) or folder (``adapter``) of the validator.
+        method: What learns.
+        model: A local model for ``probe`` and ``adapter``, a server's for ``api``.
+        precision: Wanted share of valid questions among those kept.
+        encoder: Encoder of ``features``.
+        layers: Layers of ``probe``, side by side.
+        preset: Tuning preset of ``adapter``.
+        epochs: Passes of ``adapter`` and ``api`` over the data.
+        hold_out: Share of the labels that ``adapter`` and ``api`` are measured on.
+        folds: Number of cross-validation folds of the others.
+        replace_other: Replace another training's adapter.
+        field: The science, as prompts name it.
+        seed: Seed of folds, splits and training.
+        workspace: Whose session loads models.
+
+    Raises:
+        InputError: The labels cannot be read or learned from, or the place cannot be written to.
+        ModelError: The model cannot be loaded or trained.
+    """
+    from climassay.generation.validation import (
+        read_label_set,
+        reason_figure,
+        validation_prompt,
+    )
+    from climassay.generation.validation import train_validator as trained_on
+    from climassay.generation.validation.evaluation import threshold_table
+    from climassay.learning.evaluation import reliability_plot
+
+    table, subject = read_label_set(labels), _subject(field)
+    trained: Training[Any]
+    with Session.opened(workspace) as session, ExitStack() as tasks:
+        tuning: dict[str, Any] = {
+            "prompt": validation_prompt(session.options.prompts),
+            "subject": subject,
+            "hold_out": hold_out,
+            "precision": precision,
+            "seed": seed,
+        }
+        if method == "adapter":
+            from climassay.generation.validation.fine_tuning import train_adapter
+            from climassay.tuning import find_preset
+
+            config = find_preset(preset).config.with_values({"epochs": epochs, "seed": seed})
+            bar = tasks.enter_context(session.progress.task(f"Training {model}"))
+            tuning["on_progress"] = lambda now: bar.update(completed=now.step, total=now.steps)
+            trained = train_adapter(table, model, output, config, replace_other=replace_other, **tuning)
+        elif method == "api":
+            from climassay.generation.validation.fine_tuning import train_api
+
+            if output.is_dir():
+                raise InputError(f"{output} is a folder: name the file that keeps how far the fine-tuning has come.")
+            base_url, model = _server(model, session.options.base_url)
+            job = tasks.enter_context(session.progress.task("Fine-tuning job"))
+            tuning["on_status"] = lambda now: job.update(description=f"Fine-tuning job is {now.status}")
+            at_server: Any = partial(session.load, base_url=base_url)
+            trained = train_api(table, model, output, at_server, base_url=base_url, epochs=epochs or 3, **tuning)
+        else:
+            check_model_path(output)
+            reader = open_reader(session, method, model=model, encoder=encoder, layers=layers, subject=subject)
+            reading = tasks.enter_context(session.progress.task("Reading questions", len(table.drafts)))
+            fitting = tasks.enter_context(session.progress.task("Cross-validating", folds))
+            trained = trained_on(
+                table,
+                reader,
+                precision=precision,
+                folds=folds,
+                seed=seed,
+                on_read=reading.advance,
+                on_fold=fitting.advance,
+            )
+            trained.validator.save(output)
+    threshold, refusal = trained.learned.threshold, trained.refusal
+
+    def report() -> Report:
+        reasons = reason_figure([(table.name, table.drafts)])
+        figure = reliability_plot(
+            "Do the probabilities mean what they say?", [("P(valid)", trained.scores.calibration)]
+        )
+        sections = [Section("Figures", (*trained.scores.tables(), figure))]
+        sections += [] if reasons is None else [Section("Why questions were rejected", (reasons,))]
+        lead = f"A validator trained on {table.name}, measured on passages that it was not trained on."
+        return Report("Validator", lead, tuple(sections))
+
+    return Shown(
+        {"validator": str(output), **trained.facts()},
+        [*trained.scores.tables(), *([threshold_table(threshold)] if threshold else [])],
+        noted=(
+            *skipped_note(table.skipped, "labelled rows"),
+            *(() if refusal is None else (f"No threshold: {refusal}",)),
+        ),
+        reported=report,
+    )
+
+
+def evaluate_validator(
+    validator: str, labels: Path, *, field: str | None = None, seed: int = 0, workspace: Place = None
+) -> Shown:
+    """Measure a validator on labelled questions, without those that it was trained on.
+
+    Args:
+        validator: ``prompted:MODEL``, ``adapter:FOLDER``, ``api:STATE.json``, a trained file, or ``mcq=...``.
+        labels: As in :func:`train_validator`.
+        field: As in :func:`train_validator`.
+        seed: Seed of the resampling.
+        workspace: Whose session loads models.
+
+    Raises:
+        InputError: The validator or the labels cannot be read, or it was trained on all of them.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.generation.validation import ByKind, read_label_set
+
+    table = read_label_set(labels)
+    with Session.opened(workspace) as session:
+        judge = _validator(session, validator, field)
+        single = judge.validators.values() if isinstance(judge, ByKind) else [judge]
+        learned = [getattr(one, "learned", None) for one in single]
+        seen = {name for one in learned if one is not None for name in one.provenance.trained_on}
+        fresh = [one for one in table.drafts if one.draft.id not in seen]
+        if not fresh:
+            raise InputError(f"{judge.name} was trained on all questions of {labels}: measure it on others.")
+        with session.progress.task(f"Asking {judge.name}", len(fresh)) as task:
+            scores = judge.score(fresh, seed=seed, on_judged=task.advance)
+    trained_on = len(table.drafts) - len(fresh)
+    source = {"validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on}
+    notes = [*skipped_note(table.skipped, "labelled rows")]
+    if trained_on:
+        notes.append(f"{trained_on} questions left out: it was trained on them.")
+    return Shown({**source, **asdict(scores)}, scores.tables(), noted=notes)
+
+
+def apply_validator(
+    validator: str,
+    drafts: Path,
+    output: Path | None = None,
+    *,
+    threshold: float | None = None,
+    field: str | None = None,
+    workspace: Place = None,
+) -> Shown:
+    """Decide on drafts; those that were rejected before stay as they are.
+
+    Args:
+        validator: As in :func:`evaluate_validator`.
+        drafts: Drafts of climassay (JSON Lines).
+        output: File of the drafts with the decisions.
+        threshold: Least P(valid) that is kept; by default the validator's own, else 0.5.
+        field: As in :func:`train_validator`.
+        workspace: Whose session loads models.
+
+    Raises:
+        InputError: The validator or the drafts cannot be read, or the file cannot be written.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.generation import read_drafts, write_drafts
+    from climassay.generation.validation import validate
+
+    given = list(read_drafts(drafts))
+    with Session.opened(workspace) as session:
+        judge = _validator(session, validator, field)
+        usable = sum(draft.usable for draft in given)
+        with session.progress.task(f"Asking {judge.name}", usable) as task:
+            decided = validate(given, judge, threshold, on_judged=task.advance)
+    if output is not None:
+        write_drafts(output, decided)
+    new = _newly_decided(given, decided)
+    words = [draft.decisions[-1].accepted for draft in new]
+    counts = {
+        "kept": words.count(True),
+        "rejected": words.count(False),
+        "not judged": words.count(None) + usable - len(new),
+        "rejected or failed before": len(given) - usable,
+    }
+    rows = [
+        {"id": draft.id, "accepted": draft.decisions[-1].accepted, "probability": draft.decisions[-1].score}
+        for draft in new
+    ]
+    cells = [(name, str(count)) for name, count in counts.items()]
+    return Shown(
+        {"validator": judge.name, "counts": counts, "decisions": rows},
+        (Table.of(f"Decisions of {judge.name}", ("decision", "questions"), cells),),
+        rows,
+        noted=() if output is None else (f"Written to {output}.",),
+    )
+
+
+def simulate_labelling(
+    labels: Path,
+    *,
+    strategies: Sequence[str] = ("random", "paper", "margin", "diverse"),
+    splits: int = 100,
+    start: int = 20,
+    batch: int = 10,
+    test_share: float = 0.25,
+    zero_shot: str | None = None,
+    encoder: str = "local:minilm",
+    store: Path | None = None,
+    field: str | None = None,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Play active learning through on labels that are known: precision over label count, strategy by strategy.
+
+    Args:
+        labels: As in :func:`train_validator`.
+        strategies: Which to compare.
+        splits: Random splits into training and test passages.
+        start: Labels before the first choice.
+        batch: Labels of a round.
+        test_share: Share of the questions that is measured on.
+        zero_shot: Model whose untrained verdicts are shown beside.
+        encoder: Encoder whose vectors are read.
+        store: File that keeps finished splits, so that the same call goes on.
+        field: As in :func:`train_validator`.
+        seed: Seed of splits and resampling.
+        workspace: Whose session loads models.
+
+    Raises:
+        InputError: There is no such strategy, or there are too few labels.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.generation.validation import TextReader, read_label_set
+    from climassay.generation.validation.active_learning import (
+        SimulationItems,
+        SimulationSettings,
+        simulate,
+        simulation_report,
+        simulation_tables,
+        summarise,
+    )
+
+    names: Any = tuple(strategies)
+    settings = SimulationSettings(names, splits, test_share, start, batch, seed=seed)
+    table = read_label_set(labels)
+    with Session.opened(workspace) as session:
+        asked = None if zero_shot is None else _validator(session, f"prompted:{zero_shot}", field)
+        items = SimulationItems.read(table, TextReader(session.encoder(encoder)), zero_shot=asked)
+        with session.progress.task("Playing splits through", splits) as task:
+            results = simulate(items, settings, store=store, on_split=task.advance)
+    summary = summarise(items, results, seed=seed)
+    return Shown(
+        {"file": str(labels), "sha256": table.sha256, "settings": settings, "summary": summary},
+        simulation_tables(summary, settings),
+        reported=lambda: simulation_report(summary, settings, table.drafts),
+    )
+
+
+def describe_validator(validator: Path) -> Shown:
+    """What a trained validator is: its data, figures and threshold; nothing is loaded but its description.
+
+    Raises:
+        InputError: It is none.
+    """
+    from climassay.generation.validation import read_learned
+    from climassay.generation.validation.evaluation import threshold_table
+
+    learned = read_learned(validator)
+    source = card(learned.provenance)
+    facts = {**source.pop("settings"), **source}
+    rows = [(name.replace("_", " "), _words(value)) for name, value in facts.items() if value not in ("", (), None)]
+    threshold = [] if learned.threshold is None else [threshold_table(learned.threshold)]
+    data = {"validator": str(validator), **facts, "threshold": learned.threshold}
+    return Shown(data, [Table.of(str(validator), ("", ""), rows, left=2), *threshold])
+
+
+def _validator(session: Session, name: str, field: str | None) -> "Validator":
+    from climassay.generation.validation import load_validator
+
+    prompts = session.options.prompts
+    return load_validator(name, load=session.load, prompts=prompts, subject=_subject(field), store=session.activations)
+
+
+def _newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list[Draft]":
+    return [new for old, new in zip(before, after, strict=True) if len(new.decisions) > len(old.decisions)]
+
+
+def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
+    """Address and name of a model for a fine-tuning job."""
+    from climassay.models.servers import OPENAI, find_server, is_served
+
+    provider, _, name = model.partition(":")
+    if not is_served(model):
+        raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
+    if provider == OPENAI:
+        return base_url, model
+    # Found again by its address, to which the provider's key is bound.
+    return find_server(provider, base_url).base_url, f"{OPENAI}:{name}"
+
+
+def _subject(field: str | None) -> "Subject":
+    from climassay.generation import Subject
+
+    return Subject() if field is None else Subject(field=field)
+
+
+def _words(value: Any) -> str:
+    """A value as a reader wants it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_words(one)}" for name, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_words, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+# ------------------------------------------------------------------------------------------------------------- maskers
+
+
+def train_masker(labels: Sequence[str], output: Path, *, glossary: Path | None = None, vectors: bool = True) -> Shown:
+    """Learn from the terms that people masked; every statement is left out once to tell how well it works.
+
+    Args:
+        labels: Files of drafts whose terms experts chose, or of cloze questions; ``primer``.
+        output: File to save the masker in.
+        glossary: File of the field's terms, one a line.
+        vectors: Read what the bundled encoder sees of a word.
+
+    Raises:
+        InputError: The labels cannot be read, or the masker cannot be written.
+    """
+    from climassay.generation import masking
+
+    check_model_path(output)
+    choices = _choices(labels)
+    reading = masking.MaskerReading(impact=vectors, vectors=vectors)
+    masker = masking.train_masker(choices, data=", ".join(labels), statistics=_statistics(glossary), reading=reading)
+    masker.save(output)
+    measured = masker.provenance.measured
+    words = ", ".join(f"{name} {value:.2f}" for name, value in measured.items())
+    said = f"{output}: {len(choices)} choices; left out one by one: {words}."
+    return Shown({"masker": output, "statements": len(choices), "held_out": measured}, said=(said,))
+
+
+def evaluate_maskers(
+    maskers: Sequence[str],
+    labels: Sequence[str],
+    *,
+    model: str | None = None,
+    glossary: Path | None = None,
+    workspace: Place = None,
+) -> Shown:
+    """How often maskers choose the term that people masked, beside chance and the longest word.
+
+    Args:
+        maskers: ``statistics``, ``prompted:MODEL``, files of trained maskers, or :data:`LEFT_OUT`.
+        labels: As in :func:`train_masker`.
+        model: Asked by the masker ``prompted``.
+        glossary: As in :func:`train_masker`.
+        workspace: Whose session loads models.
+
+    Raises:
+        InputError: The labels or a masker cannot be read.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.generation.masking import (
+        StatisticsMasker,
+        accuracies,
+        candidates,
+        leave_one_out,
+        measure,
+        open_masker,
+    )
+
+    choices, statistics = _choices(labels), _statistics(glossary)
+    longest = StatisticsMasker(weights={"length": 1.0}).choose([choice.statement for choice in choices])
+    found = [accuracies("longest word", choices, longest)]
+    with Session.opened(workspace) as session:
+        asked = None if model is None else session.load(model)
+        for name in maskers:
+            if name != LEFT_OUT:
+                masker = open_masker(name, model=asked, glossary=sorted(statistics.glossary), load=session.load)
+                found.append(measure(masker, choices))
+            elif len(choices) > 1:
+                found.append(accuracies("trained, left out", choices, leave_one_out(choices, statistics=statistics)))
+    counts = [len(candidates(choice.statement)) for choice in choices]
+    chance = sum(1 / count for count in counts) / len(counts)
+    rows = [
+        [
+            one.name,
+            *(f"{x.value:.3f} ({x.interval.low:.2f}-{x.interval.high:.2f})" for x in (one.first, one.among_three)),
+        ]
+        for one in found
+    ]
+    words = (
+        f"{len(choices)} statements of {sum(counts) / len(counts):.1f} candidate words on average; "
+        f"chance {chance:.3f}; 95% intervals (Wilson)."
+    )
+    return Shown(
+        {"statements": len(choices), "chance": chance, "maskers": [asdict(one) for one in found]},
+        (Table.of("Terms that people masked", ["masker", "first", "among three"], rows, note=words),),
+    )
+
+
+def apply_masker(
+    masker: str,
+    drafts: Path,
+    output: Path,
+    *,
+    model: str | None = None,
+    glossary: Path | None = None,
+    workspace: Place = None,
+) -> Shown:
+    """Choose the term of every accepted cloze statement that has none.
+
+    Args:
+        masker: ``statistics``, ``prompted:MODEL`` or the file of a trained masker.
+        drafts: Drafts (JSON Lines).
+        output: File of the drafts with their terms.
+        model: As in :func:`evaluate_maskers`.
+        glossary: As in :func:`train_masker`.
+        workspace: Whose session loads models.
+
+    Raises:
+        InputError: The drafts or the masker cannot be read, or the file cannot be written.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.generation import read_drafts, write_drafts
+    from climassay.generation.masking import mask, open_masker, read_glossary
+
+    before = list(read_drafts(drafts))
+    if not before:
+        raise InputError(f"{drafts} holds no draft: there is nothing to mask.")
+    with Session.opened(workspace) as session:
+        chooser = open_masker(
+            masker,
+            model=None if model is None else session.load(model),
+            passages=list({passage.text for draft in before for passage in draft.passages}),
+            glossary=() if glossary is None else read_glossary(glossary),
+            prompts=session.options.prompts,
+            load=session.load,
+        )
+        after = mask(before, chooser)
+    write_drafts(output, after)
+    new = [one.decisions[-1].accepted for one in _newly_decided(before, after)]
+    counts = {"masked": new.count(True), "no_term": new.count(False), "failed": new.count(None)}
+    words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
+    return Shown({"drafts": output, **counts}, said=(f"{output}: {words}.",))
+
+
+def _choices(labels: Sequence[str]) -> "list[ExpertChoice]":
+    from climassay.generation.masking import choices_of, read_choices
+    from climassay.primer import gold_questions
+
+    return [
+        choice
+        for one in labels
+        for choice in (choices_of(gold_questions()) if one == PRIMER else read_choices(Path(one)))
+    ]
+
+
+def _statistics(glossary: Path | None) -> "WordStatistics":
+    from climassay.generation.masking import count_words, read_glossary
+
+    return count_words((), () if glossary is None else read_glossary(glossary))

@@ -1,0 +1,346 @@
+"""Verdicts on claims whose evidence is given, by a model or by a head that is trained on them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.api.learned import card, check_model_path
+from climassay.errors import InputError
+from climassay.models import DEFAULT_MODEL
+from climassay.reporting import Table
+from climassay.reporting.results import Shown
+from climassay.session import Place, Session
+
+if TYPE_CHECKING:
+    from climassay.factcheck.evidence_mode import EvidenceClaim, EvidencePrediction, EvidenceTable
+    from climassay.factcheck.scales import Scale
+    from climassay.factcheck.verdict_head import VerdictHead
+
+_SHOWN = 5
+"""Settings of a training that the screen shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceColumns:
+    """Which columns and rows of a table of claims with evidence are used."""
+
+    claim: str = "claim"
+    truth: str | None = None
+    """Column of the published verdicts; ``claim_label``, ``label`` or ``verdict`` if there."""
+    limit: int | None = None
+    """Number of claims drawn at random."""
+    seed: int = 0
+
+    def read(
+        self, file: Path, unknown_to: "VerdictHead | None" = None
+    ) -> "tuple[EvidenceTable, tuple[EvidenceClaim, ...]]":
+        """The file, and the claims to work on: those that a head does not know, or all.
+
+        Raises:
+            InputError: The file cannot be read, or the head was trained on all of it.
+        """
+        from climassay.factcheck.evidence_mode import read_evidence_claims, sample_claims
+
+        table = read_evidence_claims(file, claim=self.claim, label=self.truth)
+        rows = [row for row in table.rows if unknown_to is None or not unknown_to.provenance.knows(row.text)]
+        if not rows:
+            raise InputError(
+                f"The head was trained on every claim of {table.name}: hold some out (climassay factcheck train"
+                " --hold-out), or see how well it knows them with --include-trained."
+            )
+        return table, sample_claims(rows, self.limit, self.seed)
+
+
+def _verdicts(
+    run: str, table: "EvidenceTable", found: "Sequence[EvidencePrediction]", labels: Sequence[str], **others: Any
+) -> Shown:
+    """Verdicts on claims, with what is known of them: ``scores`` for JSON, and further parts of the result."""
+    left_out, failed = len(table.rows) - len(found), [one.error for one in found if one.error is not None]
+    rows = _prediction_rows(found)
+    data = {
+        "run": run,
+        "claims": len(found),
+        "left_out": left_out,
+        "failed": sum(one.verdict is None for one in found),
+        "predictions": rows,
+        "labels": list(labels),
+        "scores": others.pop("scores", None),
+    }
+    notes = []
+    if left_out:
+        notes.append(f"{left_out} claims of {table.name} were left out (sample, or in the head's training).")
+    if table.skipped:
+        notes.append(f"{len(table.skipped)} rows were skipped, the first: {table.skipped[0]}.")
+    if failed:
+        notes.append(f"{len(failed)} claims got no verdict, the first because: {failed[0]}")
+    cells = [(one.claim.text, one.verdict or "failed", f"{max(one.probabilities, default=0):.0%}") for one in found]
+    listed = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
+    return Shown(data, **{"shown": listed, "records": rows, "noted": notes, **others})
+
+
+def check_with_evidence(
+    file: Path,
+    *,
+    columns: EvidenceColumns = EvidenceColumns(),
+    scale: str = "climate-fever",
+    calibrated: bool = True,
+    head: Path | None = None,
+    include_trained: bool = False,
+    model: str = DEFAULT_MODEL,
+    workspace: Place = None,
+) -> Shown:
+    """Give verdicts on claims with given evidence, scored where the file has published verdicts.
+
+    Args:
+        file: Climate-FEVER's JSONL, or a table with claims and evidence.
+        columns: Which columns and rows to use.
+        scale: Name of a scale, or a TOML file.
+        calibrated: Correct the model's probabilities by prompts without content.
+        head: A trained verdict head, which judges in place of the model's answers.
+        include_trained: Score a head on claims it was trained on too.
+        model: Who is asked, or whose hidden states the head reads.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: The file cannot be read, or the head does not fit.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.factcheck import ScoredVerdicts, load_scale
+    from climassay.factcheck.scoring import score_verdicts
+    from climassay.factcheck.scoring_tables import verdict_data
+    from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead
+
+    wanted, trained = load_scale(scale), None
+    if head is not None:
+        if (*wanted.labels, wanted.nei) != VERDICT_LABELS:
+            raise InputError(f"A verdict head gives verdicts of the scale climate-fever, not of {wanted.name}.")
+        trained = VerdictHead.load(head)
+    table, rows = columns.read(file, None if include_trained else trained)
+    config = {"file": str(file), "scale": scale, "calibrate": calibrated, "limit": columns.limit, "head": str(head)}
+    run, found = _predicted(
+        "factcheck evidence", rows, trained or wanted, model, config, columns.seed, workspace, calibrated
+    )
+    labels = (*wanted.labels, wanted.nei)
+    if not any(row.label for row in rows):
+        return _verdicts(run, table, found, labels)
+    scores = score_verdicts(
+        [row.label for row in rows],
+        [one.verdict for one in found],
+        wanted,
+        claims=[row.text for row in rows],
+        seed=columns.seed,
+    )
+    scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
+    parts: dict[str, Any] = {"shown": scored.tables, "records": None, "reported": scored.report}
+    return _verdicts(run, table, found, labels, scores=verdict_data(scores), **parts)
+
+
+def apply_verdict_head(
+    head: Path,
+    file: Path,
+    *,
+    columns: EvidenceColumns = EvidenceColumns(),
+    scored: bool = False,
+    include_trained: bool = False,
+    model: str = DEFAULT_MODEL,
+    workspace: Place = None,
+) -> Shown:
+    """Give every claim the verdict of a head on its evidence.
+
+    Args:
+        head: A trained verdict head.
+        file: As in :func:`check_with_evidence`.
+        columns: As in :func:`check_with_evidence`.
+        scored: Take claims with published verdicts alone that the head was not trained on, and score it.
+        include_trained: As in :func:`check_with_evidence`.
+        model: The model whose hidden states it reads.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: The file cannot be read, or has no published verdicts to score by.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead, verdict_scores
+
+    trained = VerdictHead.load(head)
+    table, rows = columns.read(file, trained if scored and not include_trained else None)
+    if scored:
+        rows = tuple(row for row in rows if row.label)
+        if not rows:
+            raise InputError(f"{file} has no published verdicts to score by: name their column with --truth.")
+    config = {"file": str(file), "head": str(head), "limit": columns.limit}
+    command = "factcheck evaluate" if scored else "factcheck apply"
+    run, found = _predicted(command, rows, trained, model, config, columns.seed, workspace)
+    if not scored:
+        return _verdicts(run, table, found, VERDICT_LABELS)
+    scores = verdict_scores(rows, [one.probabilities or None for one in found], seed=columns.seed)
+    return _verdicts(run, table, found, VERDICT_LABELS, scores=scores.to_dict(), shown=scores.tables())
+
+
+def _predicted(
+    command: str,
+    rows: "Sequence[EvidenceClaim]",
+    judge: "VerdictHead | Scale",
+    model: str,
+    config: dict[str, Any],
+    seed: int,
+    workspace: Place,
+    calibrated: bool = True,
+) -> "tuple[str, tuple[EvidencePrediction, ...]]":
+    """A recorded run of a head, or of the model itself on a scale: its id, and a prediction a claim."""
+    from climassay.factcheck import evidence_mode
+    from climassay.factcheck.scales import Scale
+
+    units = len(rows) if isinstance(judge, Scale) else sum(len(row.evidence) for row in rows)
+    with Session.opened(workspace) as session:
+        loaded = session.model(model, dtype=None if isinstance(judge, Scale) else judge.provenance.dtype or None)
+        with (
+            session.run(command, {**config, "model": model}, {"seed": seed}) as run,
+            session.progress.task(f"Asking {model}", units) as task,
+        ):
+            if isinstance(judge, Scale):
+                found = evidence_mode.check_with_evidence(
+                    rows,
+                    session.recorded(loaded, run),
+                    judge,
+                    calibrated=calibrated,
+                    prompts=session.options.prompts,
+                    on_progress=task.advance,
+                )
+            else:
+                reader = judge.with_models(loaded, store=session.activations)
+                found = evidence_mode.check_with_head(rows, reader, on_read=task.advance)
+            run.save_results("predictions", _prediction_rows(found))
+            return run.id, tuple(found)
+
+
+def _prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
+    return [
+        {
+            "id": one.claim.id,
+            "claim": one.claim.text,
+            "truth": one.claim.label,
+            "verdict": one.verdict,
+            "probabilities": list(one.probabilities),
+            "error": one.error,
+        }
+        for one in found
+    ]
+
+
+def train_verdict_head(
+    file: Path,
+    output: Path,
+    *,
+    columns: EvidenceColumns = EvidenceColumns(),
+    hold_out: int = 0,
+    layers: Sequence[tuple[int, ...]] = (),
+    encoder: str | None = "local:minilm",
+    folds: int = 5,
+    model: str = DEFAULT_MODEL,
+    workspace: Place = None,
+) -> Shown:
+    """Train a head on claims whose passages are labelled.
+
+    Args:
+        file: As in :func:`check_with_evidence`.
+        output: File to save the head in.
+        columns: As in :func:`check_with_evidence`.
+        hold_out: Claims kept out of training, to be measured on.
+        layers: Sets of layers to choose from; by default three about the middle.
+        encoder: Encoder whose vectors are read beside the states; None reads the states alone.
+        folds: Number of cross-validation folds.
+        model: The local model whose hidden states are read.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: The claims cannot be read or learned from, or the head cannot be written.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.factcheck.verdict_head import REGULARISATIONS, default_readings, state_readings, train_head
+    from climassay.learning.features import FeatureModels
+    from climassay.learning.splits import hold_out as split_off
+    from climassay.learning.splits import near_duplicate_groups
+
+    check_model_path(output)
+    table, rows = columns.read(file)
+    seed = columns.seed
+    named = [",".join(map(str, one)) for one in layers] or None
+    config = {
+        "file": str(file),
+        "model": model,
+        "layers": named,
+        "encoder": encoder or "none",
+        "hold_out": hold_out,
+    }
+    with Session.opened(workspace) as session:
+        loaded = session.model(model)
+        with session.run("factcheck train", config, {"seed": seed}) as run:
+            states = FeatureModels(model=loaded).need_model()
+            vectors = None if encoder is None else session.encoder(encoder)
+            split = split_off(near_duplicate_groups([row.text for row in rows], vectors), hold_out, seed=seed)
+            readings = default_readings(states.layers, vectors is not None)
+            if layers:
+                readings = state_readings(list(layers), vectors is not None)
+            lesson, held_out = ([rows[place] for place in part] for part in split)
+            with (
+                session.progress.task(f"Reading {model}", sum(len(row.evidence) for row in lesson)) as reading,
+                session.progress.task("Choosing a setting", len(readings) * len(REGULARISATIONS)) as fitting,
+            ):
+                trained = train_head(
+                    table,
+                    lesson,
+                    states,
+                    encoder=vectors,
+                    readings=readings,
+                    folds=folds,
+                    seed=seed,
+                    store=session.activations,
+                    on_read=reading.advance,
+                    on_fit=fitting.advance,
+                )
+            head = trained.head
+            head.save(output)
+            scores = head.score(held_out, seed=seed) if any(row.label for row in held_out) else None
+            facts = card(head.provenance)
+            data = {
+                "run": run.id,
+                "model": str(output),
+                "reading": str(head.reading),
+                "balance": head.balance,
+                "choices": [{**asdict(choice), "reading": str(choice.reading)} for choice in trained.choices],
+                "balances": [{"balance": balance, **one.to_dict()} for balance, one in trained.balances.items()],
+                "left_out": trained.left_out,
+                "provenance": facts,
+                "held_out": None if scores is None else scores.to_dict(),
+            }
+            run.save_results("head", [data])
+    settings = [
+        (str(choice.reading), f"{choice.regularisation:g}", f"{choice.log_loss:.4f}", f"{choice.accuracy:.1%}")
+        for choice in trained.choices[:_SHOWN]
+    ]
+    verdicts = [
+        (f"{balance:g}", f"{one.macro_f1.value:.3f}", f"{one.accuracy.value:.1%}")
+        for balance, one in trained.balances.items()
+    ]
+    tables = [
+        Table.of(
+            "Settings by cross-validation",
+            ("reading", "C", "log-loss", "accuracy"),
+            settings,
+            note=f"What passages do, on held-out claims; the best {len(settings)} of {len(trained.choices)} settings.",
+        ),
+        Table.of(
+            "Verdicts by cross-validation",
+            ("balance", "macro-F1", "accuracy"),
+            verdicts,
+            note="0: as frequent as in training; 1: all four equally frequent. The best macro-F1 is taken.",
+        ),
+        *(() if scores is None else scores.tables()),
+    ]
+    told = (
+        f"Trained on {facts['groups']} claims with {facts['items']} passages ({trained.left_out} left out). "
+        f"Saved as {output}."
+    )
+    return Shown(data, tables, noted=(told,))

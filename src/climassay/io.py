@@ -1,0 +1,326 @@
+"""Files: what people give, read whole and within bounds; what is written, whole or not at all; safe spreadsheet cells.
+
+What is wrong with a given file is an :class:`OSError` or a :class:`ValueError` here, never a hang, a crash or a full
+memory; each reader says in its own words what it wanted of the file.
+"""
+
+import contextlib
+import errno
+import glob
+import gzip
+import io
+import json
+import os
+import re
+import stat
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from climassay.errors import InputError
+
+MOST_BYTES = 512 << 20
+"""Of a table or a configuration, packed and unpacked; documents of collections have a limit of their own."""
+LONGEST_LINE = 64 << 20
+"""Of a file that is read line by line, in characters."""
+
+_STEP = 1 << 20
+_GZIP = b"\x1f\x8b"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """A file, open for reading; a pipe is waited for only where somebody writes to it.
+
+    Raises:
+        OSError: It is missing, unreadable, a folder, a device, or a pipe without a writer.
+    """
+    # Opening a pipe the usual way waits for its writer, for ever where there is none.
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(number, "rb") as file:
+        kind = os.fstat(number).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+            raise OSError(errno.EINVAL, "It is a device, not a file", str(path))
+        if stat.S_ISFIFO(kind):
+            os.set_blocking(number, True)
+            if not file.peek(1):
+                raise OSError(errno.EINVAL, "It is a pipe that nobody writes to", str(path))
+        yield file
+
+
+def read_whole(path: Path, most: int = MOST_BYTES) -> bytes:
+    """All bytes of a file.
+
+    Args:
+        path: A file, or a pipe with a writer.
+        most: Bytes.
+
+    Raises:
+        OSError: As :func:`opened`, or it is larger than ``most``.
+    """
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > most else file.read(most + 1)
+        if max(size, len(data)) > most:
+            raise OSError(errno.EFBIG, f"It is larger than {in_megabytes(most)}", str(path))
+        return data
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    r"""The text of a file, with line ends as ``\n``.
+
+    Raises:
+        OSError: As :func:`read_whole`.
+        UnicodeDecodeError: It is not text of this encoding.
+    """
+    return read_whole(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
+    """The lines of a file of any size, one at a time.
+
+    Raises:
+        OSError: As :func:`opened`, or a line is longer than :data:`LONGEST_LINE`.
+        UnicodeDecodeError: It is not text of this encoding.
+    """
+    with opened(path) as file, io.TextIOWrapper(file, encoding=encoding) as text:
+        while line := text.readline(LONGEST_LINE):
+            if len(line) == LONGEST_LINE and not line.endswith("\n"):
+                raise OSError(errno.EFBIG, f"It has a line of more than {LONGEST_LINE} characters", str(path))
+            yield line
+
+
+def unpacked(data: bytes, most: int = MOST_BYTES) -> bytes:
+    """What gzip packed; anything else as it is.
+
+    Args:
+        data: Of a file.
+        most: Bytes, unpacked.
+
+    Raises:
+        OSError: It is damaged, truncated, or unpacks to more than ``most``.
+    """
+    if data[:2] != _GZIP:
+        return data
+    parts: list[bytes] = []
+    total = 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            while part := stream.read(_STEP):
+                total += len(part)
+                if total > most:
+                    raise OSError(errno.EFBIG, f"It unpacks to more than {in_megabytes(most)}")
+                parts.append(part)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise OSError(errno.EINVAL, "It is a damaged or truncated gzip file") from None
+    return b"".join(parts)
+
+
+def parse_json(text: str | bytes) -> Any:
+    r"""The value of a JSON text.
+
+    Half characters (``\ud800`` alone), which JSON can name but nothing can store or print, are left out.
+
+    Raises:
+        ValueError: It is not JSON, or nested too deeply to be read. A :class:`json.JSONDecodeError` says where.
+    """
+    try:
+        value = json.loads(text)
+        written = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        return _whole_characters(value) if _ESCAPED_SURROGATE.search(written) else value
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def reason(error: Exception) -> str:
+    """What an error of this module or of the system says, as a clause without the file's name."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return said[:1].lower() + said[1:]
+
+
+def in_megabytes(size: int) -> str:
+    """A size as people read it, for example ``512 MB``."""
+    return f"{size / (1 << 20):.0f} MB" if size >= 1 << 20 else f"{size} bytes"
+
+
+def _whole_characters(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("", value)
+    if isinstance(value, list):
+        return [_whole_characters(one) for one in value]
+    if isinstance(value, dict):
+        return {_whole_characters(name): _whole_characters(one) for name, one in value.items()}
+    return value
+
+
+STALE_SECONDS = 3600
+"""Age at which a half-written file is taken for one of a killed process: nobody writes bytes he has for so long."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def write_file(place: Path, data: bytes) -> None:
+    """Write a file at once: a reader sees all of it or what was there before, also when the disk is full.
+
+    A link is followed, and what is no file (``/dev/stdout``, a pipe) is written to as it is.
+
+    Args:
+        place: Its folder is made where it is missing.
+        data: All of its bytes.
+
+    Raises:
+        InputError: It cannot be written there.
+    """
+    try:
+        if place.exists() and not (place.is_file() or place.is_dir()):
+            place.write_bytes(data)
+            return
+        target = Path(os.path.realpath(place))
+        _make_folder(target.parent)
+        beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+        _sweep(target)
+        try:
+            beside.write_bytes(data)
+            put(beside, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise cannot_write(place, error) from error
+
+
+_usual_mask: int | None = None
+
+
+def keep_to_oneself() -> None:
+    """Have what this process writes from now on readable by its user alone: databases, collections, uploads.
+
+    Files that :func:`write_file` and :func:`put` bring into folders that others may enter are as they usually are.
+    """
+    global _usual_mask
+    if os.name == "posix" and _usual_mask is None:
+        _usual_mask = os.umask(0o077)
+
+
+def put(part: Path, place: Path) -> None:
+    """Put a file that is whole in its place; who may read it is as it was there, or as is usual in that folder."""
+    mask = _mask_at(place.parent)
+    if mask is not None:
+        part.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~mask)
+    part.replace(place)
+
+
+def _mask_at(folder: Path) -> int | None:
+    """What the user's own mask leaves out of a file in a folder that others may enter; None elsewhere."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    return _usual_mask if there.stat().st_mode & 0o077 else None
+
+
+def _make_folder(folder: Path) -> None:
+    mask = _mask_at(folder)
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    if mask is not None:
+        for one in made:
+            one.chmod(0o777 & ~mask)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed processes left of this file. Others may be writing it now, perhaps on another machine."""
+    stale = time.time() - STALE_SECONDS
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.new"):
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < stale:
+                left.unlink()
+
+
+def cannot_write(place: Path, error: OSError) -> InputError:
+    """What to tell the user whose file could not be written."""
+    said = f"{place} cannot be written ({error.strerror or error})"
+    if error.errno in _FULL:
+        return InputError(f"{said}: make room and run the command again, or choose another place.")
+    return InputError(f"{said}: choose another place.")
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write the files of a folder in their order; those that are there with the same bytes are left alone.
+
+    Args:
+        folder: Made where it is missing.
+        files: Bytes by path, relative to the folder. What tells that the folder is whole comes last.
+
+    Returns:
+        Paths of files that were written, and of those that were the same already.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    written, unchanged = [], []
+    for path, data in files.items():
+        place = folder / path
+        if _holds(place, data):
+            unchanged.append(path)
+        else:
+            write_file(place, data)
+            written.append(path)
+    return tuple(written), tuple(unchanged)
+
+
+def remove_files(folder: Path, paths: Iterable[str]) -> tuple[str, ...]:
+    """Remove files of a folder, and folders in it that are empty then; nothing outside of it, whatever a path says.
+
+    Args:
+        folder: Stays, even when it is empty.
+        paths: Relative to the folder; those that are not there are passed over.
+
+    Returns:
+        Paths of the files that were removed.
+    """
+    root = folder.resolve()
+    removed = []
+    for path in sorted(paths):
+        place = folder / path
+        if root not in place.resolve().parents or not place.is_file():
+            continue
+        place.unlink()
+        removed.append(path)
+        holder = place.parent.resolve()
+        while root in holder.parents and not any(holder.iterdir()):
+            holder.rmdir()
+            holder = holder.parent
+    return tuple(removed)
+
+
+def _holds(place: Path, data: bytes) -> bool:
+    try:
+        return place.is_file() and place.read_bytes() == data
+    except OSError as error:
+        raise InputError(f"{place} cannot be read ({error.strerror}): choose another folder.") from error
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\n")
+_ONLY_NUMBERS = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
+"""Numbers, intervals and dashes, which a spreadsheet may well compute with."""
+
+
+def safe_cell(value: Any) -> Any:
+    """A cell of a CSV file.
+
+    Spreadsheets run what begins like a formula, as ``=HYPERLINK(...)`` or ``-1+cmd|...``. Such a text gets an
+    apostrophe before it, which they take for *this is text*. Numbers, and other formats than CSV, stay as they are.
+
+    Args:
+        value: Anything that the csv module writes.
+    """
+    if not isinstance(value, str):
+        return value
+    # The csv module leaves a lone carriage return unquoted where lines end in \n, and readers begin a row there.
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    return "'" + text if text.startswith(_FORMULA) and not _ONLY_NUMBERS.fullmatch(text) else text

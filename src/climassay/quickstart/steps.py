@@ -1,0 +1,428 @@
+"""The six steps: a collection, a cited answer, a checked claim; questions, labels, and a scored model."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE
+from climassay.errors import InputError
+from climassay.io import write_file
+from climassay.models import DEFAULT_MODEL
+from climassay.models.profiles import profile_of
+from climassay.models.servers import is_served
+from climassay.quickstart.step import NAME, QuickstartContext, Step, Talk
+
+if TYPE_CHECKING:
+    from climassay.corpus import AddProgress
+    from climassay.factcheck import DebateSettings
+    from climassay.generation import Draft, Recipe
+    from climassay.generation.line_counts import LineCounts
+    from climassay.models.contract import Usage
+
+DOCUMENTS = "primer:physical_climate"
+PASSAGES = 3
+ROUNDS = 2
+"""Of a debate of models behind a server; one on this machine has a single, short one."""
+
+
+def has_collection(room: QuickstartContext) -> bool:
+    """Whether the quickstart's collection holds a document."""
+    return _documents_found(room) is not None
+
+
+def _documents_found(room: QuickstartContext) -> str | None:
+    from climassay.corpus.collection import survey_collections
+
+    if not room.workspace.collections.is_dir():
+        return None
+    # A damaged collection beside it is none of its business.
+    readable, _ = survey_collections(room.workspace)
+    one = next((one for one in readable if one.name == NAME), None)
+    if one is None or not one.documents or one.incomplete:
+        return None
+    return f"{one.documents} document(s) in {one.passages} passages, in the collection {NAME}."
+
+
+def _add(room: QuickstartContext, answer: str, talk: Talk) -> str:
+    from climassay.api import add_documents
+
+    try:
+        files = shlex.split(answer)
+    except ValueError:
+        files = [answer]
+    tell = talk.progress("Reading and indexing", None)
+    done = 0
+
+    def on_progress(progress: "AddProgress") -> None:
+        nonlocal done
+        tell(progress.passages_done - done)
+        done = progress.passages_done
+
+    report = add_documents(
+        NAME,
+        files,
+        workspace=room.session,
+        passage_size=PASSAGE_SIZE,
+        passage_overlap=PASSAGE_OVERLAP,
+        on_progress=on_progress,
+    )
+    kept = (*report.added, *report.already_there)
+    if not kept:
+        raise InputError(f"There is no text in it: {report.skipped[0].reason}")
+    lines = [f"{one.title}: {one.passages} passages" for one in kept]
+    return "\n".join([*lines, *(f"left out: {one.reason}" for one in report.skipped)])
+
+
+def _add_command(_room: QuickstartContext, answer: str) -> str:
+    return f"climassay corpus add {NAME} {answer} --passage-size {PASSAGE_SIZE} --passage-overlap {PASSAGE_OVERLAP}"
+
+
+def _asked(room: QuickstartContext) -> str | None:
+    for run in room.runs("ask"):
+        answers = run.results.get("answer", [])
+        if run.config.get("collections") == [NAME] and answers and not answers[0]["error"]:
+            return f"{answers[0]['question']}\n{answers[0]['text']}"
+    return None
+
+
+def _ask(room: QuickstartContext, answer: str, talk: Talk) -> str:
+    from climassay.api import ask
+
+    tell = talk.progress("Searching and asking", 1)
+    found = ask(answer, NAME, model=room.model, workspace=room.session, passages=PASSAGES)
+    tell(1)
+    if found.error is not None:
+        return found.text
+    sources = [f"[{source.number}] {source.citation}" for source in found.sources]
+    return "\n".join([found.text, *sources])
+
+
+def _checked(room: QuickstartContext) -> str | None:
+    for run in room.runs("check", "factcheck"):
+        transcripts = run.results.get("transcript", [])
+        sides = [name for advocate in run.config.get("advocates", []) for name in advocate["collections"]]
+        if NAME in sides and transcripts and transcripts[0]["verdict"]["outcome"] != "failed":
+            verdict = transcripts[0]["verdict"]
+            return f"{transcripts[0]['claim']['text']}\nVerdict: {verdict['label'] or verdict['outcome']}"
+    return None
+
+
+def debate_settings(room: QuickstartContext) -> "DebateSettings":
+    """A short debate of the documents with the model's own memory."""
+    from climassay.factcheck import DebateSettings, advocates_from_names
+
+    advocates = advocates_from_names([NAME], plain=True)
+    if is_served(room.model_name):
+        return DebateSettings(advocates=advocates, model=room.model_name, split="none", rounds=ROUNDS)
+    return DebateSettings(advocates=advocates, model=room.model_name, split="none", rounds=1, profile=SHORT_DEBATE)
+
+
+def _check(room: QuickstartContext, answer: str, talk: Talk) -> str:
+    from climassay.api import check_claim
+    from climassay.factcheck import factcheck_page
+    from climassay.factcheck.page_words import DEMONSTRATION, ENDING
+    from climassay.grounding import written
+    from climassay.io import write_file
+
+    tell = talk.progress("Debating", None)
+    transcript = check_claim(
+        answer,
+        settings=debate_settings(room),
+        model=room.model,
+        workspace=room.session,
+        force=True,
+        tell=lambda _claim, _event: tell(1),
+    )
+    page = room.folder / "factcheck.html"
+    write_file(page, factcheck_page(transcript).encode())
+    verdict = transcript.verdict
+    if verdict.error is not None:
+        return f"No verdict: {verdict.error}"
+    opinions = [
+        f"{opinion.advocate}, round {opinion.round}: {opinion.verdict or 'no opinion'}"
+        for held in transcript.rounds
+        for opinion in held.opinions
+    ]
+    reason = " ".join(written(sentence) for sentence in verdict.explanation)
+    told = [DEMONSTRATION] if transcript.demonstration else []
+    result = f"Verdict: {verdict.label}." if verdict.outcome == "verdict" else ENDING[verdict.outcome]
+    return "\n".join([*opinions, f"{result} {reason}".strip(), *told, f"The page: {page}"])
+
+
+def _check_command(room: QuickstartContext, answer: str) -> str:
+    short = SHORT_DEBATE
+    rounds = (
+        f"--rounds {ROUNDS}"
+        if is_served(room.model_name)
+        else f"--rounds 1 --passages {short.passages} --excerpt-words {short.excerpt_words} "
+        f"--text-tokens {short.text_tokens}"
+    )
+    return (
+        f"climassay check {shlex.quote(answer)} --collection {NAME} --plain --force --split none "
+        f"{rounds}{_model_option(room)}"
+    )
+
+
+def _ask_command(room: QuickstartContext, answer: str) -> str:
+    return f"climassay ask {shlex.quote(answer)} --collection {NAME} --passages {PASSAGES}{_model_option(room)}"
+
+
+def _model_option(room: QuickstartContext) -> str:
+    return "" if room.model_name == DEFAULT_MODEL else f" --model {room.model_name}"
+
+
+FIRST_STEPS = (
+    Step(
+        "documents",
+        "Add documents: PDF, HTML, Markdown, text, EPUB or tables become a collection that can be searched.",
+        "Files or folders",
+        lambda _room: DOCUMENTS,
+        _add_command,
+        _documents_found,
+        _add,
+    ),
+    Step(
+        "ask",
+        "Ask: the answer rests on passages of the documents and names them, or says that they do not hold it.",
+        "Your question",
+        lambda _room: QUESTION,
+        _ask_command,
+        _asked,
+        _ask,
+        has_collection,
+    ),
+    Step(
+        "check",
+        "Check a claim: an advocate with the documents and one without debate it, and a mediator gives a verdict.",
+        "A claim",
+        lambda _room: CLAIM,
+        _check_command,
+        _checked,
+        _check,
+        has_collection,
+    ),
+)
+
+
+QUESTIONS = 10
+LOCAL_QUESTIONS = 4
+"""Offered to a model on this machine, which writes slowly."""
+MOST_QUESTIONS = 200
+DRAFTS_A_QUESTION = 5
+"""At most so many drafts are written for each question wanted: a small model's are mostly of no use."""
+LABELS = 2
+
+_RECIPE = """\
+# Made by climassay quickstart. climassay generate init FILE writes one with every entry explained.
+name = "{name}"
+collections = ["{name}"]
+batch = 16
+
+[writer]
+model = "{model}"
+{writer}
+[counts]
+{counts}
+
+[contexts]
+most = 0                    # the main passage alone
+
+[screening]
+consistency = ""            # nobody answers the questions again
+
+[stop]
+asked = {asked}
+"""
+_EXPERIMENT = """\
+# Made by climassay quickstart. climassay evaluate init FILE writes one with every entry explained.
+name = "{name}"
+tasks = ["mcq", "cloze"]
+scoring = "{scoring}"
+settings = ["default"]
+
+[[benchmark]]
+name = "{name}"
+files = [{files}]
+
+[[model]]
+name = "{model}"
+
+[[setting]]
+use = "rag:{name}"
+passages = 1
+"""
+
+
+def _recipe_file(room: QuickstartContext) -> Path:
+    return room.folder / "recipe.toml"
+
+
+def _write_recipe(room: QuickstartContext, count: int) -> "Recipe":
+    """The recipe in a file of its own, so that the command that is told does the same."""
+    from climassay.generation import load_recipe
+
+    small = profile_of(room.model).name == "small"
+    # A very small model writes usable statements at times, and a usable choice of options hardly ever.
+    counts = {"cloze": count} if small else {"mcq": count - count // 2, "cloze": count // 2}
+    text = _RECIPE.format(
+        name=NAME,
+        model=room.model_name,
+        writer="brief = true                # short prompts, for very small models\nmax_tokens = 60\n" if small else "",
+        counts="\n".join(f"{kind} = {number}" for kind, number in counts.items() if number),
+        asked=DRAFTS_A_QUESTION * count,
+    )
+    write_file(_recipe_file(room), text.encode())
+    return load_recipe(_recipe_file(room))
+
+
+def _drafts(room: QuickstartContext) -> "list[Draft]":
+    """The drafts of the quickstart's dataset, with what was said about them; none where there is no dataset."""
+    from climassay.generation import DatasetStore
+
+    if not room.workspace.has_records:
+        return []
+    store = DatasetStore(room.session.records)
+    return list(store.drafts(NAME)) if NAME in store else []
+
+
+def _has_questions(room: QuickstartContext) -> bool:
+    return any(draft.usable for draft in _drafts(room))
+
+
+def _questions_found(room: QuickstartContext) -> str | None:
+    from climassay.generation import load_recipe
+
+    if not _recipe_file(room).is_file():
+        return None
+    recipe, drafts = load_recipe(_recipe_file(room)), _drafts(room)
+    for stream, wanted in recipe.wanted().items():
+        own = [draft for draft in drafts if draft.kind == stream.kind]
+        accepted = sum(draft.rejection is None or draft.rejection.step == "expert" for draft in own if not draft.error)
+        if accepted < wanted and len(own) < (recipe.stop.asked or 0):
+            return None
+    return f"{sum(draft.usable for draft in drafts)} questions from {len(drafts)} drafts, in the dataset {NAME}."
+
+
+def _number(answer: str) -> int:
+    if not answer.strip().isdecimal() or not 1 <= int(answer) <= MOST_QUESTIONS:
+        raise InputError(f"Say how many questions, from 1 to {MOST_QUESTIONS}, not {answer!r}.")
+    return int(answer)
+
+
+def _generate(room: QuickstartContext, answer: str, talk: Talk) -> str:
+    from climassay.api import generate
+
+    recipe = _write_recipe(room, _number(answer))
+    most = sum(recipe.stop.asked or 0 for _ in recipe.wanted())
+    tell = talk.progress(f"Writing and checking, at most {most} drafts", most)
+    told = 0
+
+    def on_round(counts: "LineCounts", _usage: "Usage") -> None:
+        nonlocal told
+        asked = sum(counts[stream].asked for stream in recipe.wanted())
+        tell(asked - told)
+        told = asked
+
+    drafts = generate(NAME, recipe=recipe, workspace=room.session, on_round=on_round)
+    if not drafts:
+        return f"None of {told} drafts passed the checks: write them with a larger model (--model)."
+    lines = [f"{draft.as_question().question}   [{draft.wording.answer}]" for draft in drafts]
+    return "\n".join([f"{len(drafts)} of {told} drafts passed the checks:", *lines])
+
+
+def _annotated(room: QuickstartContext) -> str | None:
+    from climassay.generation.annotation import AnnotationStore
+
+    store = AnnotationStore(room.session.records)
+    labels = store.labels(NAME)
+    left = store.progress(NAME, room.labels_by).left_for_me
+    if len(labels) < LABELS and (left or not labels):
+        return None
+    return f"{len(labels)} labels, {sum(label.accepted for label in labels)} of them for valid."
+
+
+def _annotate(room: QuickstartContext, answer: str, talk: Talk) -> str:
+    from climassay.generation.annotation import AnnotationStore
+    from climassay.quickstart.annotating import annotate
+
+    store = AnnotationStore(room.session.records)
+    accepted, rejected = annotate(store, NAME, room.labels_by, _number(answer), talk)
+    return f"Labelled {accepted + rejected}: {accepted} valid, {rejected} not. The labels are {room.labels_by}'s."
+
+
+def _evaluated(room: QuickstartContext) -> str | None:
+    for run in room.runs("evaluate run"):
+        if run.config.get("experiment", {}).get("name") == NAME and run.results.get("outcomes"):
+            return f"{len(run.results['outcomes'])} answers in the run {run.summary.id}; {room.folder / 'report.html'}"
+    return None
+
+
+def _publish(room: QuickstartContext) -> list[str]:
+    """Publish the questions that stand; the files of each kind, relative to the quickstart's folder."""
+    from climassay.generation import publish_dataset
+
+    folder = room.folder / "benchmark"
+    publish_dataset(_drafts(room), folder, name=NAME, force=True)
+    return [file.relative_to(room.folder).as_posix() for file in sorted(folder.glob("jsonl/*/*.jsonl"))]
+
+
+def _write_experiment(room: QuickstartContext, files: Sequence[str]) -> Path:
+    small = profile_of(room.model).name == "small"
+    file = room.folder / "experiment.toml"
+    text = _EXPERIMENT.format(
+        name=NAME,
+        scoring="text" if small else "letter" if is_served(room.model_name) else "likelihood",
+        files=", ".join(f'"{one}"' for one in files),
+        model=room.model_name,
+    )
+    write_file(file, text.encode())
+    return file
+
+
+def _evaluate(room: QuickstartContext, _answer: str, talk: Talk) -> str:
+    from climassay.api import run_plan
+    from climassay.evaluation import load_plan
+    from climassay.reporting import as_markdown
+
+    plan = load_plan(_write_experiment(room, _publish(room)))
+    tell = talk.progress("Asking and scoring", None)
+    result = run_plan(plan, model=room.model, workspace=room.session, on_answers=tell)
+    report = room.folder / "report.html"
+    write_file(report, result.report.to_html().encode())
+    tables = "\n".join(as_markdown(table) for table in result.tables[:1])
+    return f"{tables}\nSo few questions say little: look at the intervals. The report: {report}"
+
+
+LATER_STEPS: tuple[Step, ...] = (
+    Step(
+        "questions",
+        "Make questions: the model writes from the passages, and every draft is checked.",
+        "How many",
+        lambda room: str(QUESTIONS if is_served(room.model_name) else LOCAL_QUESTIONS),
+        lambda room, _answer: f"climassay generate run {_recipe_file(room)}",
+        _questions_found,
+        _generate,
+        has_collection,
+    ),
+    Step(
+        "annotate",
+        "Annotate: you say which questions are valid. Whole groups do so in the browser.",
+        "How many to look at",
+        lambda _room: str(LABELS),
+        lambda _room, _answer: "climassay serve",
+        _annotated,
+        _annotate,
+        _has_questions,
+    ),
+    Step(
+        "evaluate",
+        "Evaluate: the model answers the questions that stand, without and with the documents.",
+        "Go ahead",
+        lambda _room: "yes",
+        lambda room, _answer: f"climassay evaluate run {room.folder / 'experiment.toml'}",
+        _evaluated,
+        _evaluate,
+        _has_questions,
+    ),
+)
