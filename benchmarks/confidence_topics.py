@@ -19,8 +19,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from climassay.confidence.extraction import ExtractOptions, extract
-from climassay.confidence.statement import Statement
-from climassay.confidence.statement_files import read_statements, write_statements
+from climassay.confidence.statement import Statement, read_statements, write_statements
 from climassay.corpus.readers.file_types import read
 
 

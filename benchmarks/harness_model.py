@@ -17,7 +17,7 @@ import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 
-from climassay.integrations.lm_eval.model import ClimassayLM
+from climassay.integrations.lm_eval_model import ClimassayLM
 from climassay.models.bundled import bundled_path
 from mcq_scoring import cases, primer_questions
 

@@ -6,8 +6,8 @@ import pytest
 
 from climassay.confidence.topics import naming
 from climassay.factcheck.debate import assessment, subclaims
-from climassay.generation import schemas
-from climassay.metrics.facts_splitting import ModelSplitter
+from climassay.generation import question_requests as schemas
+from climassay.metrics.facts import ModelSplitter
 from climassay.models.openai.schema import response_format, satisfying_json
 from climassay.questions import KINDS
 

@@ -27,8 +27,7 @@ from climassay.judging.candidates import (
 from climassay.judging.items import Item, ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
 from climassay.judging.prompts import Questions, both_ways, quality
-from climassay.learning.activation_store import ActivationStore
-from climassay.learning.harvest import harvest
+from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models import load_model
 from climassay.records import RecordedModel, Records
 from climassay.workspace import Workspace

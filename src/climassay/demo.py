@@ -325,7 +325,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
         read_items,
     )
     from climassay.judging.judges import layer_choices
-    from climassay.judging.report_tables import judge_tables
+    from climassay.judging.report import judge_tables
 
     file = _write_rows(demo, "statements.jsonl", labelled_statements())
     levels = ",".join(KINDS)
@@ -377,7 +377,7 @@ def _percent(share: float | None) -> str:
 def _claim(demo: _Demo, title: str) -> DemoStep:
     """One round of the books against a pamphlet that argues its own stance, and a neutral mediator."""
     from climassay.factcheck import DebateSettings, factcheck_page
-    from climassay.factcheck.page_words import DEMONSTRATION, ENDING
+    from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
 
     tell = demo.progress("Debating", None)
     transcript = check_claim(

@@ -10,7 +10,7 @@ from climassay.errors import InputError
 from climassay.generation import Draft, Origin, SourcePassage, Wording, write_drafts
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message
-from climassay.models.openai_capabilities import FILE_NAME
+from climassay.models.openai.capabilities import FILE_NAME
 from climassay.session import Session
 from climassay.workspace import Workspace
 from command_line import run_command

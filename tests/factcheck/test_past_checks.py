@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from climassay.factcheck.results.past_checks import SIMILAR, find_past
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.records import Records
 
 
@@ -70,7 +70,7 @@ def test_same_first_then_most_similar_and_nothing_below_the_threshold(store):
 
 def test_every_check_of_a_claim_is_told_the_newest_first(store, monkeypatch):
     times = iter([1_700_000_000.0 + 60 * n for n in range(100)])
-    monkeypatch.setattr("climassay.records.runs.time.time", lambda: next(times))
+    monkeypatch.setattr("climassay.records.store.time.time", lambda: next(times))
     runs = [debated(store, CLAIM, label=label) for label in ("incorrect", "misleading")]
     found = find_past(store, CLAIM, WordEncoder())
     assert [(check.run, check.verdict) for check in found] == [(runs[1], "misleading"), (runs[0], "incorrect")]

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
-from climassay.corpus.excerpts import excerpt
+from climassay.corpus.passages import excerpt
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.retrieval import RERANK_FACTOR, search_all
 from climassay.factcheck.debate.steps import AskPassages
 from climassay.grounding import CollectionGroup
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from debate_parts import Shelf, WordEncoder
 
 # ---------------------------------------------------------------------------------------------------------- excerpts

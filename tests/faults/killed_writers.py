@@ -16,14 +16,14 @@ EARLIER = b"what was there before"
 def writers() -> dict[str, Callable[[Path], object]]:
     """What writes a file of the user's, by name."""
     from climassay.cli.output import write_text
-    from climassay.confidence.statement_files import write_statements
-    from climassay.confidence.topics.names_file import write_names
+    from climassay.confidence.statement import write_statements
+    from climassay.confidence.topics.naming import write_names
     from climassay.confidence.topics.topic import write_topics
     from climassay.generation import write_drafts
     from climassay.generation.annotation.files import write_annotations
     from climassay.generation.annotation.labels import AnnotationSettings
     from climassay.io import write_file
-    from climassay.models.openai_finetuning import FineTuningState, write_state
+    from climassay.models.openai.finetuning import FineTuningState, write_state
     from climassay.reporting.html import write_page
     from generated_drafts import draft
     from planted_statements import planted, topics_of

@@ -95,7 +95,7 @@ def theirs(weights):
 
 @pytest.fixture
 def ours(weights, tmp_path):
-    from climassay.integrations.lm_eval.model import ClimassayLM
+    from climassay.integrations.lm_eval_model import ClimassayLM
 
     model = ClimassayLM(f"local:{weights}", workspace=str(tmp_path / "w"), dtype="float32", max_gen_toks=16)
     yield model
@@ -194,7 +194,7 @@ def test_tasks_in_the_forms_of_climate_eval_have_the_same_metrics(ours, theirs, 
 
 @pytest.mark.process
 def test_a_task_that_was_killed_asks_only_what_is_missing(weights, tasks, tmp_path):
-    command = [sys.executable, "-m", "climassay.integrations.lm_eval", "run", "--model", "climassay"]
+    command = [sys.executable, "-m", "climassay.integrations.lm_eval_model", "run", "--model", "climassay"]
     command += ["--model_args", f"model=local:{weights},workspace={tmp_path / 'w'},dtype=float32,concurrency=1"]
     command += ["--include_path", str(tasks), "--tasks", ",".join(TASKS), "--output_path", str(tmp_path / "out")]
     records = tmp_path / "w" / "records.sqlite"
@@ -214,7 +214,7 @@ def test_a_task_that_was_killed_asks_only_what_is_missing(weights, tasks, tmp_pa
 
 
 def test_a_server_s_model_writes_and_is_recorded(tmp_path, monkeypatch):
-    from climassay.integrations.lm_eval.model import ClimassayLM
+    from climassay.integrations.lm_eval_model import ClimassayLM
 
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with ApiServer() as api:

@@ -14,7 +14,7 @@ from climassay.models.contract import Completion, GenerationRequest, Generator, 
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import Clock, RetryPolicy
 from climassay.models.servers import Price
-from climassay.secrecy import TrustedUrl
+from climassay.redaction import TrustedUrl
 from patience import reached, until
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=4)

@@ -27,7 +27,7 @@ from climassay.models.servers import (
     normalised_base_url,
     providers,
 )
-from climassay.secrecy import TrustedUrl, without_secrets
+from climassay.redaction import TrustedUrl, without_secrets
 from command_line import run_command
 from patience import LOOK_EVERY
 

@@ -10,7 +10,6 @@ import pyarrow.parquet
 import pypdfium2.raw as pdfium
 import pytest
 
-from climassay.configuration import load_toml
 from climassay.corpus.documents import MEBIBYTE, ReadOptions
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.readers.pdf import MOST_TEXTS
@@ -18,6 +17,7 @@ from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import InputError
 from climassay.questions import rows as parquet
 from climassay.questions.rows import parse_rows, read_bytes
+from climassay.settings import load_toml
 from pdf_building import Text, build_pdf
 
 pytestmark = pytest.mark.faults
@@ -133,7 +133,7 @@ def test_an_upload_that_needs_too_much_memory_ends_its_reader_and_nothing_else(f
 
 
 def test_the_reader_of_uploads_finds_no_keys_in_its_environment(folder, monkeypatch):
-    from climassay import secrecy
+    from climassay import redaction as secrecy
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-1")
     monkeypatch.setenv("CLIMASSAY_DATABASE_URL", "postgresql://user:canary-2@host/name")

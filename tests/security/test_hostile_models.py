@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from climassay.errors import ClimassayError
+from climassay.metrics.bert_score import TokenEncoder
 from climassay.metrics.entailment_loading import load_classifier
-from climassay.metrics.token_encoder import TokenEncoder
 from climassay.models.encoders.embedding_cache import cached_vectors
 from climassay.models.encoders.loading import load_encoder
 from climassay.models.local.loading import load_local

@@ -11,7 +11,7 @@ from climassay.models.openai.pacing import RetryPolicy
 from climassay.records import RecordedModel, Records
 from climassay.records.queries import list_runs, run_details
 from climassay.records.transfer import export_answers
-from climassay.secrecy import is_secret
+from climassay.redaction import is_secret
 
 PLACEHOLDERS = ("none", "EMPTY", "ollama", "ice", "x", "not-needed", "sk-no-key-required", "choices", "max_tokens", "0")
 REAL = "sk-proj-4f9aB7c1D0e2"

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from climassay.corpus.readers.file_types import find_files
+from climassay.io import safe_cell
 from climassay.reporting import Table, as_csv
 from climassay.reporting.tables import Column
-from climassay.spreadsheets import safe_cell
 from climassay.workspace import Workspace
 from command_line import run_command
 from killed_process import START
@@ -113,7 +113,7 @@ def test_commands_write_workspaces_for_their_user_and_reports_for_whom_they_are_
 @pytest.mark.faults
 def test_a_report_in_a_folder_of_its_own_is_as_open_as_the_folder_around_it(tmp_path):
     write = (
-        "from pathlib import Path; from climassay.folder_files import keep_to_oneself, write_file; keep_to_oneself();"
+        "from pathlib import Path; from climassay.io import keep_to_oneself, write_file; keep_to_oneself();"
         " [write_file(Path(name) / 'new' / 'report.html', b'x') for name in ('open', 'closed')]"
     )
     for name, mode in (("open", 0o755), ("closed", 0o700)):

@@ -7,7 +7,7 @@ import pytest
 
 from check_parts import DISPUTE, SUN, Gate, Seen, ask, ended, furnish, scripted, write_settings
 from climassay.factcheck import from_data
-from climassay.factcheck.kept_check import PAGE
+from climassay.factcheck.check_store import PAGE
 from climassay.web.checks import store as asking
 from climassay.web.checks.store import checks_of
 from debate_tables import View

@@ -10,7 +10,7 @@ import pytest
 
 from check_parts import SUN, ask, ended, furnish, scripted, write_settings
 from climassay.factcheck import DebateSettings, make_claim
-from climassay.factcheck.serialisation import as_data
+from climassay.factcheck.transcript import as_data
 from climassay.web import AppState, ServerSettings
 from climassay.web.checks.debate import BEGIN, checks_of, live_debate
 from climassay.web.jobs import JobEvent

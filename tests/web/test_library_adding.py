@@ -5,7 +5,7 @@ import re
 import pytest
 
 from climassay.corpus import Collection, read
-from climassay.corpus.collection_store import CollectionStore
+from climassay.corpus.collection_storage import CollectionStore
 from climassay.web.library import uploads as adding
 from climassay.web.library.uploads import uploads_folder
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach

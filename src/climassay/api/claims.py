@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from climassay.factcheck import CheckedClaims, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
     from climassay.factcheck.checking import Checker, Tell
     from climassay.factcheck.claims import ClaimColumns
-    from climassay.factcheck.debate import Table as DebateTable
+    from climassay.factcheck.debate.rounds import Table as DebateTable
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import Claim
 
@@ -225,7 +225,7 @@ def score_verdicts(
         InputError: The file or a column cannot be used, or a verdict is not of the scale.
     """
     from climassay.factcheck import ScoredVerdicts, load_scale
-    from climassay.factcheck.scoring import score_verdicts as scored
+    from climassay.factcheck.results.scoring import score_verdicts as scored
     from climassay.questions.rows import parse_rows, read_bytes
 
     path, wanted = Path(file), load_scale(scale)
@@ -323,14 +323,14 @@ def estimate_debates(
         InputError: There is no such collection or scale.
         ModelError: A model cannot be loaded.
     """
-    from climassay.factcheck.checking import set_table
+    from climassay.factcheck.checking import set_up_debate
     from climassay.factcheck.estimate import rehearse
     from climassay.records.queries import seconds_per_answer
 
     with Session.opened(workspace) as session:
         company = session.debate(settings)
         with session.progress.waiting("Estimating ..."):
-            table = set_table(settings, company, session.options.prompts)
+            table = set_up_debate(settings, company, session.options.prompts)
             database = session.records.database
             return rehearse(table, company, claims, samples, lambda model: seconds_per_answer(database, model))
 
@@ -350,11 +350,11 @@ def list_checks(
     Raises:
         InputError: There is no such opinion.
     """
-    from climassay.factcheck import KeptChecks, Wanted
-    from climassay.factcheck.kept_check import iso_time, summary_data
+    from climassay.factcheck import CheckStore, Wanted
+    from climassay.factcheck.check_store import iso_time, summary_data
 
     with Session.opened(workspace) as session:
-        checks = KeptChecks(session.records)
+        checks = CheckStore(session.records)
         found, share = checks.list(Wanted(words, verdict, review), page), checks.agreement()
     records = [summary_data(one) for one in found.checks]
     data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
@@ -383,12 +383,12 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such check.
     """
-    from climassay.factcheck import KeptChecks, check_data, load_scale
-    from climassay.factcheck.checked_claims import verdict_lines
-    from climassay.factcheck.kept_check import iso_time
+    from climassay.factcheck import CheckStore, check_data, load_scale
+    from climassay.factcheck.check_store import iso_time
+    from climassay.factcheck.results.checked_claims import verdict_lines
 
     with Session.opened(workspace) as session:
-        checks = KeptChecks(session.records)
+        checks = CheckStore(session.records)
         found, reviews = checks.get(check), checks.reviews(check)
     lines: list[Any] = [f"Claim: {found.about.claim.text}"]
     if found.transcript is None:
@@ -414,14 +414,14 @@ def export_checks(file: Path, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: The file cannot be written.
     """
-    from climassay.factcheck import KeptChecks, check_data
+    from climassay.factcheck import CheckStore, check_data
 
     if file.suffix != ".jsonl":
         raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        checks = KeptChecks(session.records)
+        checks = CheckStore(session.records)
         ids = checks.ids()
         lines = [json.dumps(check_data(checks.get(one), checks.reviews(one)), ensure_ascii=False) for one in ids]
     # A name that is no UTF-8 may stand in a text; it is written as the bytes that it is.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from climassay.confidence.linting import Checked
     from climassay.confidence.statement import Statement
     from climassay.corpus import Document, Skipped
-    from climassay.corpus.reading import ReadOptions
+    from climassay.corpus.documents import ReadOptions
 
 _WORDS_SHOWN = 150
 """Characters of a statement that a table of changes shows."""
@@ -36,7 +36,7 @@ class ExtractedStatements(Result):
         return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a statement, as :func:`~climassay.confidence.statement_files.read_statements` reads them."""
+        """A row a statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
         from climassay.confidence.statement import statement_row
 
         return [statement_row(one) for one in self.statements]
@@ -138,7 +138,7 @@ def extract_confidence(
         mark_duplicates,
     )
     from climassay.corpus import Collection
-    from climassay.corpus.reading import find_files, read
+    from climassay.corpus.readers.file_types import find_files, read
 
     files = find_files([reports] if isinstance(reports, (str, Path)) else reports)
     wanted = options or ExtractOptions()
@@ -189,8 +189,7 @@ def lint_confidence(
 
     chosen, accuracy = chosen_rules(rules), ""
     if tagger is not None:
-        from climassay.confidence.linting.opened_tagger import open_tagger
-        from climassay.confidence.linting.tagger_rule import tagger_rule
+        from climassay.confidence.linting.tagger_rule import open_tagger, tagger_rule
 
         opened = open_tagger(None if tagger == "default" else Path(tagger))
         accuracy = str(opened.accuracy or "not measured")
@@ -274,7 +273,7 @@ def compare_confidence(
         InputError: A text cannot be read.
     """
     from climassay.confidence.comparison import LEAST_SIMILAR, compare, statements_to_compare
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     ours, theirs = statements_to_compare(old), statements_to_compare(new)
     with Session.opened(workspace) as session, session.progress.task("Vectors") as task:

@@ -12,7 +12,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.metrics.entailment import RelationScorer
-    from climassay.metrics.entailment_pairs import EntailmentScores, LabelledPair
+    from climassay.metrics.entailment_head import EntailmentScores, LabelledPair
 
 ALL_FIGURES = 90
 """Columns of a screen that holds all figures of a scorer side by side."""
@@ -103,7 +103,7 @@ def train_entailment(
         InputError: The pairs cannot be read, or the head cannot be written.
     """
     from climassay.metrics import entailment_head
-    from climassay.metrics.entailment_pairs import read_pairs
+    from climassay.metrics.entailment_head import read_pairs
 
     check_model_path(output)
     with Session.opened(workspace) as session:
@@ -128,7 +128,7 @@ def train_entailment(
     rows = [
         (
             f"{one.regularisation:g}",
-            f"{one.turned_share:.0%}",
+            f"{one.synthetic_share:.0%}",
             "yes" if one.vectors else "no",
             f"{one.two_class_auroc:.3f}",
             f"{one.turned_auroc:.3f}",
@@ -168,9 +168,8 @@ def evaluate_entailment(
         InputError: The pairs cannot be read, or there is no such scorer.
         ModelError: A model cannot be loaded.
     """
-    from climassay.metrics.entailment_head import unseen_pairs
+    from climassay.metrics.entailment_head import read_pairs, sample_statements, unseen_pairs
     from climassay.metrics.entailment_loading import load_entailment
-    from climassay.metrics.entailment_pairs import read_pairs, sample_statements
 
     table = read_pairs(labels)
     with Session.opened(workspace) as session:
@@ -205,8 +204,8 @@ def apply_entailment(scorer: str, items: Path, *, workspace: Place = None) -> Sh
         ModelError: A model cannot be loaded.
     """
     from climassay.metrics.entailment import RELATIONS
+    from climassay.metrics.entailment_head import read_pairs, relation_probabilities
     from climassay.metrics.entailment_loading import load_entailment
-    from climassay.metrics.entailment_pairs import read_pairs, relation_probabilities
 
     pairs = read_pairs(items, labelled=False).pairs
     with Session.opened(workspace) as session:
@@ -232,7 +231,7 @@ def apply_entailment(scorer: str, items: Path, *, workspace: Place = None) -> Sh
 def _scores(
     session: Session, name: str, scorer: "RelationScorer", pairs: "Sequence[LabelledPair]", seed: int
 ) -> "EntailmentScores":
-    from climassay.metrics.entailment_pairs import validate_entailment
+    from climassay.metrics.entailment_head import validate_entailment
 
     with session.progress.task(f"Asking {name}", len(pairs)) as task:
         found = validate_entailment(pairs, scorer, seed=seed, on_progress=task.advance)

@@ -206,7 +206,7 @@ def plan_questions(
         InputError: There is no such metric or run, or an assumption says nothing about the metric.
     """
     from climassay.evaluation import plan
-    from climassay.evaluation.tables import plan_table
+    from climassay.evaluation.planning import plan_table
 
     assumptions = _assumptions(metric, assumed, run, workspace)
     made = plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
@@ -355,7 +355,7 @@ def compare_benchmarks(
         InputError: There is no such run, or the two have too little in common.
     """
     from climassay.evaluation import rank_agreement
-    from climassay.evaluation.tables import agreement_table, favour_table, means_table
+    from climassay.evaluation.comparing import agreement_table, favour_table, means_table
 
     with Session.opened(workspace) as session:
         sides = [_means(session, name, setting) for name in (first, second)]
@@ -373,7 +373,7 @@ def compare_benchmarks(
 
 def _means(session: Session, name: str, setting: str) -> "ModelMeans":
     from climassay.evaluation import experiment_means, published_means
-    from climassay.evaluation.published import Dataset
+    from climassay.evaluation.comparing import Dataset
 
     run, _, part = name.partition(":")
     if run != PUBLISHED:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         Quality,
         TrainedProbe,
     )
+    from climassay.judging.anchor_labelling import InsertMode
     from climassay.judging.candidates import MethodName, ProbeMethod
     from climassay.judging.causal import Scope
-    from climassay.judging.insertion import InsertMode
     from climassay.judging.judges import Cost
     from climassay.judging.sorting import SortMethod
     from climassay.records import RecordedModel, Run
@@ -266,8 +266,8 @@ def evaluate_judge(
     """
     from climassay.judging import JudgeResult
     from climassay.judging import evaluate_judge as measured
-    from climassay.judging.experiment import result_row
-    from climassay.judging.report_tables import judge_tables
+    from climassay.judging.benchmark import result_row
+    from climassay.judging.report import judge_tables
 
     known = None if judge.known is None or include_trained else judge.known.provenance
     fresh = [one for one in items.items if known is None or not known.knows(one.text)]
@@ -367,8 +367,7 @@ def rank_table(
         InputError: The judge cannot be opened.
     """
     from climassay.judging import rank_items
-    from climassay.judging.report import ranking_report
-    from climassay.judging.report_tables import ranking_table
+    from climassay.judging.report import ranking_report, ranking_table
 
     with (
         Session.opened(workspace) as session,
@@ -376,7 +375,7 @@ def rank_table(
         session.progress.task(f"Comparing with {judge.model_name}") as task,
     ):
         ranking = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=task.advance)
-        rows, name, method = ranking.to_rows(), at.quality.name, at.method.name
+        rows, name, method = ranking.rows(), at.quality.name, at.method.name
         at.run.save_results("ranking", rows)
     counts = {"comparisons": ranking.comparisons, "possible": ranking.possible, "failed": ranking.failed}
     return Shown(
@@ -417,8 +416,8 @@ def insert_table(
         InputError: A label has no anchors, or the judge cannot be opened.
     """
     from climassay.judging import insert_items
-    from climassay.judging.insertion import TIE_BAND
-    from climassay.judging.report_tables import insertion_table
+    from climassay.judging.anchor_labelling import TIE_BAND
+    from climassay.judging.report import insertion_table
 
     config = {"file": file, "anchors": anchors_file, "mode": mode, "samples": samples}
     with (
@@ -470,13 +469,13 @@ class BenchmarkedJudges(Result):
 
     def tables(self) -> "Sequence[Table]":
         """Accuracies, correlations and costs."""
-        from climassay.judging.report_tables import judge_tables
+        from climassay.judging.report import judge_tables
 
         return judge_tables(self.done.results)
 
     def to_dict(self) -> dict[str, Any]:
         """One result flat, several as a list."""
-        from climassay.judging.experiment import result_row
+        from climassay.judging.benchmark import result_row
 
         done, settings = self.done, self.done.settings
         head = {
@@ -716,8 +715,7 @@ def train_judge_on_table(
         InputError: As :func:`train_judge`, or the file cannot be written.
     """
     from climassay.judging import save_probe
-    from climassay.judging.report import training_report
-    from climassay.judging.report_tables import evidence_table
+    from climassay.judging.report import evidence_table, training_report
 
     check_model_path(output)
     layers: object = [",".join(map(str, one)) for one in settings.layers] or "four of the upper half"
@@ -808,7 +806,7 @@ def ablate_judge(
     from climassay.judging import Harvester, Questions, ablate, load_probe
     from climassay.judging.candidates import pairs_within
     from climassay.judging.judges import probe_judge
-    from climassay.judging.report_tables import ablation_table
+    from climassay.judging.report import ablation_table
     from climassay.judging.training import quality_of
     from climassay.models.local.model import LocalModel
 

@@ -9,7 +9,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.models.bundled import BundledStatus
-    from climassay.models.openai_capabilities import Capabilities
+    from climassay.models.openai.capabilities import Capabilities
 
 NAMING = (
     "Others are named local:FOLDER or local:HUB-ID (a causal language model as safetensors; +adapter=FOLDER adds a "
@@ -70,14 +70,14 @@ def check_model(name: str, *, workspace: Place = None, **options: Any) -> Shown:
     Args:
         name: Its name.
         workspace: Where that is kept; the session's options say how the model is reached.
-        **options: ``device``, ``adapter``, ``prompt`` and ``again``, as for :func:`climassay.models.check.check_model`.
+        **options: ``device``, ``adapter``, ``prompt`` and ``again`` of :func:`climassay.models.registry.check_model`.
 
     Raises:
         InputError: The name is not understood, or an option does not go with the model.
         ModelError: The model cannot be loaded.
     """
-    from climassay.models.check import check_model as checked
-    from climassay.models.openai_retry import retry_policy
+    from climassay.models.openai.pacing import retry_policy
+    from climassay.models.registry import check_model as checked
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
         given = session.options

@@ -10,8 +10,8 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.records.merging import MergedAnswers
     from climassay.records.queries import ModelUsage, RecordedAnswer, RunDetails
+    from climassay.records.transfer import MergedAnswers
     from climassay.reporting.tables import Table
 
 MOST_ROWS = 20
@@ -79,8 +79,8 @@ def export_records(file: Path, run: str | None = None, *, workspace: Place = Non
     Raises:
         InputError: The file cannot be written.
     """
-    from climassay.records.export import export_answers
     from climassay.records.queries import count_answers
+    from climassay.records.transfer import export_answers
 
     with Session.opened(workspace) as session:
         database = session.records.database
@@ -99,7 +99,7 @@ def import_records(file: Path, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: The file cannot be read.
     """
-    from climassay.records.merging import import_answers
+    from climassay.records.transfer import import_answers
 
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
         found = import_answers(session.records.database, file, task.advance)

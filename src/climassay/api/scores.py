@@ -163,7 +163,8 @@ def calibrate_window(
     Raises:
         InputError: The table cannot be read.
     """
-    from climassay.metrics import window_calibration, window_report
+    from climassay.metrics import window_calibration
+    from climassay.metrics import window_calibration as window_report
 
     answers = window_calibration.read_labelled_answers(file) if file else window_calibration.primer_answers()
     source = str(file) if file else "primer, 40 answers labelled by the climassay authors"

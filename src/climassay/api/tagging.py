@@ -44,7 +44,7 @@ class Statements:
     def __init__(
         self, text: str, context: str = "", column: str | None = None, context_column: str | None = None
     ) -> None:
-        from climassay.confidence.statement_files import read_statements
+        from climassay.confidence.statement import read_statements
 
         self.texts: list[Taggable]
         self.known: list[dict[str, Any]]
@@ -373,7 +373,7 @@ def _training(
     """Statements with the models that are read, and what to call after each tagger tried."""
     from climassay.confidence.tagging.tagger import tagging_texts
     from climassay.learning.features import FeatureModels, needs_model
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     with (
         open_weights(name if any(needs_model(spec.sources) for spec in specs) else None) as model,

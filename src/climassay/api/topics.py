@@ -27,7 +27,7 @@ class FoundTopics(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Every topic with the name proposed and its statements by report."""
-        from climassay.confidence.topics.tables import counts_by_report
+        from climassay.confidence.topics.topic import counts_by_report
 
         model = self.named.model
         reports, counts = counts_by_report(model, self.statements)
@@ -86,9 +86,9 @@ def find_topics(
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence import topics
-    from climassay.confidence.statement_files import read_statements
-    from climassay.models.encoder import load_encoder
-    from climassay.reporting.stored_reports import report_data
+    from climassay.confidence.statement import read_statements
+    from climassay.models.encoders.loading import load_encoder
+    from climassay.reporting.html import report_data
 
     earlier = topics.read_names(names) if names else ()
     read = read_statements(statements)
@@ -138,7 +138,7 @@ class TopicTrends(Result):
     def all_tables(self) -> dict[str, Table]:
         """Every table by its name, those that the screen leaves out included."""
         from climassay.confidence.trends import trend_tables
-        from climassay.confidence.trends.tables import score_rows
+        from climassay.confidence.trends.report import score_rows
 
         return {**trend_tables(self.analysis), "scores": score_rows(self.analysis)}
 
@@ -184,10 +184,10 @@ def report_topics(
     Raises:
         InputError: A file cannot be read, or there is nothing for the tagger to read.
     """
-    from climassay.confidence.statement_files import read_statements
+    from climassay.confidence.statement import read_statements
     from climassay.confidence.topics import read_topics
     from climassay.confidence.trends import analyse_trends, read_predictions, trend_report
-    from climassay.reporting.stored_reports import report_data
+    from climassay.reporting.html import report_data
 
     if sample and not tagger:
         raise InputError("--sample says how many statements a tagger reads: give --tagger too.")

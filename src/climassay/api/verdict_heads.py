@@ -107,8 +107,7 @@ def check_with_evidence(
         ModelError: The model cannot be loaded.
     """
     from climassay.factcheck import ScoredVerdicts, load_scale
-    from climassay.factcheck.scoring import score_verdicts
-    from climassay.factcheck.scoring_tables import verdict_data
+    from climassay.factcheck.results.scoring import score_verdicts, verdict_data
     from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead
 
     wanted, trained = load_scale(scale), None

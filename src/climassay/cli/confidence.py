@@ -78,8 +78,8 @@ def extract(
     """
     from climassay import api
     from climassay.confidence.extraction import ExtractOptions
-    from climassay.corpus.reading import ReadOptions
-    from climassay.reporting.row_files import write_rows
+    from climassay.corpus.documents import ReadOptions
+    from climassay.reporting.results import write_rows
 
     options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
     if not reports and not collection:

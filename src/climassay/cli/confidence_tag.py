@@ -145,7 +145,7 @@ def evaluate(
 ) -> None:
     """Score taggers on statements with known tags: one that is trained already, or by cross-validation."""
     from climassay.api.tagging import BUNDLED, evaluate_tagger
-    from climassay.reporting.row_files import write_rows
+    from climassay.reporting.results import write_rows
 
     if split_by not in ("statement", "document"):
         raise InputError(f"--split-by is statement or document, not {split_by!r}.")

@@ -80,7 +80,7 @@ def mcq(
 ) -> None:
     """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests of settings."""
     from climassay.api.benchmarks import evaluate_choices
-    from climassay.reporting.row_files import write_rows
+    from climassay.reporting.results import write_rows
 
     with opened_session(workspace, loading, as_json=as_json, where=where) as session:
         scored = evaluate_choices(
@@ -175,7 +175,7 @@ def table(
     """Show the tables of an experiment: intervals, marks of the best, constant answers, counts and paired tests."""
     from climassay.api.experiments import experiment_tables
     from climassay.reporting import as_rich
-    from climassay.reporting.row_files import write_table
+    from climassay.reporting.results import write_table
 
     if output is not None and form == "screen":
         form = FORMS.get(output.suffix.lower(), form)

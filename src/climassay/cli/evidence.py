@@ -76,7 +76,7 @@ def evidence(
 ) -> None:
     """Give verdicts on claims with given evidence, scored where the file has published verdicts."""
     from climassay.api.verdict_heads import check_with_evidence
-    from climassay.reporting.row_files import write_rows
+    from climassay.reporting.results import write_rows
 
     with setup.session(as_json) as session:
         found = check_with_evidence(

@@ -37,7 +37,7 @@ from climassay.settings import entries
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
-    from climassay.factcheck.debate import Table
+    from climassay.factcheck.debate.rounds import Table
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
@@ -391,7 +391,7 @@ class _Teller:
 def _opinion(opinion: "AdvocateOpinion") -> Any:
     from rich.text import Text
 
-    from climassay.factcheck.checked_claims import level_words
+    from climassay.factcheck.results.checked_claims import level_words
 
     verdict = opinion.verdict or f"no opinion ({opinion.error})"
     changed = " (changed)" if opinion.changed else ""

@@ -23,11 +23,11 @@ from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.api.judges import JudgeSpec
+    from climassay.judging.anchor_labelling import InsertMode
     from climassay.judging.candidates import ProbeSettings
     from climassay.judging.causal import Scope
-    from climassay.judging.insertion import InsertMode
     from climassay.judging.items import ItemTable
-    from climassay.judging.quality import Quality
+    from climassay.judging.prompts import Quality
     from climassay.judging.sorting import SortMethod
 
 app = typer.Typer(no_args_is_help=True)
@@ -137,7 +137,7 @@ class QualityOptions:
         Raises:
             InputError: None is named, or one does not exist.
         """
-        from climassay.judging.quality import aspect_names, quality
+        from climassay.judging.prompts import aspect_names, quality
 
         kind = self.kind or (KindChoice.own if self.quality is not None else KindChoice.text)
         aspects = list(dict.fromkeys(self.aspect or ()))
@@ -239,8 +239,8 @@ def benchmark(
     Without --layer, probes choose among four layers of the upper half.
     """
     from climassay.api.judges import benchmark_judges
-    from climassay.judging.experiment import BenchmarkSettings, JudgeTask
-    from climassay.reporting.row_files import write_rows
+    from climassay.judging.benchmark import BenchmarkSettings, JudgeTask
+    from climassay.reporting.results import write_rows
 
     # With some of the pairs only, the list is long, and strengths would ask for all of them.
     chosen = _sort(sort or ("strengths" if pairs_per_item is None else "fitted"))

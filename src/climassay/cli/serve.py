@@ -26,7 +26,7 @@ from climassay.errors import InputError, MissingExtraError
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.web import Place
+    from climassay.web import AppState
     from climassay.web.accounts import AccountStore, Role
     from climassay.web.settings import ServerSettings
 
@@ -89,7 +89,7 @@ def serve(
         visitor_checks=visitor_checks,
     )
 
-    def greet(place: "Place", link: str | None) -> None:
+    def greet(place: "AppState", link: str | None) -> None:
         if as_json:
             print_json({"address": place.settings.root, "link": link, "workspace": str(place.workspace.root)})
             return
@@ -112,7 +112,7 @@ def serve_pages(
     workspace: Workspace,
     settings: "ServerSettings",
     *,
-    on_ready: "Callable[[Place, str | None], None]",
+    on_ready: "Callable[[AppState, str | None], None]",
     on_waiting: Callable[[str], None],
 ) -> None:
     """Serve the pages of a workspace until the process is told to end.
@@ -130,12 +130,12 @@ def serve_pages(
     try:
         import uvicorn
 
-        from climassay.web import Place, create_app
+        from climassay.web import AppState, create_app
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The web pages need {error.name}: install them with pip install 'climassay[web]'."
         ) from None
-    from climassay.records.server_lock import WAIT_SECONDS, ServerLock
+    from climassay.records.database import WAIT_SECONDS, ServerLock
 
     def waits(address: str) -> None:
         on_waiting(
@@ -149,7 +149,7 @@ def serve_pages(
         lock.take(waits)
         settings = replace(settings, port=taken)
         lock.announce(settings.root)
-        with closing(Place(workspace, settings)) as place:
+        with closing(AppState(workspace, settings)) as place:
             place.jobs.take_over()
             app = create_app(place)
             threading.Thread(target=_warm, daemon=True).start()
@@ -157,7 +157,7 @@ def serve_pages(
             uvicorn.Server(server_config(app, settings)).run(sockets=sockets)
 
 
-def _first_link(place: "Place") -> str | None:
+def _first_link(place: "AppState") -> str | None:
     """In a workspace without anybody who has a password, a link that lets the first admin in."""
     accounts, settings = place.accounts, place.settings
     users = accounts.users()
@@ -173,8 +173,8 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
     """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
     import uvicorn
 
-    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, Seldom, guarded, most_files
-    from climassay.web.networks import Networks
+    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, LogLimit, guarded, most_files
+    from climassay.web.settings import Networks
 
     config = uvicorn.Config(
         app,
@@ -190,7 +190,7 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
     )
     logging.getLogger("uvicorn.access").disabled = True
     for name in ("uvicorn.error", "asyncio", "climassay.web"):
-        logging.getLogger(name).addFilter(Seldom())
+        logging.getLogger(name).addFilter(LogLimit())
     return config
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from climassay.confidence.vocabulary import Agreement, Evidence, Likelihood, Tag
-from climassay.configuration import check_types
 from climassay.errors import InputError
-from climassay.given_files import parse_json, read_text
-from climassay.reporting.row_files import write_rows
+from climassay.io import parse_json, read_text
+from climassay.reporting.results import write_rows
+from climassay.settings import check_types
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from climassay.errors import InputError
 from climassay.factcheck.configuration import DebateSettings, parse_settings, settings_tables
 from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.records import Records
-from climassay.records.answers import storable_text
+from climassay.records.requests import storable_text
 from climassay.statistics.intervals import Estimate, proportion
 
 metadata = sa.MetaData()

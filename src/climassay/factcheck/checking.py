@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from climassay.corpus.report_names import report_name
+from climassay.corpus.documents import report_name
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.debate.advocate import Advocate
@@ -22,15 +22,15 @@ from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data
 from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
+from climassay.models.encoders.embedding_cache import VectorMemory
 from climassay.models.profiles import profile_of
-from climassay.models.vector_memory import VectorMemory
 from climassay.records import RecordedModel, Records, Run, Tally
 
 if TYPE_CHECKING:
     from climassay.factcheck.checkability import Checkability
     from climassay.factcheck.verdict_head import VerdictHead
     from climassay.grounding import CollectionGroup
-    from climassay.models.openai_prices import Price
+    from climassay.models.servers import Price
 
 AT_ONCE = 16
 """Debates held side by side: enough to fill the batches of a local model, and not many texts to lose from sight."""

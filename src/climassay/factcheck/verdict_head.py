@@ -26,10 +26,10 @@ from climassay.claim_identity import words_id
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.learning import harvest
-from climassay.learning.activation_store import ActivationStore
 from climassay.learning.calibration import class_shares, reweighted
 from climassay.learning.evaluation import Evaluation, evaluate, log_loss
 from climassay.learning.features import FeatureModels, Progress, text_vectors
+from climassay.learning.harvest import ActivationStore
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import FOLDS, IntArray, group_folds, near_duplicate_groups, splits_of
@@ -266,7 +266,7 @@ class VerdictHead(SavedModel):
         """
         source, encoder = self.provenance, self.models.encoder
         if encoder is None and self.reading.encoder != "none":
-            from climassay.models.encoder import load_encoder
+            from climassay.models.encoders.loading import load_encoder
 
             encoder = load_encoder(source.encoder)
             source.check(self.FORMAT.thing, encoder=encoder)

@@ -31,9 +31,9 @@ from climassay.grounding import open_collections
 from climassay.metrics import Entailment
 from climassay.models import load_model
 from climassay.models.contract import Generator, OptionScorer, Usage
-from climassay.models.openai_prices import model_price
-from climassay.models.openai_retry import retry_policy
+from climassay.models.openai.pacing import retry_policy
 from climassay.models.profiles import profile_of
+from climassay.models.servers import model_price
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import RecordedModel, Records, Run

@@ -14,12 +14,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write, put
-from climassay.given_files import parse_json, read_lines, reason
+from climassay.io import cannot_write, parse_json, put, read_lines, reason
 from climassay.primer import ScreeningExample
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types.base import Content
-from climassay.reporting.row_files import write_rows
+from climassay.reporting.results import write_rows
 
 Step = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
 """Where a decision is made, in the order of the pipeline."""

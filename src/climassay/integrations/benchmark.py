@@ -22,7 +22,7 @@ from climassay.evaluation import (
 from climassay.metrics import sentence_encoder
 from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
 from climassay.models.contract import Message
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import KINDS, TYPES, Kind, Level, Question, option_letter
 from climassay.questions.rows import parse_rows, read_bytes

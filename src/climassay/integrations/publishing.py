@@ -9,9 +9,7 @@ from typing import Any, Literal
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.folder_files import remove_files, write_files
 from climassay.generation.publishing import Entry, as_json_lines, climaqa_row
-from climassay.given_files import parse_json, read_text
 from climassay.integrations.benchmark import (
     FRAMEWORK_KINDS,
     MAX_TOKENS,
@@ -22,6 +20,7 @@ from climassay.integrations.benchmark import (
     question_row,
 )
 from climassay.integrations.lm_eval import HarnessTask, harness_files, harness_tasks, rows_file
+from climassay.io import parse_json, read_text, remove_files, write_files
 from climassay.primer import PRIMER
 from climassay.questions import TYPES, Kind, option_letter
 

@@ -47,9 +47,9 @@ from climassay.judging.scores import (
     three_way_correctness,
 )
 from climassay.judging.sorting import SortMethod, sort_items
-from climassay.learning.activation_store import ActivationStore
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration
+from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import Generator, OpenWeights, OptionRequest, OptionScores, ScoresCallback, number_format
 from climassay.records import RecordedModel, Records, Run
 from climassay.records.queries import RunDetails

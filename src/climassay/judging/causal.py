@@ -201,7 +201,7 @@ def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
     """
     import torch
 
-    from climassay.models.local.hidden_states import backbone_layers
+    from climassay.models.local.network import backbone_layers
 
     # The reader's check of itself and the look for the layers must see the model as it is.
     _ = model.reader.shares

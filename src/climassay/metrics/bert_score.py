@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.metrics.registry import Batch, Candidates, References, answer_pairs, metric
 from climassay.models.bundled import bundled_path
-from climassay.models.encoder import BUNDLED_ENCODER
-from climassay.models.encoder_batches import token_batches
-from climassay.models.folder_checks import refuse_kernels
+from climassay.models.encoders.loading import BUNDLED_ENCODER, token_batches
+from climassay.models.model_files import refuse_kernels
 
 _PREFIX = "local:"
 _UNSEEN = -1

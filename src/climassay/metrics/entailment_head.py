@@ -17,7 +17,7 @@ import numpy as np
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
-from climassay.given_files import parse_json
+from climassay.io import parse_json
 from climassay.learning.calibration import prior_shift
 from climassay.learning.evaluation import RESAMPLES, Calibration, Evaluation, auroc, calibration, evaluate
 from climassay.learning.linear import LinearModel, fit_linear

@@ -223,7 +223,7 @@ class PromptedSupport:
     Notes:
         The model's probabilities are those of the whole words, which differ from those of their first tokens only where
         a model goes on otherwise after the first one. A server that lists likely tokens only, and not one of the two,
-        counts it at the list's floor (see :mod:`climassay.models.openai.option_scores`) instead of the paper's -100; of a
+        counts it at the list's floor (:mod:`climassay.models.openai.option_scores`) instead of the paper's -100; of a
         server without log-probabilities the word that was not said has -100.
     """
 

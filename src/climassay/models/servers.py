@@ -32,11 +32,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from climassay.configuration import filled, load_toml
 from climassay.errors import InputError, ModelError
-from climassay.given_files import parse_json, read_text, reason
+from climassay.io import parse_json, read_text, reason
 from climassay.models.provider import PROVIDERS
-from climassay.secrecy import TrustedUrl, is_secret, note_secret, without_key
+from climassay.redaction import TrustedUrl, is_secret, note_secret, without_key
+from climassay.settings import filled, load_toml
 
 LOCAL, OPENAI = "local", "openai"
 """Where models without a table of their own are."""
@@ -104,7 +104,7 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
     Args:
         provider: ``openai``, or the name of a table of the user's configuration.
         base_url: Of another server for ``openai:`` models; by default ``$OPENAI_BASE_URL``, else OpenAI's. One that is
-            no :class:`~climassay.secrecy.TrustedUrl` gets a key only if its host is one of these two or a table's.
+            no :class:`~climassay.redaction.TrustedUrl` gets a key only if its host is one of these two or a table's.
         api_key: Sent in place of the key that would be looked up.
 
     Raises:
@@ -220,7 +220,7 @@ def providers() -> Mapping[str, Provider]:
 def normalised_base_url(url: str) -> str:
     """The URL in one form: lower-case host, no default port, no trailing slash, no user, query or fragment.
 
-    A :class:`~climassay.secrecy.TrustedUrl` stays one.
+    A :class:`~climassay.redaction.TrustedUrl` stays one.
 
     Raises:
         ModelError: It is not an http or https URL.

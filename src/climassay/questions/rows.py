@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from climassay.errors import InputError
-from climassay.given_files import parse_json, read_whole, reason, unpacked
+from climassay.io import parse_json, read_whole, reason, unpacked
 
 Row = Mapping[str, Any]
 

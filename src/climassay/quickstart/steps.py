@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from climassay.corpus import AddProgress
     from climassay.factcheck import DebateSettings
     from climassay.generation import Draft, Recipe
-    from climassay.generation.line_counts import LineCounts
+    from climassay.generation.pipeline import LineCounts
     from climassay.models.contract import Usage
 
 DOCUMENTS = "primer:physical_climate"
@@ -121,7 +121,7 @@ def debate_settings(room: QuickstartContext) -> "DebateSettings":
 def _check(room: QuickstartContext, answer: str, talk: Talk) -> str:
     from climassay.api import check_claim
     from climassay.factcheck import factcheck_page
-    from climassay.factcheck.page_words import DEMONSTRATION, ENDING
+    from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
     from climassay.grounding import written
     from climassay.io import write_file
 

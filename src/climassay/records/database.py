@@ -60,6 +60,16 @@ def keep_copy(file: Path, version: int) -> Path:
     return copy
 
 
+def keep_schema_copy(connection: sa.Connection, schema: str, version: int) -> None:
+    """Copy the tables of a PostgreSQL schema into one beside it, as ``climassay_v2``; an earlier copy stays."""
+    copy, inspector = f"{schema}_v{version}", sa.inspect(connection)
+    if copy in inspector.get_schema_names():
+        return
+    connection.execute(sa.schema.CreateSchema(copy))
+    for table in inspector.get_table_names(schema=schema):
+        connection.exec_driver_sql(f'CREATE TABLE "{copy}"."{table}" AS TABLE "{schema}"."{table}"')
+
+
 def migrate(connection: sa.Connection, version: int) -> None:
     """Bring the tables from a version to this one, within the connection's transaction."""
     from alembic import command
@@ -273,6 +283,7 @@ class Database:
         if self.is_sqlite:
             keep_copy(Path(str(self.url.database)), version)
         else:
+            keep_schema_copy(connection, POSTGRES_SCHEMA, version)
             # Revisions name tables without a schema, which they then find in ours.
             connection = connection.execution_options(schema_translate_map=None)
             connection.execute(sa.text(f"SET LOCAL search_path TO {POSTGRES_SCHEMA}"))

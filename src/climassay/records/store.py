@@ -33,7 +33,7 @@ from climassay.records.requests import (
     storable_text,
     text_digest,
 )
-from climassay.secrecy import without_secrets
+from climassay.redaction import without_secrets
 
 HEARTBEAT_SECONDS = 2.0
 """How often a run says that it is alive."""

@@ -19,14 +19,12 @@ import sqlalchemy as sa
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write, put
-from climassay.given_files import parse_json, read_lines
+from climassay.io import cannot_write, parse_json, put, read_lines, safe_cell
 from climassay.records import tables
 from climassay.records.database import Database
 from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, count_answers, iso_time, iterate_answers
 from climassay.records.requests import REPLACEMENT, Identity, Kind, canonical_json
 from climassay.records.store import KEYS_PER_QUERY, insert_requests
-from climassay.spreadsheets import safe_cell
 
 Bundles = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from climassay.errors import InputError, MissingExtraError
-from climassay.io import write_file
+from climassay.io import safe_cell, write_file
 from climassay.reporting.html import Block, Report, Section, block_style, render_block, write_page
 from climassay.reporting.tables import Table, as_csv, as_markdown, headed_cells
-from climassay.spreadsheets import safe_cell
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
-from climassay.given_files import parse_json, read_text
+from climassay.io import cannot_write, parse_json, read_text
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 from climassay.tuning.config import TuningConfig

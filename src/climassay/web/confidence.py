@@ -10,12 +10,11 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import Response
 
 from climassay.confidence.linting import RULES, Checked, Draft, check, draft_of
-from climassay.confidence.linting.opened_tagger import OpenedTagger, open_tagger
-from climassay.confidence.linting.page import pieces, shown_findings
-from climassay.confidence.linting.plain_draft import paged_draft
-from climassay.confidence.linting.tagger_rule import levels_of
-from climassay.corpus.apart import read_apart
-from climassay.corpus.options import MEBIBYTE, ReadOptions
+from climassay.confidence.linting.presentation import finding_views, pieces
+from climassay.confidence.linting.reading import paged_draft
+from climassay.confidence.linting.tagger_rule import OpenedTagger, levels_of, open_tagger
+from climassay.corpus.documents import MEBIBYTE, ReadOptions
+from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import ClimassayError, InputError
 from climassay.learning import reweighted
 from climassay.web.access import Reader
@@ -90,7 +89,7 @@ def _word_draft(file: UploadFile) -> Draft:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "draft.docx"
         path.write_bytes(data)
-        result = read_apart(path, ReadOptions(max_bytes=20 * LARGEST_FILE), source=name)
+        result = read_sandboxed(path, ReadOptions(max_bytes=20 * LARGEST_FILE), source=name)
     if not result.documents:
         raise InputError(result.skipped[0].reason if result.skipped else f"{name} has no text.")
     draft = paged_draft(result.documents[0], name)
@@ -147,7 +146,7 @@ def _page(request: Request, app: AppState, *, asked: Mapping[str, str] | None = 
         kinds=KINDS,
         checked=checked,
         pieces=pieces(checked) if checked else (),
-        findings=shown_findings(checked) if checked else (),
+        findings=finding_views(checked) if checked else (),
         rules=RULES,
         tagger=opened if isinstance(opened, OpenedTagger) else None,
         no_tagger="" if isinstance(opened, OpenedTagger) else opened,

@@ -9,7 +9,7 @@ from climassay.confidence.trends import analyse_trends, trend_data, trend_report
 from climassay.confidence.trends.figures import statement_map
 from climassay.confidence.trends.predictions import Predictions
 from climassay.confidence.trends.report import number, p_words, score_rows, signed
-from climassay.reporting.stored_reports import report_data, report_from_data
+from climassay.reporting.html import report_data, report_from_data
 from planted_statements import planted, statement, topics_of
 
 

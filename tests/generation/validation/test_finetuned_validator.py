@@ -126,7 +126,7 @@ def test_a_fine_tuned_model_keeps_its_calibration_and_threshold(labels, verdicts
 
 def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monkeypatch, make_draft):
     from climassay.generation.validation import finetuned_validator as fine_tuning
-    from climassay.models.openai_finetuning import FineTuningState, read_state, write_state
+    from climassay.models.openai.finetuning import FineTuningState, read_state, write_state
 
     state, sent = tmp_path / "state.json", []
 
@@ -158,7 +158,7 @@ def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monke
 
 
 def test_a_job_without_a_validator_is_not_loaded(tmp_path, verdicts):
-    from climassay.models.openai_finetuning import FineTuningState, write_state
+    from climassay.models.openai.finetuning import FineTuningState, write_state
 
     state = tmp_path / "state.json"
     write_state(FineTuningState("http://localhost:1/v1", "small", "0" * 64, status="running"), state)

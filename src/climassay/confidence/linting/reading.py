@@ -340,10 +340,9 @@ def read_draft(path: Path) -> Draft:
     Raises:
         InputError: The file is missing, of a kind that is not checked, damaged, or has no text.
     """
-    from climassay.corpus.opening import kind_of, open_file
-    from climassay.corpus.options import ReadOptions
-    from climassay.corpus.reading import read
-    from climassay.corpus.text import decode
+    from climassay.corpus.documents import ReadOptions
+    from climassay.corpus.readers.file_types import kind_of, open_file, read
+    from climassay.corpus.readers.text import decode
 
     if path.suffix.lower() in _NOT_READ:
         raise InputError(

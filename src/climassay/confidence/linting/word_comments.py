@@ -17,8 +17,8 @@ from xml.sax.saxutils import escape
 
 from climassay.confidence.linting.checking import Checked
 from climassay.confidence.linting.draft import Finding
-from climassay.corpus.cleaning import clean
-from climassay.corpus.options import ReadOptions
+from climassay.corpus.documents import ReadOptions
+from climassay.corpus.readers.cleaning import clean
 from climassay.errors import InputError
 from climassay.io import write_file
 

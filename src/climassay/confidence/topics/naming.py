@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.configuration import load_toml
 from climassay.errors import InputError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.models.contract import Encoder, GenerationRequest, Generator, Sampling
 from climassay.prompts import load_prompt
+from climassay.settings import load_toml
 
 NEAREST = 2
 """A name must find its topic among so many."""

@@ -10,8 +10,7 @@ from typing import Literal
 
 from climassay.confidence.statement import Statement
 from climassay.errors import InputError
-from climassay.folder_files import write_file
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text, write_file
 from climassay.reporting import Table
 
 OUTSIDE = -1

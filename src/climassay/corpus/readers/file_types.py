@@ -8,7 +8,7 @@ from typing import Any
 
 from climassay.corpus.documents import Document, PageCallback, ReadOptions, ReadResult, Skipped
 from climassay.errors import DocumentError
-from climassay.given_files import in_megabytes, read_whole, reason, unpacked
+from climassay.io import in_megabytes, read_whole, reason, unpacked
 from climassay.registry import Registry
 
 Read = Callable[..., ReadResult | Document]

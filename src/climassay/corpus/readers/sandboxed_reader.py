@@ -26,7 +26,7 @@ from climassay.corpus.documents import (
     Skipped,
     TableColumns,
 )
-from climassay.secrecy import environment_without_secrets
+from climassay.redaction import environment_without_secrets
 
 LARGEST_MEMORY = 4096 * MEBIBYTE
 """Address space of the reading process."""

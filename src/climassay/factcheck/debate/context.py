@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from climassay.corpus.documents import Passage
-from climassay.corpus.report_names import report_name
+from climassay.corpus.documents import Passage, report_name
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
 from climassay.factcheck.debate.steps import Found

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from climassay.corpus.documents import Hit
-from climassay.corpus.excerpts import excerpt
-from climassay.corpus.relevance import RELEVANCE_COSINE
-from climassay.corpus.search import fuse
+from climassay.corpus.passages import excerpt
+from climassay.corpus.search import RELEVANCE_COSINE, fuse
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.context import material, provenance

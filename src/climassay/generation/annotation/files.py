@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.folder_files import write_file
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
     EditTexts,
@@ -24,7 +23,7 @@ from climassay.generation.annotation.labels import (
     label_from_texts,
 )
 from climassay.generation.draft import Draft, wording_from
-from climassay.given_files import parse_json
+from climassay.io import parse_json, write_file
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting.results import write_rows
 

@@ -10,8 +10,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
 from climassay.questions import option_letter
 from climassay.questions.types.base import Content
-from climassay.records.answers import storable_text
-from climassay.records.identity import canonical_json
+from climassay.records.requests import canonical_json, storable_text
 
 ItemState = Literal["open", "settled", "conflict"]
 """``open``: labels are still wanted; ``settled``: there is an outcome; ``conflict``: the labels do not agree."""

@@ -19,8 +19,8 @@ from climassay.generation.masking.words import FEATURES, Candidate, WordStatisti
 from climassay.io import parse_json, read_text
 from climassay.learning import ModelFormat, Provenance, SavedModel, checked_array, softmax
 from climassay.learning.linear import Scaling, conditional_loss, minimise
-from climassay.metrics.token_encoder import TokenEncoder, TokenVectors, token_encoder
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.metrics.bert_score import TokenEncoder, TokenVectors, token_encoder
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.questions import GAP, QuestionSet, read_questions
 from climassay.statistics import Estimate, proportion
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from climassay import __version__
 from climassay.errors import InputError, MissingExtraError
-from climassay.folder_files import remove_files, write_file, write_files
 from climassay.generation.draft import Draft, draft_row, read_drafts
 from climassay.generation.publishing.card import CardFacts, dataset_card, filled_splits
 from climassay.generation.publishing.entries import (
@@ -30,7 +29,7 @@ from climassay.generation.publishing.entries import (
     waiting,
 )
 from climassay.generation.publishing.splitting import SHARES, SPLITS, Split, SplitPlan, split_placements
-from climassay.given_files import MOST_BYTES, parse_json, read_text, read_whole
+from climassay.io import MOST_BYTES, parse_json, read_text, read_whole, remove_files, write_file, write_files
 from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet, join_questions, read_questions
 from climassay.questions.formats import connection_errors
 

@@ -11,7 +11,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Generator, Message, Sampling
-from climassay.secrecy import TrustedUrl
+from climassay.redaction import TrustedUrl
 
 CONNECTIONS = 64
 """Requests that wait together by default: a local model computes them side by side."""

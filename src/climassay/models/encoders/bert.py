@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import MissingExtraError, ModelError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.models.contract import EncoderRole
 from climassay.models.cpu_settings import usable_cores
 from climassay.models.model_files import file_digest

@@ -11,6 +11,9 @@ from climassay.models.contract import Message, OptionRequest, OptionScores, Scor
 from climassay.models.local.model import LocalModel
 from climassay.models.local.prompts import PromptFormat
 
+_BLOCK = 512
+"""Texts that are tokenised and computed together; sorted before, so that equal beginnings come together."""
+
 
 class PlainText(PromptFormat):
     """Tokens of a text as the model's tokenizer makes them, control tokens included."""
@@ -65,7 +68,7 @@ class TextModel(LocalModel):
     def __init__(self, name: str, **options: Any) -> None:
         """Load a model, as :class:`~climassay.models.local.model.LocalModel` does."""
         super().__init__(name, **options)
-        self._fingerprint = hashlib.sha256(f"{self._fingerprint} as text".encode()).hexdigest()
+        self.fingerprint = hashlib.sha256(f"{self.fingerprint} as text".encode()).hexdigest()
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
@@ -76,10 +79,11 @@ class TextModel(LocalModel):
             ModelError: A request has several options.
         """
         results: dict[int, OptionScores] = {}
+        order = sorted(range(len(requests)), key=lambda index: [one.content for one in requests[index].messages])
         with self._alone():
-            for block in self._blocks(requests):
-                windows = {index: self._windows(requests[index]) for index in block}
-                for index, scores in self._read(windows):
+            for start in range(0, len(order), _BLOCK):
+                windows = {index: self._windows(requests[index]) for index in order[start : start + _BLOCK]}
+                for index, scores in self._score(windows):
                     results[index] = scores
                     if on_result is not None:
                         on_result(index, scores)
@@ -113,7 +117,7 @@ class TextModel(LocalModel):
             windows.append((tokens[max(0, end - self.window - 1) : end], start))
         return [(window, len(window) - min(self.window, len(tokens) - start)) for window, start in windows]
 
-    def _read(self, windows: dict[int, list[tuple[list[int], int]]]) -> Iterator[tuple[int, OptionScores]]:
+    def _score(self, windows: dict[int, list[tuple[list[int], int]]]) -> Iterator[tuple[int, OptionScores]]:
         owners = [(index, window, start) for index, some in windows.items() for window, start in some]
         missing = {index: sum(len(window) - start for window, start in some) for index, some in windows.items()}
         sums, greedy = dict.fromkeys(windows, 0.0), dict.fromkeys(windows, True)

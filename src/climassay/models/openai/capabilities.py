@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from climassay.configuration import filled
 from climassay.errors import InputError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.models.contract import CHARACTERS_PER_TOKEN
 from climassay.models.openai.replies import Refusal, Reply
+from climassay.settings import filled
 
 log = logging.getLogger("climassay.models")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError, ModelError
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text
 from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
 from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
 from climassay.models.openai.replies import parse_refusal

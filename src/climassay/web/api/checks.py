@@ -6,9 +6,9 @@ from fastapi import Query, Request
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
 from starlette.responses import JSONResponse, Response
 
+from climassay.factcheck.check_store import CheckFilter, CheckReview, CheckState, CheckSummary, Opinion, Reviewed
 from climassay.factcheck.configuration import settings_tables
-from climassay.factcheck.kept_check import CheckReview, CheckState, CheckSummary, Opinion, Reviewed, Wanted
-from climassay.factcheck.serialisation import as_data
+from climassay.factcheck.transcript import as_data
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
 from climassay.web.api.base import (
@@ -166,7 +166,7 @@ def list_checks(
     after: AfterName = None,
 ) -> Listed[CheckData]:
     """All checks that fit, the newest first."""
-    found = checks_of(app).newest(Wanted(q, verdict, review or ""), most=limit + 1, after=after)
+    found = checks_of(app).newest(CheckFilter(q, verdict, review or ""), most=limit + 1, after=after)
     part = first_of(found, limit, lambda one: one.id)
     return Listed(items=[_check(one, user) for one in part["items"]], next=part["next"])
 

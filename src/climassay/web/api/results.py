@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValu
 
 from climassay.evaluation.report import is_wrong
 from climassay.generation import Draft
-from climassay.generation.dataset_stats import dataset_stats
+from climassay.generation.dataset_results import dataset_stats
 from climassay.generation.dataset_store import State
 from climassay.generation.draft import draft_row
 from climassay.metrics.registry import METRICS

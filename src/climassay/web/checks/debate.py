@@ -8,11 +8,20 @@ from typing import Any, Literal
 
 from climassay.errors import ClimassayError
 from climassay.factcheck import Claim, Transcript, open_checker
-from climassay.factcheck.events import EVENT_KINDS, EventKind, event_data, event_from_data
-from climassay.factcheck.kept_check import KeptCheck
-from climassay.factcheck.stage import Event, Retrieval
-from climassay.factcheck.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText
-from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision, PassageCitation
+from climassay.factcheck.check_store import StoredCheck
+from climassay.factcheck.debate.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText
+from climassay.factcheck.transcript import (
+    EVENT_KINDS,
+    AdvocateOpinion,
+    Event,
+    EventKind,
+    FollowUp,
+    MediatorDecision,
+    PassageCitation,
+    Retrieval,
+    event_data,
+    event_from_data,
+)
 from climassay.web.app_state import AppState
 from climassay.web.checks.store import checks_of
 from climassay.web.jobs import JobEvent, JobReport, Jobs, Stopped
@@ -57,7 +66,7 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
     return {"check": name, "outcome": about.outcome, "verdict": about.label}
 
 
-def _debate(app: AppState, kept: KeptCheck, report: JobReport) -> tuple[Transcript, str]:
+def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transcript, str]:
     """The transcript, and the id of the run."""
     asked = 0
 

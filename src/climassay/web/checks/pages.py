@@ -9,16 +9,16 @@ from starlette.responses import Response
 
 from climassay.errors import InputError
 from climassay.factcheck import factcheck_page
-from climassay.factcheck.kept_check import (
+from climassay.factcheck.check_store import (
     LONGEST_CLAIM,
     LONGEST_COMMENT,
     LONGEST_SOURCE,
-    KeptCheck,
+    CheckFilter,
     Reviewed,
-    Wanted,
+    StoredCheck,
     check_data,
 )
-from climassay.factcheck.page import page_values, shared_values
+from climassay.factcheck.results.page import page_values, shared_values
 from climassay.factcheck.scales import load_scale
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
@@ -101,7 +101,7 @@ def show_all(
     if len(q) > LONGEST_SEARCH:
         raise InputError(f"Search for at most {LONGEST_SEARCH} characters.")
     checks = checks_of(app)
-    found = checks.list(Wanted(q, verdict, review), number)
+    found = checks.list(CheckFilter(q, verdict, review), number)
     given = {name: value for name, value in (("q", q), ("verdict", verdict), ("review", review)) if value}
     return page(
         request,
@@ -164,7 +164,7 @@ def ask_again(request: Request, app: App, user: Asker, check: str) -> Response:
     return back_to(f"/checks/{check}")
 
 
-def _live_values(app: AppState, kept: KeptCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
+def _live_values(app: AppState, kept: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
     debate = LiveDebate((), (), 0) if job is None else live_debate(app.jobs, job.id)
     numbers = {source.number for source in debate.sources}
     return {

@@ -16,13 +16,19 @@ from pydantic import BaseModel
 from climassay.corpus import list_collections
 from climassay.errors import InputError
 from climassay.factcheck import Claim, PastCheck, claim_review, find_past, make_claim
+from climassay.factcheck.check_store import (
+    LONGEST_CLAIM,
+    LONGEST_SOURCE,
+    CheckStore,
+    CheckSummary,
+    StoredCheck,
+    iso_time,
+)
 from climassay.factcheck.claims import iso_date
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, load_settings
-from climassay.factcheck.kept_check import LONGEST_CLAIM, LONGEST_SOURCE, CheckSummary, KeptCheck, iso_time
-from climassay.factcheck.kept_checks import KeptChecks
+from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import load_scale
-from climassay.factcheck.shown import as_shown
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import Failure, Missing, Refused
@@ -122,12 +128,12 @@ def _advocates(collections: Sequence[str]) -> tuple[AdvocateSettings, ...]:
     return tuple(made)
 
 
-def checks_of(app: AppState) -> KeptChecks:
+def checks_of(app: AppState) -> CheckStore:
     """The store of a server's checks."""
-    return app.shared("checks", lambda: KeptChecks(app.records))
+    return app.shared("checks", lambda: CheckStore(app.records))
 
 
-def found_check(app: AppState, check: str) -> tuple[KeptCheck, Job | None]:
+def found_check(app: AppState, check: str) -> tuple[StoredCheck, Job | None]:
     """A check, and the job that does the work; a job that ended before the work began ends its check here."""
     checks = checks_of(app)
     if check not in checks:
@@ -163,7 +169,7 @@ def may_stop(user: User | None, about: CheckSummary) -> bool:
     return user is not None and (user.name == about.by or user.may("adjudicator"))
 
 
-def may_begin_again(user: User | None, kept: KeptCheck) -> bool:
+def may_begin_again(user: User | None, kept: StoredCheck) -> bool:
     """Whether somebody who may ask may go on with a check: one that broke; one that was stopped, who may stop it."""
     about = kept.about
     return may_stop(user, about) if about.state == "stopped" else about.state == "failed" or about.outcome == "failed"
@@ -193,7 +199,7 @@ def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
         return find_past(app.records, claim, encoder, most=MOST_PAST)
 
 
-def claim_review_data(app: AppState, kept: KeptCheck) -> dict[str, Any] | None:
+def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None:
     """The ClaimReview of a check; None without a verdict, or where the server names nobody who answers for it."""
     about, publisher = kept.about, app.settings.publisher.strip()
     if kept.transcript is None or not publisher:

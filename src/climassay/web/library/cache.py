@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_documents import StoredDocument
-from climassay.corpus.collection_store import CollectionStore, check_name
+from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_storage import CollectionStore, check_name
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
 from climassay.web.failures import Missing
 

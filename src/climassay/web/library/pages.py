@@ -19,9 +19,9 @@ from climassay.corpus.collection_rows import PASSAGE_COLUMNS
 from climassay.corpus.documents import Passage
 from climassay.corpus.passages import shared_start
 from climassay.errors import InputError
+from climassay.io import safe_cell
 from climassay.reporting.highlighting import marked
-from climassay.reporting.latex import escape_latex
-from climassay.spreadsheets import safe_cell
+from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing

@@ -20,13 +20,12 @@ from typing import Any, BinaryIO, Literal
 
 from pydantic import TypeAdapter
 
-from climassay.corpus.apart import read_apart
-from climassay.corpus.collection_adding import AddProgress
-from climassay.corpus.collection_store import check_name
-from climassay.corpus.documents import Skipped
-from climassay.corpus.opening import file_endings
-from climassay.corpus.options import ReadOptions
-from climassay.corpus.text import decode
+from climassay.corpus.collection import AddProgress
+from climassay.corpus.collection_storage import check_name
+from climassay.corpus.documents import ReadOptions, Skipped
+from climassay.corpus.readers.file_types import file_endings
+from climassay.corpus.readers.sandboxed_reader import read_sandboxed
+from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError, InputError
 from climassay.web.app_state import AppState
 from climassay.web.failures import TooLarge
@@ -378,7 +377,7 @@ def _add_file(app: AppState, addition: Addition, file: KeptFile, where: str, rep
 
     path = uploads_folder(app.workspace) / addition.upload.id / file.stored
     options = ReadOptions(title=addition.title, licence=addition.licence, url=addition.url)
-    read = read_apart(path, options, source=file.shown, on_page=on_page)
+    read = read_sandboxed(path, options, source=file.shown, on_page=on_page)
     if not read.documents:
         return FileOutcome(file.shown, "refused", notes=_notes(read.skipped))
     try:

@@ -12,8 +12,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from climassay.reporting import Report, Table, as_csv, as_latex, as_markdown
-from climassay.reporting.drawing import FIGURES, Figure
-from climassay.reporting.html import block_script, block_style, render_block
+from climassay.reporting.html import FIGURES, Figure, block_script, block_style, render_block
 from climassay.web.failures import Missing
 from climassay.web.pages import as_file
 

@@ -18,16 +18,24 @@ from climassay.evaluation.comparing import (
 )
 from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
-from climassay.factcheck.page import page_values
-from climassay.factcheck.page_words import OUTCOME
+from climassay.factcheck.results.page import page_values
+from climassay.factcheck.results.page_words import OUTCOME
 from climassay.factcheck.scales import Scale
-from climassay.generation.dataset_stats import dataset_report, dataset_stats
+from climassay.generation.dataset_results import dataset_report, dataset_stats
 from climassay.generation.dataset_store import DatasetStore, Placed
 from climassay.metrics.registry import METRICS
-from climassay.records.overview import RunOrder, UsageGroup, UsageLine, list_run_page, usage_by
-from climassay.records.queries import iterate_answers, run_settings, usage_by_model
+from climassay.records.queries import (
+    RunOrder,
+    UsageGroup,
+    UsageLine,
+    iterate_answers,
+    list_run_page,
+    run_settings,
+    usage_by,
+    usage_by_model,
+)
 from climassay.reporting import Prose, Report, Section, Table
-from climassay.reporting.drawing import as_svg
+from climassay.reporting.html import as_svg
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing

@@ -14,7 +14,7 @@ from climassay.evaluation.comparing import metrics_in
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
-from climassay.grounding.presentation import removed_note, unchecked_note
+from climassay.grounding.answer import removed_note, unchecked_note
 from climassay.questions import Question
 from climassay.records import tables
 from climassay.records.database import Database
@@ -225,7 +225,7 @@ def _factcheck(run: StoredRun, _published: str) -> Report:
 
 
 def _judges(run: StoredRun, _published: str) -> Report:
-    from climassay.judging.experiment import judge_results_of
+    from climassay.judging.benchmark import judge_results_of
     from climassay.judging.report import judge_sections
 
     details = run.details
@@ -236,7 +236,7 @@ def _judges(run: StoredRun, _published: str) -> Report:
 
 
 def _ranking(run: StoredRun, _published: str) -> Report:
-    from climassay.judging.report_tables import stored_ranking_table
+    from climassay.judging.report import stored_ranking_table
 
     details = run.details
     lead = f"{len(details.results['ranking'])} items, best first, as {details.config.get('model', '?')} judges them."
@@ -244,7 +244,7 @@ def _ranking(run: StoredRun, _published: str) -> Report:
 
 
 def _labels(run: StoredRun, _published: str) -> Report:
-    from climassay.judging.report_tables import stored_label_table
+    from climassay.judging.report import stored_label_table
 
     details = run.details
     lead = f"{len(details.results['labels'])} new items between labelled ones."
@@ -277,7 +277,7 @@ def _generation(run: StoredRun, _published: str) -> Report:
 
 
 def _stored_report(run: StoredRun, _published: str) -> Report:
-    from climassay.reporting.stored_reports import report_from_data
+    from climassay.reporting.html import report_from_data
 
     return report_from_data(run.details.results["report"][0])
 
