@@ -85,7 +85,7 @@ class _HeadedGroup(WholeHelpGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         places = {name: entry for commands in HEADINGS.values() for name, entry in commands.items()}
-        self.commands = LazyCommands("climassay.cli", places)
+        self.commands = LazyCommands(places)
 
     def renamed(self, args: list[str]) -> tuple[str, list[str]] | None:
         """The same for ``factcheck CLAIM``, which is ``check CLAIM`` now."""

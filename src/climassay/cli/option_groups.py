@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial, wraps
-from importlib import import_module
 from types import MappingProxyType, UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -13,6 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, TyperInfo
 
+from climassay.cli import command_module
 from climassay.settings import Flag, entries
 
 T = TypeVar("T")
@@ -22,13 +22,12 @@ class LazyCommands(dict[str, Any]):
     """The commands of a group by name, each imported when it is first asked for.
 
     Args:
-        package: Of the modules.
-        places: By name, ``module:attribute`` and the sentence that says what the command is for.
+        places: By name, ``module:attribute`` within this package, and the sentence that says what the command is for.
     """
 
-    def __init__(self, package: str, places: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
         super().__init__(dict.fromkeys(places))
-        self._package, self._places = package, places
+        self._places = places
 
     def __getitem__(self, name: str) -> Any:
         """The command, as click runs it."""
@@ -36,7 +35,7 @@ class LazyCommands(dict[str, Any]):
         if made is None:
             place, words = self._places[name]
             module, _, attribute = place.partition(":")
-            found = getattr(import_module(f"{self._package}.{module}"), attribute)
+            found = getattr(command_module(module), attribute)
             if isinstance(found, typer.Typer):
                 own = found.info.cls
                 cls = own if isinstance(own, type) else WholeHelpGroup
