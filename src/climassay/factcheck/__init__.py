@@ -91,10 +91,10 @@ _PLACES = {
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 _EARLIER_NAMES = {
-    "DebateResources": "DebateResources",
-    "StoredCheck": "StoredCheck",
-    "CheckStore": "CheckStore",
-    "CheckFilter": "CheckFilter",
+    "Company": "DebateResources",
+    "KeptCheck": "StoredCheck",
+    "KeptChecks": "CheckStore",
+    "Wanted": "CheckFilter",
 }
 """What was called otherwise one version ago."""
 

@@ -1,7 +1,8 @@
 """Climassay's models in lm-evaluation-harness: every task of it is recorded, and goes on where it was interrupted.
 
-``python -m climassay.integrations.lm_eval_model run --model climassay --model_args model=local:smollm2 --tasks TASK`` is
-the harness's own command with this model in it.
+The harness's own command with this model in it is::
+
+    python -m climassay.integrations.lm_eval_model run --model climassay --model_args model=local:smollm2 --tasks TASK
 """
 
 import atexit
