@@ -78,7 +78,12 @@ class Step:
 
 def pages() -> list[Path]:
     """Every page a reader may land on, in the same order each time."""
-    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        ROOT / "README.md",
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "CONTRIBUTING.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
 
 
 def page_name(page: Path) -> str:
