@@ -59,10 +59,10 @@ def test_groups_are_ranked_apart_and_nothing_is_asked_twice():
 
 def test_a_ranking_shows_itself_as_every_result_does():
     ranking = rank_items([*numbered([1, 3], "a"), *numbered([5], "b")], ByLabel())
-    assert [(row["group"], row["place"], row["item"]) for row in ranking.ranked()] == [
+    assert [(row["group"], row["place"], row["item"]) for row in ranking.rows()] == [
         ("a", 1, "a1"), ("a", 2, "a0"), ("b", 1, "b0"),
     ]  # fmt: skip
-    assert ranking.to_dict()["items"] == ranking.ranked()
+    assert ranking.to_dict()["items"] == ranking.rows()
     assert ranking.to_dict()["possible"] == 1
     [table] = ranking.tables()
     assert len(table.rows) == 3

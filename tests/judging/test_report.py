@@ -67,7 +67,7 @@ def test_the_evidence_table_sets_the_probe_beside_length(trained):
 
 def test_a_ranking_shows_places_and_shortened_texts():
     ranking = rank_items(items(groups=2), ByLabel())
-    table = ranking_table(ranking.ranked(), quality="depth", words=2)
+    table = ranking_table(ranking.rows(), quality="depth", words=2)
     assert [column.label for column in table.columns][:4] == ["group", "place", "item", "text"]
     assert [row[1] for row in table.rows] == ["1", "2", "3", "4"] * 2
     assert all(len(row[3].split()) <= 3 for row in table.rows)

@@ -135,10 +135,14 @@ def write_table(path: Path, items: Iterable[Item]) -> int:
     writer = csv.DictWriter(file, COLUMNS)
     writer.writeheader()
     for row in rows:
-        cells = {name: str(value) for name, value in row.items()}
-        writer.writerow({name: "'" + text if text.startswith(_FORMULA) else text for name, text in cells.items()})
+        writer.writerow({name: _safe(str(value)) for name, value in row.items()})
     write_file(path, file.getvalue().encode())
     return count
+
+
+def _safe(text: str) -> str:
+    """The text as no spreadsheet runs it; unlike ``safe_cell`` it can be taken back whole."""
+    return "'" + text if text.startswith(_FORMULA) else text
 
 
 def _label_cells(draft: Draft, label: Label) -> dict[str, object]:
