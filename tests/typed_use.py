@@ -1,5 +1,6 @@
 """How ``import climassay`` is used, with the types that come out; ``make lint`` checks them, nothing runs this."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import assert_type
 
@@ -16,6 +17,7 @@ from climassay.grounding import GroundedAnswer
 from climassay.judging import Inserted, ItemRanking, PairProbe, PointProbe, TrainedProbe
 from climassay.models import Encoder, Generator
 from climassay.questions import QuestionSet
+from climassay.reporting.results import Result
 from climassay.tuning import TuningResult
 
 
@@ -64,3 +66,62 @@ def use(folder: Path) -> None:
         assert_type(climassay.load_tagger().predict(["The sea level rises."])[0], str)
     except climassay.ClimassayError as error:
         assert_type(error.exit_code, int)
+
+
+VERBS: tuple[Callable[..., Result], ...] = (
+    climassay.ablate_judge,
+    climassay.annotation_status,
+    climassay.annotator_agreement,
+    climassay.apply_entailment,
+    climassay.apply_masker,
+    climassay.apply_validator,
+    climassay.apply_verdict_head,
+    climassay.benchmark_judges,
+    climassay.calibrate_window,
+    climassay.check_model,
+    climassay.check_with_evidence,
+    climassay.compact_collection,
+    climassay.compare_benchmarks,
+    climassay.compare_confidence,
+    climassay.compare_texts,
+    climassay.estimate_debates,
+    climassay.evaluate_entailment,
+    climassay.evaluate_fallacies,
+    climassay.evaluate_judge,
+    climassay.evaluate_maskers,
+    climassay.evaluate_tagger,
+    climassay.evaluate_validator,
+    climassay.experiment_tables,
+    climassay.export_checks,
+    climassay.export_labels,
+    climassay.export_records,
+    climassay.find_contamination,
+    climassay.find_topics,
+    climassay.import_labels,
+    climassay.import_records,
+    climassay.insert_statements,
+    climassay.list_checks,
+    climassay.list_models,
+    climassay.list_runs,
+    climassay.measure_faithfulness,
+    climassay.merge_records,
+    climassay.model_usage,
+    climassay.plan_questions,
+    climassay.remove_documents,
+    climassay.report_experiment,
+    climassay.report_topics,
+    climassay.retrain_validator,
+    climassay.run_experiment_file,
+    climassay.show_check,
+    climassay.show_collection,
+    climassay.show_record,
+    climassay.simulate_labelling,
+    climassay.tag_statements,
+    climassay.train_entailment,
+    climassay.train_fallacies,
+    climassay.train_masker,
+    climassay.train_tagger,
+    climassay.train_validator,
+    climassay.train_verdict_head,
+)
+"""What is left of the commands, each with a result that has tables, rows and a report."""

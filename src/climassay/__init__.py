@@ -39,6 +39,92 @@ if TYPE_CHECKING:
         search,
         train_judge,
     )
+    from climassay.api.annotation import (
+        annotation_status,
+        annotator_agreement,
+        export_labels,
+        import_labels,
+        retrain_validator,
+    )
+    from climassay.api.benchmarks import (
+        run_experiment_file,
+    )
+    from climassay.api.claims import (
+        estimate_debates,
+        export_checks,
+        list_checks,
+        show_check,
+    )
+    from climassay.api.confidence import (
+        compare_confidence,
+    )
+    from climassay.api.documents import (
+        compact_collection,
+        remove_documents,
+        show_collection,
+    )
+    from climassay.api.entailment import (
+        apply_entailment,
+        evaluate_entailment,
+        train_entailment,
+    )
+    from climassay.api.experiments import (
+        compare_benchmarks,
+        experiment_tables,
+        find_contamination,
+        plan_questions,
+        report_experiment,
+    )
+    from climassay.api.fallacies import (
+        evaluate_fallacies,
+        train_fallacies,
+    )
+    from climassay.api.judges import (
+        ablate_judge,
+        benchmark_judges,
+        compare_texts,
+        evaluate_judge,
+    )
+    from climassay.api.models import (
+        check_model,
+        list_models,
+    )
+    from climassay.api.records import (
+        export_records,
+        import_records,
+        list_runs,
+        merge_records,
+        model_usage,
+        show_record,
+    )
+    from climassay.api.scores import (
+        calibrate_window,
+        measure_faithfulness,
+    )
+    from climassay.api.tagging import (
+        evaluate_tagger,
+        insert_statements,
+        tag_statements,
+        train_tagger,
+    )
+    from climassay.api.topics import (
+        find_topics,
+        report_topics,
+    )
+    from climassay.api.validation import (
+        apply_masker,
+        apply_validator,
+        evaluate_maskers,
+        evaluate_validator,
+        simulate_labelling,
+        train_masker,
+        train_validator,
+    )
+    from climassay.api.verdict_heads import (
+        apply_verdict_head,
+        check_with_evidence,
+        train_verdict_head,
+    )
     from climassay.confidence.tagging import load_tagger
     from climassay.corpus import Collection
     from climassay.errors import ClimassayError
@@ -75,6 +161,88 @@ _PLACES = {
         "search",
         "train_judge",
     ),
+    "api.annotation": (
+        "annotation_status",
+        "annotator_agreement",
+        "export_labels",
+        "import_labels",
+        "retrain_validator",
+    ),
+    "api.benchmarks": ("run_experiment_file",),
+    "api.claims": (
+        "estimate_debates",
+        "export_checks",
+        "list_checks",
+        "show_check",
+    ),
+    "api.confidence": ("compare_confidence",),
+    "api.documents": (
+        "compact_collection",
+        "remove_documents",
+        "show_collection",
+    ),
+    "api.entailment": (
+        "apply_entailment",
+        "evaluate_entailment",
+        "train_entailment",
+    ),
+    "api.experiments": (
+        "compare_benchmarks",
+        "experiment_tables",
+        "find_contamination",
+        "plan_questions",
+        "report_experiment",
+    ),
+    "api.fallacies": (
+        "evaluate_fallacies",
+        "train_fallacies",
+    ),
+    "api.judges": (
+        "ablate_judge",
+        "benchmark_judges",
+        "compare_texts",
+        "evaluate_judge",
+    ),
+    "api.models": (
+        "check_model",
+        "list_models",
+    ),
+    "api.records": (
+        "export_records",
+        "import_records",
+        "list_runs",
+        "merge_records",
+        "model_usage",
+        "show_record",
+    ),
+    "api.scores": (
+        "calibrate_window",
+        "measure_faithfulness",
+    ),
+    "api.tagging": (
+        "evaluate_tagger",
+        "insert_statements",
+        "tag_statements",
+        "train_tagger",
+    ),
+    "api.topics": (
+        "find_topics",
+        "report_topics",
+    ),
+    "api.validation": (
+        "apply_masker",
+        "apply_validator",
+        "evaluate_maskers",
+        "evaluate_validator",
+        "simulate_labelling",
+        "train_masker",
+        "train_validator",
+    ),
+    "api.verdict_heads": (
+        "apply_verdict_head",
+        "check_with_evidence",
+        "train_verdict_head",
+    ),
     "confidence.tagging": ("load_tagger",),
     "corpus": ("Collection",),
     "errors": ("ClimassayError",),
@@ -96,30 +264,84 @@ __all__ = [
     "Session",
     "Workspace",
     "__version__",
+    "ablate_judge",
     "add_documents",
+    "annotation_status",
+    "annotator_agreement",
+    "apply_entailment",
+    "apply_masker",
+    "apply_validator",
+    "apply_verdict_head",
     "ask",
+    "benchmark_judges",
+    "calibrate_window",
     "check_claim",
     "check_claims",
+    "check_model",
+    "check_with_evidence",
+    "compact_collection",
+    "compare_benchmarks",
+    "compare_confidence",
+    "compare_texts",
+    "estimate_debates",
     "evaluate",
+    "evaluate_entailment",
+    "evaluate_fallacies",
+    "evaluate_judge",
+    "evaluate_maskers",
     "evaluate_search",
+    "evaluate_tagger",
+    "evaluate_validator",
+    "experiment_tables",
+    "export_checks",
+    "export_labels",
+    "export_records",
     "extract_confidence",
+    "find_contamination",
     "find_fallacies",
+    "find_topics",
     "finetune",
     "generate",
+    "import_labels",
+    "import_records",
     "insert",
+    "insert_statements",
     "lint_confidence",
+    "list_checks",
+    "list_models",
+    "list_runs",
     "load_encoder",
     "load_model",
     "load_tagger",
+    "measure_faithfulness",
+    "merge_records",
+    "model_usage",
+    "plan_questions",
     "pretrain",
     "publish",
     "rank",
     "read_questions",
+    "remove_documents",
+    "report_experiment",
+    "report_topics",
+    "retrain_validator",
+    "run_experiment_file",
     "score_answers",
     "score_verdicts",
     "screen",
     "search",
+    "show_check",
+    "show_collection",
+    "show_record",
+    "simulate_labelling",
+    "tag_statements",
+    "train_entailment",
+    "train_fallacies",
     "train_judge",
+    "train_masker",
+    "train_tagger",
+    "train_validator",
+    "train_verdict_head",
 ]
 
 
