@@ -145,6 +145,16 @@ def reason(error: Exception) -> str:
     return said[:1].lower() + said[1:]
 
 
+def first_problem(error: Exception) -> str:
+    """What is wrong with checked data, in one line: the first entry that pydantic names, or the error's words."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
 def in_megabytes(size: int) -> str:
     """A size as people read it, for example ``512 MB``."""
     return f"{size / (1 << 20):.0f} MB" if size >= 1 << 20 else f"{size} bytes"

@@ -173,7 +173,7 @@ KILLED: Mapping[str, str] = {
     "tune pretrain": _ANY_MOMENT,
     "generate validate train": _HERE + "writer_leaves_no_half_file",
     "generate validate apply": _HERE + "writer_leaves_no_half_file",
-    "generate validate simulate": "tests/generation/validation/test_simulation.py"
+    "generate validate simulate": "tests/generation/validation/test_active_learning.py"
     "::test_a_killed_simulation_goes_on_and_gives_the_same",
     "confidence extract": _HERE + "writer_leaves_no_half_file",
     "confidence compare": _HERE + "writer_leaves_no_half_file",

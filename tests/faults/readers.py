@@ -119,7 +119,7 @@ _labelled = _called("corpus.retrieval_evaluation:read_labelled")
 
 def _tables() -> list[Reader]:
     questions, claims = _called("questions:read_questions"), samples.jsonl(CLAIMS)
-    read_claims, pairs = _called("factcheck.claims:read_claims"), _called("metrics.entailment_pairs:read_pairs")
+    read_claims, pairs = _called("factcheck.claims:read_claims"), _called("metrics.entailment_head:read_pairs")
     evidence = _called("factcheck.evidence_mode:read_evidence_claims")
     labelled = _called("metrics.window_calibration:read_labelled_answers")
     table = samples.csv_table

@@ -94,7 +94,7 @@ WRITES: dict[str, WritingCommand] = {
         f"annotate export silver -w {{w}} --format label-studio --output {TARGET}", folder=True
     ),
     "factcheck kept export file": WritingCommand(f"factcheck kept export {TARGET}.jsonl -w {{w}}"),
-    **_options("confidence extract", "{given}/report.md --untagged", "--output"),
+    **_saved("confidence extract", "{given}/report.md --untagged"),
     **_options(
         "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
     ),

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.io import cannot_write, parse_json, put, read_lines, reason
+from climassay.io import cannot_write, first_problem, parse_json, put, read_lines, reason
 from climassay.primer import ScreeningExample
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types.base import Content
@@ -257,12 +257,8 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
         draft = _draft_reader().validate_json(json.dumps(row))
         if not draft.passages:
             raise ValueError("it has no passage")
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(f"This is not a draft of climassay: {place}: {first['msg']}.") from None
     except (TypeError, ValueError) as error:
-        raise InputError(f"This is not a draft of climassay: {error}.") from None
+        raise InputError(f"This is not a draft of climassay: {first_problem(error)}.") from None
     return draft
 
 

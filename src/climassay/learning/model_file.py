@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError
-from climassay.io import parse_json, write_file
+from climassay.io import first_problem, parse_json, write_file
 from climassay.models.contract import Encoder, Generator, OpenWeights
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ class ModelFormat:
             TypeError,
             ValueError,
         ) as error:
-            raise InputError(f"The {self.thing} {path} is damaged ({error}); train it again.") from error
+            raise InputError(f"The {self.thing} {path} is damaged ({first_problem(error)}); train it again.") from error
 
     def _safetensors(self) -> tuple[Any, Any]:
         try:

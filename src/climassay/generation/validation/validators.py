@@ -29,7 +29,7 @@ from climassay.generation.validation.reading import (
     validation_prompt,
     validation_request,
 )
-from climassay.io import parse_json, read_text, write_file
+from climassay.io import first_problem, parse_json, read_text, write_file
 from climassay.learning import (
     ActivationStore,
     Calibrator,
@@ -512,4 +512,6 @@ def read_learned(place: Path, kind: str | None = None) -> Learned:
             raise ValueError("another format")
         return Learned.read(data)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"What is kept of the validator is damaged ({error}); train it again.") from error
+        raise InputError(
+            f"What is kept of the validator is damaged ({first_problem(error)}); train it again."
+        ) from error
