@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from api_server import ApiServer, Behaviour, Reply, by_hash, schema_of
-from climassay import redaction as secrecy
+from climassay import redaction
 from climassay.models import load_model
 from climassay.redaction import TrustedUrl
 from command_line import run_command
@@ -289,7 +289,7 @@ def test_a_key_is_blanked_however_json_spells_it(spellings, before, after):
     spelled = "".join(ways[how](character) for how, character in zip(spellings, KEY, strict=True))
     body = f'{{"a": {json.dumps(before)}, "b": "{spelled}", "c": {json.dumps(after)}}}'
     assert json.loads(body)["b"] == KEY
-    blanked = json.loads(secrecy.without_key(body.encode(), KEY))
+    blanked = json.loads(redaction.without_key(body.encode(), KEY))
     assert blanked == {"a": before, "b": "***", "c": after}
 
 
@@ -303,7 +303,7 @@ def test_a_key_is_blanked_within_json_that_an_answer_holds(depth, spelled):
     body = f'{{"a": {spelled}}}'
     for _ in range(depth - 1):
         body = json.dumps({"a": body})
-    found = json.loads(secrecy.without_key(body.encode(), KEY))
+    found = json.loads(redaction.without_key(body.encode(), KEY))
     for _ in range(depth - 1):
         found = json.loads(found["a"])
     assert found == {"a": "***"}
@@ -311,14 +311,14 @@ def test_a_key_is_blanked_within_json_that_an_answer_holds(depth, spelled):
 
 def test_a_body_of_backslashes_is_read_in_one_go():
     body = b"\\" * 3_000_000 + KEY.encode()
-    assert secrecy.without_key(body, KEY) == b"\\" * 3_000_000 + b"***"
+    assert redaction.without_key(body, KEY) == b"\\" * 3_000_000 + b"***"
 
 
 @pytest.mark.parametrize("body", [b'{"a": "\\u0073 and \\\\ and \\""}', b"plain", b""])
 def test_other_bodies_stay_as_they_are(body):
-    assert secrecy.without_key(body, KEY) == body
-    assert secrecy.without_key(body, None) == body
-    assert secrecy.without_key(body, "") == body
+    assert redaction.without_key(body, KEY) == body
+    assert redaction.without_key(body, None) == body
+    assert redaction.without_key(body, "") == body
 
 
 @pytest.mark.parametrize(
@@ -335,11 +335,11 @@ def test_other_bodies_stay_as_they_are(body):
     ],
 )
 def test_passwords_in_addresses_are_blanked_and_nothing_else(text, shown):
-    assert secrecy.without_secrets(text) == shown
+    assert redaction.without_secrets(text) == shown
 
 
 def test_short_keys_are_placeholders(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    assert secrecy.without_secrets("none of these") == "none of these"
+    assert redaction.without_secrets("none of these") == "none of these"
     monkeypatch.setenv("OPENAI_API_KEY", "l0ng-enough")
-    assert not re.search("l0ng", secrecy.without_secrets("a l0ng-enough b"))
+    assert not re.search("l0ng", redaction.without_secrets("a l0ng-enough b"))

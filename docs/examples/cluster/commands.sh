@@ -15,7 +15,7 @@ vllm serve Qwen/Qwen3-8B --port 8000 --max-logprobs 20
 climassay corpus add books /data/books --ray head.cluster:6379 --ray-workers 64 --ray-gpus-per-worker 0
 
 # An experiment: the server's model is asked from here, the local one computes on the cluster's GPUs.
-climassay evaluate run experiment.toml --ray head.cluster:6379 --html report.html
+climassay evaluate run experiment.toml --ray head.cluster:6379 -o report.html
 
 # Claims by the thousand, and a ranking by a trained probe.
 climassay factcheck run claims.csv -c books --model openai:Qwen/Qwen3-8B --base-url http://vllm-1.cluster:8000/v1 --debates 256

@@ -169,6 +169,7 @@ def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
         cost = f"{sum(costs):.2f}" if costs else "-"
         return (name, str(wanted), str(accepted), share, *(f"{number:,}" for number in numbers), cost)
 
+    kinds = dict.fromkeys(one.stream.partition("/")[0] for one in estimates)
     rows = [
         row(one.stream, f"{100 * one.share:.0f}%" + ("" if one.measured else " (assumed)"), [one]) for one in estimates
     ]
@@ -178,6 +179,6 @@ def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
         [*rows, row("all", "", estimates)],
         strong=(len(rows),),
         note=f"Prompt tokens are counted on {SAMPLE} prompts of each stream; answers are reckoned at "
-        + ", ".join(f"{tokens} tokens ({kind})" for kind, tokens in ANSWER_TOKENS.items())
+        + ", ".join(f"{ANSWER_TOKENS[kind]} tokens ({kind})" for kind in kinds)
         + ". Validators and maskers are not in it.",
     )

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from climassay import io as given_files
+from climassay import io
 from climassay.io import parse_json, read_lines, read_text, read_whole, reason, unpacked
 
 
@@ -75,7 +75,7 @@ def test_lines_come_one_at_a_time_and_are_bounded(tmp_path, monkeypatch):
     file = tmp_path / "f"
     file.write_text("one\nzwei\u2028still two\nthree", encoding="utf-8")
     assert list(read_lines(file)) == ["one\n", "zwei\u2028still two\n", "three"]
-    monkeypatch.setattr(given_files, "LONGEST_LINE", 10)
+    monkeypatch.setattr(io, "LONGEST_LINE", 10)
     with pytest.raises(OSError, match="line of more than 10"):
         list(read_lines(file))
 
