@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from climassay.factcheck import CheckedClaims, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
     from climassay.factcheck.checking import Checker, Tell
     from climassay.factcheck.claims import ClaimColumns
-    from climassay.factcheck.debate.rounds import Table as DebateTable
+    from climassay.factcheck.debate.rounds import DebateSetup
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import Claim
 
@@ -43,7 +43,7 @@ def check_claim(
     workspace: Place = None,
     force: bool = False,
     tell: "Tell | None" = None,
-    on_start: "Callable[[DebateTable], None] | None" = None,
+    on_start: "Callable[[DebateSetup], None] | None" = None,
 ) -> "Transcript":
     """Check a claim by a debate: an advocate for each collection, and a mediator who gives the verdict.
 

@@ -37,7 +37,7 @@ from climassay.settings import entries
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
-    from climassay.factcheck.debate.rounds import Table
+    from climassay.factcheck.debate.rounds import DebateSetup
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
@@ -344,7 +344,7 @@ class _Teller:
         self._console = stdout_console()
         self._who = ""
 
-    def start(self, table: "Table") -> None:
+    def start(self, table: "DebateSetup") -> None:
         """Who debates; first, what was found out earlier about the same claim or similar ones."""
         from rich.text import Text
 

@@ -157,6 +157,15 @@ class TextClassifier(SavedModel):
         )
         return found if self.mix is None else reweighted(found, self.shares, self.mix)
 
+    def probabilities(self, training: "TrainingTexts", places: IntArray) -> FloatArray:
+        """What :meth:`pooled` gives of texts that lie among those it was trained on, shape [places, classes].
+
+        Args:
+            training: The texts.
+            places: Which of them, for example those of a held-out fold.
+        """
+        return self.pooled(len(places), lambda source, words: training.block(source, places, words))
+
     def pooled(self, texts: int, block: Callable[[Source, Vocabulary | None], Block]) -> FloatArray:
         """Geometric mean of the parts' probabilities on the training mix, normalised; shape [texts, classes].
 
@@ -411,10 +420,7 @@ def compare_classifiers(
         # NaN for texts that no fold tests.
         found = np.full((len(training.texts), len(training.classes)), np.nan)
         for split in splits:
-            found[split.test] = fit_classifier(spec, training, split.train).pooled(
-                len(split.test),
-                lambda source, words: training.block(source, split.test, words),  # noqa: B023
-            )
+            found[split.test] = fit_classifier(spec, training, split.train).probabilities(training, split.test)
         scores = evaluate(
             training.truth, found, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip

@@ -76,10 +76,6 @@ class DebateSetup:
         return self.transcript(claim, Verdict(outcome, None, claim.text, caveats=(reason,)))
 
 
-Table = DebateSetup
-"""What :class:`DebateSetup` was called before."""
-
-
 def debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None] = lambda _: None) -> Steps[Transcript]:
     """Debate one claim.
 
