@@ -171,18 +171,20 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             InputError: A task asks for a way of sampling that climassay does not have.
             ModelError: One of the requests failed.
         """
-        asked, stops = [], []
+        asked = []
         for context, options in (one.args for one in requests):
             settings = normalize_gen_kwargs(options, self._max_gen_toks)
             if unknown := sorted(set(settings) - _SAMPLING):
                 raise InputError(f"The task asks for {', '.join(unknown)}, which climassay's models do not know.")
-            stops.append([stop for stop in settings["until"] if stop])
             asked.append(self._generation(context, settings))
         with tqdm(total=len(asked), disable=disable_tqdm, desc="Generating") as bar:
             answers: list[Completion] = self._model.generate(asked, on_result=lambda *_: bar.update())
         _refuse_failures([one.error for one in answers])
         # A server stops at four texts at most, and leaves some out.
-        return [postprocess_generated_text(one.text, stop, None) for one, stop in zip(answers, stops, strict=True)]
+        return [
+            postprocess_generated_text(answer.text, list(one.sampling.stop), None)
+            for one, answer in zip(asked, answers, strict=True)
+        ]
 
     def _generation(self, context: str, settings: dict[str, Any]) -> GenerationRequest:
         longest = int(settings["max_gen_toks"])

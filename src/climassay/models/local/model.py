@@ -35,7 +35,7 @@ from climassay.models.local.reading import Reader
 
 Result = TypeVar("Result", OptionScores, Activations)
 
-_BLOCK = 512
+BLOCK = 512
 """Requests that are tokenised and planned together; sorted by their text before, so little sharing is lost."""
 
 
@@ -85,8 +85,7 @@ def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str])
         raise ValueError("The request has no options.")
     alone, *together = prompts.encode_all([prompt, *(prompt + option for option in options)])
     if not alone:
-        opening = prompts.tokenizer.bos_token_id
-        opening = prompts.tokenizer.eos_token_id if opening is None else opening
+        opening = prompts.opening_token
         if opening is None:
             raise ValueError("The prompt is empty, and the model has no token to begin a text with.")
         alone, together = [opening], [[opening, *tokens] for tokens in together]
@@ -327,9 +326,9 @@ class LocalModel:
 
         order = sorted(range(len(requests)), key=text_of)
         with self._alone():
-            for start in range(0, len(order), _BLOCK):
+            for start in range(0, len(order), BLOCK):
                 tokenised: dict[int, TokenisedOptions] = {}
-                for index in order[start : start + _BLOCK]:
+                for index in order[start : start + BLOCK]:
                     try:
                         tokenised[index] = self._tokenise(requests[index])
                     except (ModelError, ValueError) as error:

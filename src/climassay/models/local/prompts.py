@@ -46,6 +46,12 @@ class PromptFormat:
         """Texts at which an answer ends beside the model's end token."""
         return () if self.has_template else PLAIN_STOPS
 
+    @property
+    def opening_token(self) -> int | None:
+        """What a text without anything before it is conditioned on; None where the tokenizer has no such token."""
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        return next((int(token) for token in tokens if token is not None), None)
+
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """The prompt as text.
 

@@ -8,11 +8,8 @@ import torch
 
 from climassay.errors import ModelError
 from climassay.models.contract import Message, OptionRequest, OptionScores, ScoresCallback, Usage
-from climassay.models.local.model import LocalModel
+from climassay.models.local.model import BLOCK, LocalModel
 from climassay.models.local.prompts import PromptFormat
-
-_BLOCK = 512
-"""Texts that are tokenised and computed together; sorted before, so that equal beginnings come together."""
 
 
 class PlainText(PromptFormat):
@@ -27,11 +24,9 @@ class PlainText(PromptFormat):
         Raises:
             ModelError: The tokenizer has no token to begin a text with.
         """
-        opening = self.tokenizer.bos_token_id
-        opening = self.tokenizer.eos_token_id if opening is None else opening
-        if opening is None:
+        if (opening := self.opening_token) is None:
             raise ModelError("The tokenizer has no token to begin a text with.")
-        return int(opening)
+        return opening
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """The texts, one after the other; for no message at all the token that a text begins with."""
@@ -81,8 +76,8 @@ class TextModel(LocalModel):
         results: dict[int, OptionScores] = {}
         order = sorted(range(len(requests)), key=lambda index: [one.content for one in requests[index].messages])
         with self._alone():
-            for start in range(0, len(order), _BLOCK):
-                windows = {index: self._windows(requests[index]) for index in order[start : start + _BLOCK]}
+            for start in range(0, len(order), BLOCK):
+                windows = {index: self._windows(requests[index]) for index in order[start : start + BLOCK]}
                 for index, scores in self._score(windows):
                     results[index] = scores
                     if on_result is not None:
@@ -114,8 +109,9 @@ class TextModel(LocalModel):
         windows = []
         for start in range(1, len(tokens), self.window):
             end = min(start + self.window, len(tokens))
-            windows.append((tokens[max(0, end - self.window - 1) : end], start))
-        return [(window, len(window) - min(self.window, len(tokens) - start)) for window, start in windows]
+            first = max(0, end - self.window - 1)
+            windows.append((tokens[first:end], start - first))
+        return windows
 
     def _score(self, windows: dict[int, list[tuple[list[int], int]]]) -> Iterator[tuple[int, OptionScores]]:
         owners = [(index, window, start) for index, some in windows.items() for window, start in some]
