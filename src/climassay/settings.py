@@ -48,7 +48,7 @@ class Flag:
     """Marks an entry that commands take as an option."""
 
     names: tuple[str, ...] = ()
-    """Of the option; by default that of the entry."""
+    """Names of the option; by default that of the entry."""
     min: float | None = None
     """Least value, where the entry itself has none."""
     field: str = ""

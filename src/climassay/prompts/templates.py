@@ -37,7 +37,7 @@ class Prompt:
 
     @property
     def sha256(self) -> str:
-        """Of the template's text; kept with every run."""
+        """SHA-256 of the template's text; kept with every run."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     @cached_property

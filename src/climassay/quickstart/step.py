@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from climassay.session import Session
 
 NAME = "quickstart"
-"""Of the collection, the dataset and the experiment."""
+"""Name of the collection, the dataset and the experiment."""
 
 State = Literal["done", "found", "skipped"]
 

@@ -50,7 +50,7 @@ class Tally:
     asked: int = 0
     """Put to the model, failed ones included."""
     failed: int = 0
-    """Of those asked, how many ended with an error; a later run asks them again."""
+    """How many of those asked ended with an error; a later run asks them again."""
     usage: Usage = field(default_factory=Usage)
     """Tokens and cost of what was asked, without what the records served."""
 

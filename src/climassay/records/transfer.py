@@ -123,7 +123,7 @@ class MergedAnswers:
     known: int = 0
     """There already."""
     conflicts: int = 0
-    """Of those added: the request had another answer here, which is still served."""
+    """Answers added to a request that had another answer here, which is still served."""
     damaged: int = 0
     """Left out: the key is not that of the request."""
 

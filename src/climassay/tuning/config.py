@@ -21,7 +21,7 @@ class TuningConfig:
     """Everything but model and data that decides what an adapter becomes."""
 
     rank: int = 16
-    """Of the two factors that are added to each weight matrix (LoRA, Hu et al. 2021)."""
+    """Rank of the two factors that are added to each weight matrix (LoRA, Hu et al. 2021)."""
     alpha: float = 16.0
     """The product of the factors is scaled by alpha / rank."""
     dropout: float = 0.0
@@ -36,7 +36,7 @@ class TuningConfig:
     schedule: Schedule = "cosine"
     """How the learning rate falls to 0 after the warm-up; ``constant`` keeps it."""
     weight_decay: float = 0.0
-    """Of AdamW, decoupled."""
+    """Weight decay of AdamW, decoupled."""
     batch_size: int = 8
     """Sequences in one forward pass; bounds the memory."""
     accumulation: int = 1
@@ -53,7 +53,7 @@ class TuningConfig:
     """Compute activations again in the backward pass instead of keeping them: less memory for about a third more time.
     Part of nothing that is learned."""
     seed: int = 0
-    """Of the adapter's first values, of the order of the data and of the dropout."""
+    """Seed of the adapter's first values, of the order of the data and of the dropout."""
     patience: int | None = None
     """Evaluations without a lower validation loss after which training ends; None: never."""
     evaluations: int = 2

@@ -89,7 +89,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 RESULT_FILE = "climassay.json"
 FORMAT = 1
-"""Of the file; one of another format is refused."""
+"""Format of the file; one of another format is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class TuningResult(Result):
     """Name of the model."""
     base_fingerprint: str
     dtype: str
-    """Of the frozen weights in training."""
+    """Number format of the frozen weights in training."""
     device: str
     threads: int
     config: TuningConfig
@@ -184,7 +184,7 @@ class TuningResult(Result):
     steps: int
     """Steps planned."""
     losses: tuple[StepLoss, ...]
-    """Of every step that was taken."""
+    """Loss of every step that was taken."""
     evaluations: tuple[Evaluation, ...]
     """The first one is of the model as it was."""
     best_step: int
@@ -193,7 +193,7 @@ class TuningResult(Result):
     seconds: float
     """Spent on steps and evaluations, interruptions not counted."""
     weights_sha256: str
-    """Of ``adapter_model.safetensors``."""
+    """SHA-256 of ``adapter_model.safetensors``."""
     versions: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
