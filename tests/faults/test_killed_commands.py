@@ -93,17 +93,8 @@ def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, cap
     row = samples.QUESTIONS[0]
     rows = [row | {"id": f"q{n}", "question": f"What scatters light number {n}?"} for n in range(30)]
     (tmp_path / "questions.jsonl").write_bytes(samples.jsonl(rows))
-    command = (
-        "generate",
-        "publish",
-        tmp_path / "questions.jsonl",
-        "--data-only",
-        "--name",
-        "x",
-        "--json",
-        "-w",
-        tmp_path / "w",
-    )
+    options = ("--data-only", "--name", "x", "--json", "-w", tmp_path / "w")
+    command = ("generate", "publish", tmp_path / "questions.jsonl", *options)
     code, _, err = run_command(monkeypatch, capsys, *command, "--output", tmp_path / "whole")
     assert code == 0, err
     expected = {path.relative_to(tmp_path / "whole"): path.read_bytes() for path in files_of(tmp_path / "whole")}

@@ -78,18 +78,8 @@ def test_a_megabyte_for_a_letter_is_an_answer_like_any_other(tmp_path, monkeypat
     write_questions(questions, ["", "", "[[long-answer]]"])
     with ApiServer() as server:
         command = ("evaluate", "mcq", questions, "--model", "openai:test", "--base-url", server.url)
-        code, out, err = run_command(
-            monkeypatch,
-            capsys,
-            *command,
-            "--scoring",
-            "letter",
-            "-w",
-            tmp_path,
-            "--json",
-            "--predictions",
-            tmp_path / "p",
-        )
+        options = ("--scoring", "letter", "-w", tmp_path, "--json", "--predictions", tmp_path / "p")
+        code, out, err = run_command(monkeypatch, capsys, *command, *options)
     assert code == 0, err
     assert json.loads(out)["tally"]["failed"] == 0
 
