@@ -66,20 +66,9 @@ def test_figures_and_long_names_stay_whole_on_any_screen(monkeypatch, capsys, tm
 def test_train_then_validate_on_what_was_held_out(monkeypatch, capsys, tmp_path, pairs):
     head = tmp_path / "head.safetensors"
     code, out, _ = run_command(
-        monkeypatch,
-        capsys,
-        "metrics",
-        "entailment",
-        "train",
-        pairs,
-        "-o",
-        head,
-        "--hold-out",
-        3,
-        "--folds",
-        3,
+        monkeypatch, capsys, "metrics", "entailment", "train", pairs, "-o", head, "--hold-out", 3, "--folds", 3,
         "--json",
-    )
+    )  # fmt: skip
     assert code == 0
     data = json.loads(out)
     assert data["provenance"]["groups"] == 7

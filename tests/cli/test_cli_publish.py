@@ -80,17 +80,9 @@ def test_a_published_folder_is_published_again(monkeypatch, capsys, tmp_path):
         monkeypatch, capsys, "generate", "publish", write_silver(tmp_path), "-o", tmp_path / "one", "--data-only"
     )
     code, _, _ = run_command(
-        monkeypatch,
-        capsys,
-        "generate",
-        "publish",
-        tmp_path / "one",
-        "-o",
-        tmp_path / "two",
-        "--data-only",
-        "--name",
+        monkeypatch, capsys, "generate", "publish", tmp_path / "one", "-o", tmp_path / "two", "--data-only", "--name",
         "silver",
-    )
+    )  # fmt: skip
     assert code == 0
     assert read_dataset(tmp_path / "one") == read_dataset(tmp_path / "two")
     assert contents(tmp_path / "one") == contents(tmp_path / "two")

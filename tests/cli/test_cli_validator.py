@@ -42,20 +42,9 @@ def labels(tmp_path):
 def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
     file, html = tmp_path / "validator", tmp_path / "report.html"
     code, out, err = run_command(
-        monkeypatch,
-        capsys,
-        "generate",
-        "validate",
-        "train",
-        labels,
-        "-o",
-        file,
-        "--precision",
-        0.9,
-        "--html",
-        html,
+        monkeypatch, capsys, "generate", "validate", "train", labels, "-o", file, "--precision", 0.9, "--html", html,
         "--json",
-    )
+    )  # fmt: skip
     assert code == 0, err
     data = json.loads(out)
     assert data["evaluation"]["auroc"]["value"] > 0.9
@@ -114,17 +103,9 @@ def test_the_science_reaches_the_prompts(tmp_path, monkeypatch, capsys, field, l
 
     with ApiServer(rule=valid) as server:
         code, _, err = run_command(
-            monkeypatch,
-            capsys,
-            "generate",
-            "validate",
-            "apply",
-            "prompted:openai:judge",
-            given,
-            "--base-url",
-            server.url,
-            *options,
-        )
+            monkeypatch, capsys, "generate", "validate", "apply", "prompted:openai:judge", given, "--base-url",
+            server.url, *options,
+        )  # fmt: skip
     assert code == 0, err
     assert seen
     assert all(f"an examination in {field or 'climate science'}." in content for content in seen)

@@ -35,17 +35,8 @@ def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_
 ):
     page, review = tmp_path / "new" / "page.html", tmp_path / "review.json"
     command = [
-        "check",
-        CLAIM,
-        "-c",
-        "book",
-        *QUICK,
-        "--no-calibrate",
-        "--source",
-        "A columnist",
-        "--date",
-        "15 May 2023",
-    ]
+        "check", CLAIM, "-c", "book", *QUICK, "--no-calibrate", "--source", "A columnist", "--date", "15 May 2023",
+    ]  # fmt: skip
     code, out, err = climassay(*command, "--json", "--html", page)
     assert code == 0, err
     told = json.loads(out)

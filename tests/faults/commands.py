@@ -98,19 +98,12 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 """By command: arguments with an input that can be bad."""
 
 WITHOUT_FILES = _named(
-    ("", "ask serve demo doctor quickstart"),
-    ("annotate", "open status agreement export retrain"),
-    ("corpus", "list search show compact remove"),
-    ("factcheck", "init"),
-    ("factcheck kept", "list show export"),
-    ("models", "list check install"),
-    ("records", "runs show usage export merge"),
-    ("evaluate", "init table report plan compare"),
-    ("generate", "checks init stats list export"),
-    ("prompts", "list show export"),
-    ("tune", "list show presets"),
-    ("users", "add reset remove list"),
-)
+    ("", "ask serve demo doctor quickstart"), ("annotate", "open status agreement export retrain"),
+    ("corpus", "list search show compact remove"), ("factcheck", "init"), ("factcheck kept", "list show export"),
+    ("models", "list check install"), ("records", "runs show usage export merge"),
+    ("evaluate", "init table report plan compare"), ("generate", "checks init stats list export"),
+    ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),
+)  # fmt: skip
 """Commands that read no file of the user's: nothing, a name, or what lies in the workspace."""
 
 WITHOUT_JSON = {"models install", "confidence lint", "annotate retrain", "serve"}
@@ -159,25 +152,14 @@ KILLED: Mapping[str, str] = {
 """Long commands, and a test that kills them or what they write with. All but serve: test_random_kills.py as well."""
 
 SHORT = _named(
-    ("", "ask demo doctor quickstart"),
-    ("models", "install list check"),
-    ("corpus", "list search show compact remove evaluate"),
-    ("factcheck", "init evaluate apply score"),
-    ("factcheck kept", "list show export"),
-    ("factcheck fallacies", "find evaluate apply"),
-    ("confidence", "lint"),
-    ("confidence tag", "apply"),
-    ("records", "runs show usage export import merge"),
-    ("evaluate", "init table report plan contamination compare"),
-    ("generate", "checks init stats list export"),
-    ("judge", "compare"),
-    ("metrics", "score calibrate-window faithfulness"),
-    ("metrics entailment", "evaluate apply"),
-    ("prompts", "list show export"),
-    ("tune", "list show presets"),
-    ("users", "add reset remove list"),
-    ("generate validate", "evaluate show"),
-    ("generate mask", "evaluate"),
+    ("", "ask demo doctor quickstart"), ("models", "install list check"),
+    ("corpus", "list search show compact remove evaluate"), ("factcheck", "init evaluate apply score"),
+    ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
+    ("confidence tag", "apply"), ("records", "runs show usage export import merge"),
+    ("evaluate", "init table report plan contamination compare"), ("generate", "checks init stats list export"),
+    ("judge", "compare"), ("metrics", "score calibrate-window faithfulness"),
+    ("metrics entailment", "evaluate apply"), ("prompts", "list show export"), ("tune", "list show presets"),
+    ("users", "add reset remove list"), ("generate validate", "evaluate show"), ("generate mask", "evaluate"),
     ("annotate", "open status agreement export import"),
-)
+)  # fmt: skip
 """Commands that keep nothing of what is half done, or do it in one transaction: they are simply run again."""

@@ -152,13 +152,9 @@ def test_an_interrupted_quickstart_goes_on_where_it_stopped(room, book, writer):
     listener = Listener("s", "", "", "")
     outcomes = run_quickstart(room, listener)
     assert states(outcomes) == {
-        "documents": "found",
-        "ask": "found",
-        "check": "skipped",
-        "questions": "found",
-        "annotate": "done",
+        "documents": "found", "ask": "found", "check": "skipped", "questions": "found", "annotate": "done",
         "evaluate": "done",
-    }
+    }  # fmt: skip
     with Records(room.workspace.records_url) as records:
         assert len(AnnotationStore(records).labels(NAME)) == 2
 

@@ -34,17 +34,9 @@ ATTACKS = [f"{text} {MARK} ocean warms." for text in (*INJECTIONS.values(), HTML
 SETTINGS = {"subject", "level", "examples", "name", "stance", "kind", "style", "asker", "field", "nei"}
 """What may stand in a system message: what is configured. Nothing that is read, asked or answered."""
 RULES = {
-    "brief",
-    "elicitation",
-    "asking",
-    "ask",
-    "most_questions",
-    "queries",
-    "most",
-    "longest",
-    "longest_query",
+    "brief", "elicitation", "asking", "ask", "most_questions", "queries", "most", "longest", "longest_query",
     "longest_reasoning",
-}
+}  # fmt: skip
 """Numbers and choices of the code."""
 CONDITIONS = {"statements", "own_terms"}
 """Texts of others, on whose presence a rule depends; they themselves are not shown there."""

