@@ -8,19 +8,15 @@ from api_server import ApiServer
 from climassay.errors import RecordsError
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
 
 VARIABLE = "CLIMASSAY_DATABASE_URL"
 
 
 @pytest.fixture
-def climassay(tmp_path, monkeypatch, capsys):
+def climassay(tmp_path, monkeypatch, climassay):
     monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, *arguments, "--workspace", tmp_path / "workspace")
-
-    return run
+    return lambda *arguments: climassay(*arguments, "--workspace", tmp_path / "workspace")
 
 
 def test_records_lie_in_the_workspace_unless_the_environment_names_a_database(tmp_path, monkeypatch):

@@ -5,16 +5,12 @@ import pytest
 from climassay.factcheck import CheckStore, DebateSettings, advocates_from_names, from_data, make_claim
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
 from factcheck_transcripts import full_transcript
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys, tmp_path):
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, "factcheck", "kept", *arguments, "--workspace", tmp_path / "here")
-
-    return run
+def climassay(climassay, tmp_path):
+    return lambda *arguments: climassay("factcheck kept", *arguments, "--workspace", tmp_path / "here")
 
 
 @pytest.fixture

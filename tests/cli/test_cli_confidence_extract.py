@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 import pytest
 
 from climassay.confidence.statement import read_statements
-from command_line import run_command
 
 REPORT = """# Seas
 
@@ -19,14 +18,11 @@ GHGs warm the sea (medium to high confidence; Doe et al., 2013).
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, climassay):
     monkeypatch.setenv("COLUMNS", "120")
     (tmp_path / "report.md").write_text(REPORT, encoding="utf-8")
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, "confidence", "extract", *arguments)
-
-    return run
+    return lambda *arguments: climassay("confidence extract", *arguments)
 
 
 def test_statements_go_to_a_file_that_is_read_back(command, tmp_path):

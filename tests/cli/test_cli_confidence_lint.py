@@ -6,19 +6,18 @@ import re
 import pytest
 
 from climassay.confidence.linting import RULES
-from command_line import run_command
 
 DRAFT = "# Ice\n\nIce melts (moderate confidence).\nRain is very likely (66–100%), 100% sure.\n"
 
 
 @pytest.fixture
-def lint(monkeypatch, capsys, tmp_path):
+def lint(monkeypatch, climassay, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "draft.md").write_text(DRAFT)
     (tmp_path / "good.md").write_text("Ice melts (medium confidence).\n")
 
     def run(*args):
-        return run_command(monkeypatch, capsys, "confidence", "lint", *args)
+        return climassay("confidence lint", *args)
 
     return run
 

@@ -13,7 +13,6 @@ from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting.html import report_from_data
 from climassay.workspace import Workspace
-from command_line import run_command
 from planted_statements import WORDS, NoisyTopicEncoder, planted, statement
 from scripted_model import ScriptedModel
 
@@ -46,8 +45,8 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    return lambda *arguments: run_command(monkeypatch, capsys, "confidence", *arguments)
+def run(climassay):
+    return lambda *arguments: climassay("confidence", *arguments)
 
 
 @pytest.mark.parametrize("grouping", [pytest.param("planted", marks=pytest.mark.core), "found"])

@@ -9,20 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
-
 DATA = Path("../shared/data")
 
 
 @pytest.fixture
-def corpus(tmp_path, monkeypatch, capsys):
+def corpus(tmp_path, monkeypatch, climassay):
     """Runs a command in a workspace of its own; gives exit code, stdout and stderr."""
     monkeypatch.setenv("COLUMNS", "100")
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, "corpus", *map(str, arguments), "--workspace", str(tmp_path / "w"))
-
-    return run
+    return lambda *arguments: climassay("corpus", *map(str, arguments), "--workspace", str(tmp_path / "w"))
 
 
 def test_from_files_to_cited_passages(corpus, tmp_path):

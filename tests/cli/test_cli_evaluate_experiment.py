@@ -14,7 +14,6 @@ from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path, gold_questions
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
 from experiments import experiment, questions_of
 
 SKILLS = {(f"m{n}", "default"): 0.3 + 0.15 * n for n in range(4)}
@@ -36,9 +35,9 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def command(place, monkeypatch, capsys):
+def command(place, climassay):
     """Run a command in the workspace."""
-    return lambda *arguments: run_command(monkeypatch, capsys, "evaluate", *arguments, "-w", place[0])
+    return lambda *arguments: climassay("evaluate", *arguments, "-w", place[0])
 
 
 def test_tables_are_shown(place, command):

@@ -5,16 +5,15 @@ import json
 import pytest
 
 from climassay.factcheck.fallacies import FALLACIES
-from command_line import run_command
 
 PLOT = "Scientists secretly conspire with the government to fake the data, and the emails of Climategate prove it."
 SIGNS = ["ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay", "kiwi", "lynx"]
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys):
+def climassay(monkeypatch, climassay):
     monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: run_command(monkeypatch, capsys, "factcheck", "fallacies", *arguments)
+    return lambda *arguments: climassay("factcheck fallacies", *arguments)
 
 
 def table(folder, rows, name="t.csv"):

@@ -5,8 +5,6 @@ import json
 
 import pytest
 
-from command_line import run_command
-
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
@@ -14,11 +12,8 @@ def workspace(tmp_path_factory):
 
 
 @pytest.fixture
-def climassay(workspace, monkeypatch, capsys):
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, *arguments, "--workspace", str(workspace))
-
-    return run
+def climassay(workspace, climassay):
+    return lambda *arguments: climassay(*arguments, "--workspace", str(workspace))
 
 
 @pytest.fixture(scope="module")

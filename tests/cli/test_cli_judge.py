@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from climassay.judging.probe import load_probe
-from command_line import run_command
 from tiny_models import save_tiny
 
 ARTICLES = {
@@ -60,13 +59,13 @@ COLUMNS = ("--group", "article_id", "--item", "summary_id", "--text", "summary",
 
 
 @pytest.fixture
-def climassay(places, model, monkeypatch, capsys):
+def climassay(places, model, monkeypatch, climassay):
     cache, workspace = places
     monkeypatch.setenv("CLIMASSAY_CACHE", str(cache))
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments, using=model):
-        return run_command(monkeypatch, capsys, "judge", *arguments, "--model", using, "--workspace", str(workspace))
+        return climassay("judge", *arguments, "--model", using, "--workspace", str(workspace))
 
     return run
 

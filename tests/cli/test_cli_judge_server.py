@@ -7,7 +7,6 @@ import re
 import pytest
 
 from api_server import ApiServer, Reply
-from command_line import run_command
 
 GROUPS, ITEMS = 4, 3
 COLUMNS = ("--group", "group", "--quality", "has a high number", "--label", "score")
@@ -46,13 +45,13 @@ def server():
 
 
 @pytest.fixture
-def judge(server, tmp_path, monkeypatch, capsys):
+def judge(server, tmp_path, monkeypatch, climassay):
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("OPENAI_API_KEY", "")
 
     def run(*arguments):
         where = ("--model", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace", "--json")
-        return run_command(monkeypatch, capsys, "judge", *arguments, *where)
+        return climassay("judge", *arguments, *where)
 
     return run
 

@@ -76,9 +76,9 @@ def test_shell_completion_knows_the_commands():
         (["prompts", "show", "nothing"], "no prompt"),
     ],
 )
-def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, word):
+def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, monkeypatch, climassay, arguments, word):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run_command(monkeypatch, capsys, *arguments)
+    code, out, err = climassay(*arguments)
     assert code == 2
     assert word in err
     assert len(err.strip().splitlines()) == 1

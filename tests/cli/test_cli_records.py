@@ -6,7 +6,6 @@ import pytest
 
 from climassay.models.contract import Completion, GenerationRequest, Message, Usage
 from climassay.records import RecordedModel, Records
-from command_line import run_command
 
 
 class Model:
@@ -26,14 +25,11 @@ class Model:
 
 
 @pytest.fixture
-def climassay(tmp_path, monkeypatch, capsys):
+def climassay(tmp_path, monkeypatch, climassay):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("CLIMASSAY_RECORDS", raising=False)
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, "records", *arguments, "--workspace", str(tmp_path))
-
-    return run
+    return lambda *arguments: climassay("records", *arguments, "--workspace", str(tmp_path))
 
 
 @pytest.fixture

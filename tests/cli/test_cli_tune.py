@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
 from tuning_parts import save_shaken
 
 BOOKS = {
@@ -42,10 +41,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def climassay(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def climassay(place: Path, monkeypatch: pytest.MonkeyPatch, climassay):
     monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(place / "workspace"))
     monkeypatch.setenv("CLIMASSAY_THREADS", "1")
-    return lambda *arguments: run_command(monkeypatch, capsys, *arguments)
+    return lambda *arguments: climassay(*arguments)
 
 
 def quick(place: Path, name: str) -> list[str]:

@@ -5,7 +5,6 @@ import pytest
 from api_server import ApiServer, Reply
 from climassay.errors import ModelError
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, read_drafts, write_drafts
-from command_line import run_command
 
 pytestmark = pytest.mark.usefixtures("_own_cache")
 
@@ -39,12 +38,11 @@ def labels(tmp_path):
     return file
 
 
-def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
+def test_train_show_and_apply(tmp_path, climassay, labels):
     file, html = tmp_path / "validator", tmp_path / "report.html"
-    code, out, err = run_command(
-        monkeypatch, capsys, "generate", "validate", "train", labels, "-o", file, "--precision", 0.9, "--html", html,
-        "--json",
-    )  # fmt: skip
+    code, out, err = climassay(
+        "generate validate train", labels, "-o", file, "--precision", 0.9, "--html", html, "--json"
+    )
     assert code == 0, err
     data = json.loads(out)
     assert data["evaluation"]["auroc"]["value"] > 0.9
@@ -54,36 +52,36 @@ def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
     assert "Do the probabilities mean what they say?" in page
     assert "Why questions were rejected" in page
 
-    code, out, _ = run_command(monkeypatch, capsys, "generate", "validate", "show", file, "--json")
+    code, out, _ = climassay("generate validate show", file, "--json")
     shown = json.loads(out)
     assert code == 0
     assert (shown["kind"], shown["trained_on"], shown["threshold"]) == ("features", 36, data["threshold"])
 
     given, decided = tmp_path / "new.jsonl", tmp_path / "decided.jsonl"
     write_drafts(given, drafts(6, labelled=False))
-    code, out, err = run_command(monkeypatch, capsys, "generate", "validate", "apply", file, given, "-o", decided)
+    code, out, err = climassay("generate validate apply", file, given, "-o", decided)
     assert code == 0, err
     assert "Decisions of validator" in out
     accepted = [draft.decisions[-1].accepted for draft in read_drafts(decided)]
     assert accepted == [False, True, True, False, True, True]
 
-    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", "evaluate", file, labels)
+    code, _, err = climassay("generate validate evaluate", file, labels)
     assert code == 2
     assert "was trained on all questions" in " ".join(err.split())
     others = tmp_path / "others.jsonl"
     write_drafts(others, drafts(48, labelled=True))
-    code, out, err = run_command(monkeypatch, capsys, "generate", "validate", "evaluate", file, others, "--json")
+    code, out, err = climassay("generate validate evaluate", file, others, "--json")
     assert code == 0, err
     measured = json.loads(out)
     assert (measured["trained_on"], measured["evaluation"]["n"]) == (36, 12)
     assert measured["evaluation"]["auroc"]["value"] > 0.9
 
 
-def test_simulate(tmp_path, monkeypatch, capsys, labels):
+def test_simulate(tmp_path, climassay, labels):
     html = tmp_path / "simulation.html"
-    code, out, err = run_command(
-        monkeypatch, capsys, "generate", "validate", "simulate", labels, "--splits", 2, "--start", 6, "--batch", 10,
-        "--strategies", "random,margin", "--html", html,
+    code, out, err = climassay(
+        "generate validate simulate", labels, "--splits", 2, "--start", 6, "--batch", 10, "--strategies",
+        "random,margin", "--html", html,
     )  # fmt: skip
     assert code == 0, err
     assert "Gain over random choice" in out
@@ -92,7 +90,7 @@ def test_simulate(tmp_path, monkeypatch, capsys, labels):
 
 
 @pytest.mark.parametrize("field", [None, "botany"])
-def test_the_science_reaches_the_prompts(tmp_path, monkeypatch, capsys, field, labels):
+def test_the_science_reaches_the_prompts(tmp_path, climassay, field, labels):
     given, options = tmp_path / "new.jsonl", () if field is None else ("--field", field)
     write_drafts(given, drafts(2, labelled=False))
     seen = []
@@ -102,17 +100,16 @@ def test_the_science_reaches_the_prompts(tmp_path, monkeypatch, capsys, field, l
         return Reply(" VALID", [[(" VALID", -0.1), (" INVALID", -2.4)]])
 
     with ApiServer(rule=valid) as server:
-        code, _, err = run_command(
-            monkeypatch, capsys, "generate", "validate", "apply", "prompted:openai:judge", given, "--base-url",
-            server.url, *options,
-        )  # fmt: skip
+        code, _, err = climassay(
+            "generate validate apply", "prompted:openai:judge", given, "--base-url", server.url, *options
+        )
     assert code == 0, err
     assert seen
     assert all(f"an examination in {field or 'climate science'}." in content for content in seen)
 
 
 @pytest.mark.parametrize("field", [None, "botany"])
-def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, field, labels):
+def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, climassay, field, labels):
     uploads = []
 
     def refused(model, training, state, **options):
@@ -122,7 +119,7 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, f
     monkeypatch.setattr("climassay.generation.validation.finetuned_validator.fine_tune", refused)
     options = () if field is None else ("--field", field)
     arguments = ("-o", tmp_path / "state.json", "--method", "api", "-m", "openai:small", *options)
-    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", "train", labels, *arguments)
+    code, _, err = climassay("generate validate train", labels, *arguments)
     assert code == ModelError.exit_code
     assert "takes no files" in err
     [lines] = [upload.splitlines() for upload in uploads]
@@ -141,10 +138,10 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, f
     ],
     ids=["no labels", "no validator", "nothing to show", "strategy", "api", "place"],
 )
-def test_bad_input_is_one_sentence(tmp_path, monkeypatch, capsys, labels, arguments, words):
+def test_bad_input_is_one_sentence(tmp_path, monkeypatch, climassay, labels, arguments, words):
     monkeypatch.chdir(tmp_path)
     given = [labels if argument == "LABELS" else argument for argument in arguments]
-    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", *given)
+    code, _, err = climassay("generate validate", *given)
     assert code == 2
     assert words in " ".join(err.split())
     assert "Traceback" not in err

@@ -42,14 +42,11 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys, model, places):
+def climassay(monkeypatch, climassay, model, places):
     """Runs a command on the small model; gives its exit code, stdout and stderr."""
     monkeypatch.setenv("CLIMASSAY_CACHE", str(places[0]))
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, *arguments, "--model", model, "--workspace", places[1])
-
-    return run
+    return lambda *arguments: climassay(*arguments, "--model", model, "--workspace", places[1])
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 from climassay.factcheck.configuration import load_settings
 from climassay.factcheck.scales import ACCURACY
 from climassay.factcheck.transcript import Transcript, from_data
-from command_line import run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 
 
@@ -24,10 +23,10 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture
-def climassay(workspace, monkeypatch, capsys):
+def climassay(workspace, monkeypatch, climassay):
     monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(workspace))
     monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: run_command(monkeypatch, capsys, *arguments)
+    return lambda *arguments: climassay(*arguments)
 
 
 def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_second_time(

@@ -11,7 +11,6 @@ import pytest
 
 from climassay.factcheck.scales import ACCURACY
 from climassay.factcheck.transcript import from_data
-from command_line import run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 from killed_process import START, kill_when
 
@@ -54,9 +53,9 @@ def command(file: Path, workspace: Path, model: str, *options) -> list[str]:
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys):
+def climassay(monkeypatch, climassay):
     monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: run_command(monkeypatch, capsys, *arguments)
+    return lambda *arguments: climassay(*arguments)
 
 
 def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, workspace, model, tmp_path):

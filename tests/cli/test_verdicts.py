@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from command_line import run_command
-
 ROWS = [
     {"claim": "Sea level is falling.", "expert": "incorrect", "model": "Incorrect"},
     {"claim": "“Sea level” is  falling.", "expert": "incorrect", "model": "correct"},
@@ -20,14 +18,11 @@ ROWS = [
 
 
 @pytest.fixture
-def score(monkeypatch, capsys):
+def score(monkeypatch, climassay):
     """Runs ``verdicts score``; gives exit code, stdout and stderr."""
     monkeypatch.setenv("COLUMNS", "100")
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, "factcheck", "score", *arguments)
-
-    return run
+    return lambda *arguments: climassay("factcheck score", *arguments)
 
 
 def write_table(path, rows=ROWS):

@@ -118,10 +118,10 @@ def keep_a_check(workspace: Path) -> None:
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys):
+def climassay(monkeypatch, climassay):
     """Runs a command in this process, on the API server of the tests."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    return lambda *arguments: run_command(monkeypatch, capsys, *arguments, "--json")
+    return lambda *arguments: climassay(*arguments, "--json")
 
 
 def sentences(err):

@@ -89,23 +89,23 @@ def test_what_a_killed_writer_left_goes_with_a_later_writing(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"table[1].csv", *names[1:]}
 
 
-def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, capsys):
+def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, climassay):
     row = samples.QUESTIONS[0]
     rows = [row | {"id": f"q{n}", "question": f"What scatters light number {n}?"} for n in range(30)]
     (tmp_path / "questions.jsonl").write_bytes(samples.jsonl(rows))
     options = ("--data-only", "--name", "x", "--json", "-w", tmp_path / "w")
     command = ("generate", "publish", tmp_path / "questions.jsonl", *options)
-    code, _, err = run_command(monkeypatch, capsys, *command, "--output", tmp_path / "whole")
+    code, _, err = climassay(*command, "--output", tmp_path / "whole")
     assert code == 0, err
     expected = {path.relative_to(tmp_path / "whole"): path.read_bytes() for path in files_of(tmp_path / "whole")}
     for written in range(1, len(expected)):
         folder = tmp_path / f"killed{written}"
         die_after(monkeypatch, written)
         with pytest.raises(Killed):
-            run_command(monkeypatch, capsys, *command, "--output", folder)
+            climassay(*command, "--output", folder)
         monkeypatch.undo()
         assert 0 < len(list(files_of(folder))) <= len(expected)
-        code, _, err = run_command(monkeypatch, capsys, *command, "--output", folder)
+        code, _, err = climassay(*command, "--output", folder)
         assert code == 0, err
         found = {path.relative_to(folder): path.read_bytes() for path in files_of(folder)}
         assert found.keys() == expected.keys()

@@ -207,14 +207,14 @@ def test_the_dataset_is_listed_and_exported(monkeypatch, capsys, books, recipe, 
     assert written["drafts"] == len((tmp_path / "drafts.jsonl").read_text(encoding="utf-8").splitlines()) == 12
 
 
-def test_a_dataset_is_published_by_its_name(monkeypatch, capsys, books, recipe, tmp_path):
+def test_a_dataset_is_published_by_its_name(climassay, monkeypatch, capsys, books, recipe, tmp_path):
     with ApiServer(rule=Writer()) as server:
         generate(monkeypatch, capsys, books, "run", recipe(server.url))
     options = ("-o", tmp_path / "out", "--data-only", "-w", books.root, "--json")
-    code, _, err = run_command(monkeypatch, capsys, "generate", "publish", "good", *options)
+    code, _, err = climassay("generate publish good", *options)
     assert code == 0, err
     assert [draft.usable for draft in read_dataset(tmp_path / "out")] == [True] * 12
-    code, _, err = run_command(monkeypatch, capsys, "generate", "publish", "bad", *options)
+    code, _, err = climassay("generate publish bad", *options)
     assert code == 2
     assert "bad" in err
 

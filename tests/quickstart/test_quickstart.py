@@ -15,7 +15,6 @@ from climassay.quickstart import NAME, STEPS, QuickstartContext, run_quickstart
 from climassay.quickstart.steps import debate_settings
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
 from documentation import calls, fault
 
 WRITTEN = Path(__file__).parents[1] / "generation" / "hand_written_outputs.json"
@@ -105,7 +104,7 @@ def states(outcomes):
     return {outcome.step: outcome.state for outcome in outcomes}
 
 
-def test_all_steps_from_a_file_to_a_report(room, book, writer, tmp_path, monkeypatch, capsys):
+def test_all_steps_from_a_file_to_a_report(room, book, writer, tmp_path, climassay):
     listener = Listener(
         str(book), "What decides the phase of an ammonium sulfate particle?", "", "4", "2", "y", "n", "2", ""
     )
@@ -136,7 +135,7 @@ def test_all_steps_from_a_file_to_a_report(room, book, writer, tmp_path, monkeyp
     assert states(run_quickstart(room, again)) == dict.fromkeys(ORDER, "found")
     assert again.asked == []
     words = outcomes[-1].command.removeprefix("climassay ").split()
-    code, out, err = run_command(monkeypatch, capsys, *words, "--workspace", room.workspace.root, "--json")
+    code, out, err = climassay(*words, "--workspace", room.workspace.root, "--json")
     assert code == 0, err
     assert json.loads(out)["name"] == NAME
     assert writer.asked == asked
@@ -206,14 +205,14 @@ def test_a_model_that_is_not_there_ends_it_with_one_sentence(tmp_path, book):
         run_quickstart(room, Listener(str(book), "Why?"))
 
 
-def test_the_command_takes_every_offer(tmp_path, monkeypatch, capsys, writer):
+def test_the_command_takes_every_offer(tmp_path, monkeypatch, climassay, writer):
     """The offered document is the primer's; questions and what builds on them are skipped, for nobody wrote them."""
     from climassay import quickstart
 
     monkeypatch.setattr(quickstart, "STEPS", STEPS[:3])
     monkeypatch.setattr(quickstart.run_quickstart, "__defaults__", (STEPS[:3],))
     arguments = ["quickstart", "--yes", "--model", MODEL, "--workspace", tmp_path / "work"]
-    code, out, err = run_command(monkeypatch, capsys, *arguments, "--json")
+    code, out, err = climassay(*arguments, "--json")
     assert code == 0, err
     told = json.loads(out)
     assert [(step["step"], step["state"]) for step in told["steps"]] == [
@@ -221,20 +220,20 @@ def test_the_command_takes_every_offer(tmp_path, monkeypatch, capsys, writer):
     ]
     assert told["steps"][0]["command"].startswith("climassay corpus add quickstart primer:physical_climate")
     assert told["files"] == [str(tmp_path / "work" / "quickstart" / "factcheck.html")]
-    code, out, err = run_command(monkeypatch, capsys, *arguments)
+    code, out, err = climassay(*arguments)
     assert code == 0, err
     assert out.count("There already") == 3
     assert "climassay serve" in out
 
 
-def test_without_a_terminal_it_asks_for_yes(tmp_path, monkeypatch, capsys):
-    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--workspace", tmp_path / "work")
+def test_without_a_terminal_it_asks_for_yes(tmp_path, climassay):
+    code, out, err = climassay("quickstart", "--workspace", tmp_path / "work")
     assert (code, out) == (2, "")
     assert "--yes" in err
     assert len(err.strip().splitlines()) == 1
 
 
-def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, capsys, writer, book):
+def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, climassay, writer, book):
     import io
 
     class Keyboard(io.StringIO):
@@ -242,20 +241,20 @@ def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, capsys, writ
             return True
 
     monkeypatch.setattr("sys.stdin", Keyboard(f"{book}\ns\ns\ns\n"))
-    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
+    code, out, err = climassay("quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
     assert code == 0, err
     assert "Files or folders [primer:physical_climate]" in out
     assert "Particles: " in out
     assert re.search(r"ask +skipped", out)
     monkeypatch.setattr("sys.stdin", Keyboard(""))
-    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
+    code, out, err = climassay("quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
     assert code == 130
     assert "run the same command again" in err
 
 
 @pytest.mark.slow
-def test_the_bundled_model_is_led_through_all_steps(tmp_path, monkeypatch, capsys):
-    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--yes", "--workspace", tmp_path / "work", "--json")
+def test_the_bundled_model_is_led_through_all_steps(tmp_path, climassay):
+    code, out, err = climassay("quickstart", "--yes", "--workspace", tmp_path / "work", "--json")
     assert code == 0, err
     steps = {step["step"]: step["state"] for step in json.loads(out)["steps"]}
     assert [steps[name] for name in ORDER[:4]] == ["done"] * 4

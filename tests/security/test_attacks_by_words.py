@@ -20,7 +20,6 @@ from climassay.factcheck.scales import ACCURACY
 from climassay.models.contract import Message
 from climassay.prompts import load_prompt, prompt_names
 from climassay.prompts.templates import Prompt
-from command_line import run_command
 from injections import INJECTIONS
 from tiny_models import smollm2
 
@@ -110,11 +109,11 @@ def workspace(tmp_path_factory):
 
 
 @pytest.fixture
-def attacked(workspace, monkeypatch, capsys):
+def attacked(workspace, monkeypatch, climassay):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none-of-yours")
 
     def run(*arguments):
-        found = run_command(monkeypatch, capsys, *arguments, "--workspace", workspace / "workspace")
+        found = climassay(*arguments, "--workspace", workspace / "workspace")
         assert found[0] == 0, found[2]
         return found[1]
 
