@@ -8,6 +8,7 @@ from api_server import ApiServer
 from climassay.errors import RecordsError
 from climassay.records import Records
 from climassay.workspace import Workspace
+from command_line import refused
 
 VARIABLE = "CLIMASSAY_DATABASE_URL"
 
@@ -94,8 +95,7 @@ def test_a_password_is_never_shown(url, climassay, tmp_path, postgres_server, po
 )
 def test_an_address_that_names_no_database_is_one_sentence(url, words, climassay, monkeypatch):
     monkeypatch.setenv(VARIABLE, url)
-    code, out, err = climassay("records", "runs")
-    assert (code, out) == (2, "")
+    err = refused(climassay("records", "runs"))
     assert words in err
     assert "hunter2" not in err
     with pytest.raises(RecordsError):

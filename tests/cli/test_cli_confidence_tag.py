@@ -6,6 +6,7 @@ from climassay.confidence.statement import Statement, write_statements
 from climassay.confidence.tagging import LEVELS, train_tagger
 from climassay.confidence.trends import read_predictions
 from climassay.learning import ClassifierSpec, PartSpec, Provenance
+from command_line import refused
 from confidence.tagging.planted import SIGNS, planted
 
 TEXT = "The record unequivocally shows that carbon and ocean change."
@@ -146,8 +147,7 @@ def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
         "natural": None, "equal": [1, 1, 1, 1], "climatex": [50, 100, 100, 50],
     }  # fmt: skip
     assert scores["natural"]["accuracy"]["value"] > 0.95
-    code, _, err = climassay("confidence tag evaluate", file, "--tagger", output)
-    assert code == 2
+    err = refused(climassay("confidence tag evaluate", file, "--tagger", output), alone=False)
     assert "evaluate MODEL LABELS" in err
     assert "was trained on c.tsv" in err
     more = tmp_path / "more.tsv"
@@ -192,10 +192,7 @@ def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, climass
 def test_bad_input_is_one_sentence(monkeypatch, climassay, tmp_path, tagger, arguments, said) -> None:
     monkeypatch.chdir(tmp_path)
     more = [] if arguments[0] in ("evaluate", "train") else ["--tagger", tagger]
-    code, out, err = climassay("confidence tag", *arguments, *more)
-    assert code == 2
-    assert said in err
-    assert "Traceback" not in err + out
+    assert said in refused(climassay("confidence tag", *arguments, *more))
 
 
 def test_a_file_needs_its_column(climassay, tmp_path, tagger) -> None:
@@ -206,6 +203,4 @@ def test_a_file_needs_its_column(climassay, tmp_path, tagger) -> None:
         (["--text", "text"], "no column 'text'"),
         (["--text", "claim"], "Row 2"),
     ):
-        code, _, err = climassay("confidence tag", file, *arguments, "--tagger", tagger)
-        assert code == 2
-        assert said in err
+        assert said in refused(climassay("confidence tag", file, *arguments, "--tagger", tagger))

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from climassay.confidence.statement import Statement, write_statements
+from command_line import refused
 from confidence.tagging.test_insertion import labelled
 from planted_model import PlantedModel
 from tiny_models import save_tiny
@@ -43,10 +44,9 @@ def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climass
 
 def test_a_model_behind_a_server_shows_no_states(monkeypatch, climassay, known):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    code, out, err = climassay("confidence tag insert", "Seas rise.", "--labelled", known, "--model", "openai:any")
-    assert code == 2
-    assert "states of openai:any cannot be read" in err
-    assert "Traceback" not in err + out
+    assert "states of openai:any cannot be read" in refused(
+        climassay("confidence tag insert", "Seas rise.", "--labelled", known, "--model", "openai:any")
+    )
 
 
 @pytest.mark.model

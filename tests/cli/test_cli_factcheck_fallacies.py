@@ -5,6 +5,7 @@ import json
 import pytest
 
 from climassay.factcheck.fallacies import FALLACIES
+from command_line import refused
 
 PLOT = "Scientists secretly conspire with the government to fake the data, and the emails of Climategate prove it."
 SIGNS = ["ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay", "kiwi", "lynx"]
@@ -85,6 +86,4 @@ def test_claims_come_with_their_groups(climassay, tmp_path):
 )
 def test_bad_input_is_told_in_a_sentence(climassay, tmp_path, given, said):
     file = table(tmp_path, [(PLOT, "anecdote")])
-    code, _, err = climassay(*(part.format(file=file) for part in given))
-    assert code == 2
-    assert said in err
+    assert said in refused(climassay(*(part.format(file=file) for part in given)))

@@ -5,6 +5,7 @@ import pytest
 
 from api_server import ApiServer, Reply
 from climaqa_cases import CASES
+from command_line import refused
 
 
 @pytest.fixture(autouse=True)
@@ -90,10 +91,7 @@ def test_calibrate_window_on_a_file(climassay, tmp_path):
 )
 def test_wrong_input_is_one_sentence_and_code_two(climassay, answers, arguments, word):
     given = [str(answers) if part == "ANSWERS" else part for part in arguments]
-    code, out, err = climassay("metrics", *given)
-    assert (code, out) == (2, "")
-    assert word in err
-    assert "Traceback" not in err
+    assert word in refused(climassay("metrics", *given))
 
 
 VERDICTS = {"Yes, ice melts.": "correct", "The sea is salty.": "beside the point"}

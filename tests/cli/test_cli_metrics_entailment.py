@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from command_line import refused
+
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand")
 
 
@@ -97,9 +99,7 @@ def test_earlier_names_work_and_tell_the_new_ones(climassay, tmp_path, pairs):
     assert "metrics entailment evaluate" in err
     assert json.loads(out) == json.loads(climassay(*new)[1])
     old = ("metrics", "train-entailment", pairs, "-o", tmp_path / "head.safetensors", "--hold-out", 10)
-    code, _, err = climassay(*old)
-    assert code == 2
-    assert "metrics entailment train" in err
+    assert "metrics entailment train" in refused(climassay(*old), alone=False)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,4 @@ def test_earlier_names_work_and_tell_the_new_ones(climassay, tmp_path, pairs):
 def test_bad_input_is_one_sentence(monkeypatch, climassay, tmp_path, pairs, arguments, message):
     monkeypatch.chdir(tmp_path)
     filled = [pairs if one == "PAIRS" else one for one in arguments]
-    code, _, err = climassay("metrics entailment", *filled)
-    assert code == 2
-    assert message in err
-    assert "Traceback" not in err
+    assert message in refused(climassay("metrics entailment", *filled))

@@ -7,7 +7,7 @@ import pytest
 from climassay.evaluation.experiment_file import load_plan
 from climassay.generation.recipe import load_recipe
 from climassay.prompts import load_prompt, prompt_names
-from command_line import run_command
+from command_line import refused, run_command
 
 
 @pytest.mark.parametrize(("command", "read"), [("evaluate", load_plan), ("generate", load_recipe)])
@@ -16,8 +16,7 @@ def test_init_writes_a_file_that_can_be_read_and_never_overwrites(monkeypatch, c
     assert run_command(monkeypatch, capsys, command, "init", file)[0] == 0
     assert read(file)
     file.write_text("mine", encoding="utf-8")
-    code, _, err = run_command(monkeypatch, capsys, command, "init", file)
-    assert code == 2
+    err = refused(run_command(monkeypatch, capsys, command, "init", file))
     assert "is there already" in err
     assert file.read_text(encoding="utf-8") == "mine"
 

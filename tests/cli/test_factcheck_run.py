@@ -11,6 +11,7 @@ import pytest
 
 from climassay.factcheck.scales import ACCURACY
 from climassay.factcheck.transcript import from_data
+from command_line import refused
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 from killed_process import START, kill_when
 
@@ -206,11 +207,8 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(name, climassay, wor
     Path("debate.toml").write_text("colour = 1\n", encoding="utf-8")
     arguments, sentence = BAD[name]
     before = stored(workspace, "answers"), stored(workspace, "runs")
-    code, out, err = climassay(
-        "factcheck", "run", *arguments, "--model", model, "--workspace", workspace, "--no-estimate"
+    err = refused(
+        climassay("factcheck", "run", *arguments, "--model", model, "--workspace", workspace, "--no-estimate")
     )
-    assert (code, out) == (2, "")
-    assert err.startswith("climassay: ")
     assert sentence in err
-    assert err.count("\n") == 1
     assert (stored(workspace, "answers"), stored(workspace, "runs")) == before
