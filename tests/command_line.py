@@ -23,8 +23,15 @@ def climassay(monkeypatch, capsys):
     return lambda name, *arguments: run_command(monkeypatch, capsys, *str(name).split(), *arguments)
 
 
+def done(told):
+    """What a command prints that ends well."""
+    code, out, err = told
+    assert code == 0, err
+    return out
+
+
 def refused(told, *, alone=True):
-    """What a command says that refuses its input: exit code 2, nothing on stdout, and one sentence, at least at last."""
+    """What a command says that refuses its input: exit code 2, nothing on stdout, one sentence, alone or at last."""
     code, out, err = told
     assert (code, out) == (2, ""), err
     said = err.splitlines()

@@ -8,7 +8,7 @@ from api_server import ApiServer
 from climassay.errors import RecordsError
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import refused
+from command_line import done, refused
 
 VARIABLE = "CLIMASSAY_DATABASE_URL"
 
@@ -40,12 +40,10 @@ def test_commands_use_the_database_of_the_environment(climassay, tmp_path, datab
         arguments += ["--model", "openai:test", "--base-url", server.url]
         tallies = []
         for _ in range(2):
-            code, out, err = climassay(*arguments)
-            assert code == 0, err
+            out = done(climassay(*arguments))
             tallies.append(json.loads(out)["tally"])
     assert [tally["asked"] for tally in tallies] == [4, 0]
-    code, out, _ = climassay("records", "runs", "--json")
-    assert code == 0
+    out = done(climassay("records", "runs", "--json"))
     assert [(run["command"], run["asked"], run["served"]) for run in json.loads(out)] == [
         ("evaluate mcq", 4, 0),
         ("evaluate mcq", 0, 4),

@@ -5,7 +5,7 @@ import pytest
 from climassay.factcheck import CheckStore, DebateSettings, advocates_from_names, from_data, make_claim
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import refused
+from command_line import done, refused
 from factcheck_transcripts import full_transcript
 
 
@@ -31,8 +31,7 @@ def kept(tmp_path):
 
 
 def test_the_list_shows_the_newest_first_with_verdicts_and_agreement(climassay, kept):
-    code, out, _ = climassay("list")
-    assert code == 0
+    out = done(climassay("list"))
     lines = out.splitlines()
     assert [kept[1] in lines[3], kept[0] in lines[4]] == [True, True]
     assert "[red]Glaciers grow." in lines[3]
@@ -41,17 +40,16 @@ def test_the_list_shows_the_newest_first_with_verdicts_and_agreement(climassay, 
 
 
 def test_the_list_as_json_can_be_filtered(climassay, kept):
-    code, out, _ = climassay("list", "--verdict", "incorrect", "--review", "agreed", "--words", "SUN", "--json")
-    found = json.loads(out)
-    assert code == 0
+    found = json.loads(
+        done(climassay("list", "--verdict", "incorrect", "--review", "agreed", "--words", "SUN", "--json"))
+    )
     assert [one["id"] for one in found["checks"]] == [kept[0]]
     assert (found["total"], found["pages"], found["reviews"]["agreed"]["n"]) == (1, 1, 1)
     assert json.loads(climassay("list", "--words", "penguins", "--json")[1])["checks"] == []
 
 
 def test_a_check_is_shown_with_verdict_and_reviews(climassay, kept):
-    code, out, _ = climassay("show", kept[0])
-    assert code == 0
+    out = done(climassay("show", kept[0]))
     for words in ("Verdict: incorrect", "ann disagrees (changed since)", "[bold]Too harsh.", "bob agrees"):
         assert words in out
     data = json.loads(climassay("show", kept[0], "--json")[1])

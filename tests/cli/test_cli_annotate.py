@@ -7,6 +7,7 @@ from climassay.generation import Wording
 from climassay.generation.annotation import AnnotationStore, GivenLabel
 from climassay.records import Records
 from climassay.workspace import Workspace
+from command_line import done
 from generated_drafts import draft, rejected
 
 DRAFTS = [draft(0), draft(1, "mcq"), draft(2, "cloze"), rejected(draft(3), "context reference")]
@@ -112,10 +113,7 @@ def test_retraining_with_the_bundled_encoder(tmp_path, climassay):
             for n in range(14)
         ]
         AnnotationStore(records).add_all(DATASET, given)
-    code, out, err = climassay("annotate retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w")
-    assert code == 0, err
-    found = json.loads(out)
+    found = json.loads(done(climassay("annotate retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w")))
     assert (found["labels"], found["invalid"], found["judged"]) == (14, 5, 6)
-    code, out, _ = climassay("generate validate show", found["validator"], "--json")
-    assert code == 0
+    out = done(climassay("generate validate show", found["validator"], "--json"))
     assert json.loads(out)["items"] == 14

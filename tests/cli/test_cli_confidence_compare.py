@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from command_line import done
 from word_counts import WordCounts
 
 OLD = "A.1 Glaciers in the Andes lost mass since 1970 (high confidence).\n\nA.2 Seas rise for ages (low confidence).\n"
@@ -25,17 +26,14 @@ def compare(monkeypatch, climassay, tmp_path):
 
 
 def test_table_and_page(compare, tmp_path):
-    code, out, _ = compare("old.md", "new.md", "-o", "pages/out.html")
-    assert code == 0
+    out = done(compare("old.md", "new.md", "-o", "pages/out.html"))
     assert "level changed" in out
     assert "dropped" in out
     assert "side by side" in (tmp_path / "pages" / "out.html").read_text()
 
 
 def test_json(compare):
-    code, out, _ = compare("old.md", "new.md", "--json")
-    assert code == 0
-    told = json.loads(out)
+    told = json.loads(done(compare("old.md", "new.md", "--json")))
     assert told["counts"]["level changed"] == told["counts"]["dropped"] == 1
     (changed,) = [one for one in told["changes"] if one["status"] == "level changed"]
     assert (changed["old_level"], changed["new_level"], changed["step"]) == ("high", "medium", -1)

@@ -6,7 +6,7 @@ from climassay.confidence.statement import Statement, write_statements
 from climassay.confidence.tagging import LEVELS, train_tagger
 from climassay.confidence.trends import read_predictions
 from climassay.learning import ClassifierSpec, PartSpec, Provenance
-from command_line import refused
+from command_line import done, refused
 from confidence.tagging.planted import SIGNS, planted
 
 TEXT = "The record unequivocally shows that carbon and ocean change."
@@ -33,9 +33,7 @@ def labelled(folder):
 
 
 def test_one_statement(climassay, tagger) -> None:
-    code, out, _ = climassay("confidence tag", TEXT, "--context", "It is warm.", "--tagger", tagger, "--json")
-    assert code == 0
-    data = json.loads(out)
+    data = json.loads(done(climassay("confidence tag", TEXT, "--context", "It is warm.", "--tagger", tagger, "--json")))
     row = data["statements"][0]
     assert row["tag"] == row["equal_shares"]["tag"] == "very high"
     assert sum(row["probabilities"].values()) == pytest.approx(1)
@@ -47,8 +45,7 @@ def test_one_statement(climassay, tagger) -> None:
 def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, more) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
-    code, out, _ = climassay("confidence tag", text, "--tagger", tagger, *more)
-    assert code == 0
+    out = done(climassay("confidence tag", text, "--tagger", tagger, *more))
     assert text in " ".join(out.split())
 
 
@@ -77,11 +74,10 @@ def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
         encoding="utf-8",
     )
     output = tmp_path / "out.jsonl"
-    code, out, _ = climassay(
+    out = done(climassay(
         "confidence tag", file, "--text", "claim", "--context-column", "around", "--tagger", tagger, "--mix", "equal",
         "-o", output, "--json",
-    )  # fmt: skip
-    assert code == 0
+    ))  # fmt: skip
     assert [row["tag"] for row in json.loads(out)["statements"]] == ["low", "medium", "high", "very high"]
     assert [json.loads(line)["tag"] for line in output.read_text().splitlines()] == [
         "low",
@@ -108,8 +104,7 @@ def extracted(folder, tags=("low", "medium", "high", "very high")):
 def test_a_file_of_extract_needs_no_column(climassay, tmp_path, tagger) -> None:
     file, statements = extracted(tmp_path)
     output = tmp_path / "tagged.jsonl"
-    code, _, err = climassay("confidence tag", file, "--tagger", tagger, "-o", output)
-    assert code == 0, err
+    done(climassay("confidence tag", file, "--tagger", tagger, "-o", output))
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [row["id"] for row in rows] == [one.id for one in statements]
     assert [row["authors"] for row in rows] == [one.tag for one in statements]
@@ -121,10 +116,9 @@ def test_held_out_answers_are_written_for_the_report(monkeypatch, climassay, tmp
     file, statements = extracted(tmp_path)
     output = tmp_path / "held-out.jsonl"
     monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
-    code, out, err = climassay(
-        "confidence tag evaluate", file, "--method", "words", "--folds", 4, "--predictions", output, "--json"
+    out = done(
+        climassay("confidence tag evaluate", file, "--method", "words", "--folds", 4, "--predictions", output, "--json")
     )
-    assert code == 0, err
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [row["id"] for row in rows] == [one.id for one in statements]
     right = sum(row["tag"] == row["authors"] for row in rows) / len(rows)
@@ -140,8 +134,7 @@ def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
     assert "No context" in err
     code, out, _ = climassay("confidence tag", TEXT, "--tagger", output, "--json")
     assert json.loads(out)["statements"][0]["tag"] == "very high"
-    code, out, _ = climassay("confidence tag evaluate", tagger, file, "--json")
-    assert code == 0
+    out = done(climassay("confidence tag evaluate", tagger, file, "--json"))
     scores = json.loads(out)["scores"][0]
     assert {mix: scores[mix]["mix"] for mix in ("natural", "equal", "climatex")} == {
         "natural": None, "equal": [1, 1, 1, 1], "climatex": [50, 100, 100, 50],
@@ -153,8 +146,7 @@ def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
     more = tmp_path / "more.tsv"
     new = file.read_text().splitlines()[1].replace("\tThe record", "\tAnother record")
     more.write_text(f"{file.read_text()}{new}\n", encoding="utf-8")
-    code, out, _ = climassay("confidence tag evaluate", output, more, "--json")
-    assert code == 0
+    out = done(climassay("confidence tag evaluate", output, more, "--json"))
     assert json.loads(out)["statements"] == 1
     assert json.loads(out)["left_out"] > 50
 
@@ -162,14 +154,12 @@ def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
 def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, climassay, tmp_path, tagger) -> None:
     monkeypatch.setenv("COLUMNS", "150")
     file, _ = extracted(tmp_path)
-    code, out, _ = climassay("confidence tag evaluate", tagger, file)
-    assert code == 0
+    out = done(climassay("confidence tag evaluate", tagger, file))
     natural, equal, climatex = (out.index(words) for words in ("as frequent as in", "equally frequent", "test mix"))
     assert natural < equal < climatex < out.index("published: GPT-4")
     # Without a statement of very high confidence nothing can be said of mixes that have such statements.
     few, _ = extracted(tmp_path, ("low", "medium", "high"))
-    code, out, _ = climassay("confidence tag evaluate", tagger, few)
-    assert code == 0
+    out = done(climassay("confidence tag evaluate", tagger, few))
     assert "published" not in out
     assert "Other mixes need statements of each level" in out
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from climassay.confidence.statement import Statement, write_statements
-from command_line import refused
+from command_line import done, refused
 from confidence.tagging.test_insertion import labelled
 from planted_model import PlantedModel
 from tiny_models import save_tiny
@@ -31,14 +31,11 @@ def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climass
     file, output = tmp_path / "new.csv", tmp_path / "tagged.jsonl"
     file.write_text("id,claim\n" + "".join(f"{n},{one.item.text}\n" for n, one in enumerate(new)), encoding="utf-8")
     arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--labelled", known, "--layer", -1)
-    code, out, err = climassay(*arguments, "--train-items", 48, "-o", output, "--json")
-    assert code == 0, err
-    found = json.loads(out)
+    found = json.loads(done(climassay(*arguments, "--train-items", 48, "-o", output, "--json")))
     assert sum(row["tag"] == one.tag for row, one in zip(found["statements"], new, strict=True)) >= 10
     assert found["probe"]["pair_accuracy"]["value"] > 0.9
     assert [json.loads(line) for line in output.read_text().splitlines()] == found["statements"]
-    code, out, err = climassay(*arguments, "--train-items", 48, "--probe", "pointwise")
-    assert code == 0, err
+    out = done(climassay(*arguments, "--train-items", 48, "--probe", "pointwise"))
     assert "pairs of held-out statements" in " ".join(out.split())
 
 
@@ -54,13 +51,11 @@ def test_a_pointwise_probe_on_states_is_trained_and_used(monkeypatch, climassay,
     model = f"local:{save_tiny(tmp_path / 'tiny')}"
     output = tmp_path / "states.safetensors"
     monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
-    code, _, err = climassay(
+    done(climassay(
         "confidence tag train", known, "-o", output, "--method", "mean states", "--model", model, "--layer", 1,
         "--folds", 3,
-    )  # fmt: skip
-    assert code == 0, err
-    code, out, err = climassay("confidence tag", labelled()[3].item.text, "--tagger", output, "--json")
-    assert code == 0, err
+    ))  # fmt: skip
+    out = done(climassay("confidence tag", labelled()[3].item.text, "--tagger", output, "--json"))
     row = json.loads(out)["statements"][0]
     assert sum(row["probabilities"].values()) == pytest.approx(1)
     assert json.loads(out)["tagger"]["sources"] == ["mean states"]

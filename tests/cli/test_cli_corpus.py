@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import refused
+from command_line import done, refused
 
 DATA = Path("../shared/data")
 
@@ -23,16 +23,14 @@ def corpus(tmp_path, monkeypatch, climassay):
 
 
 def test_from_files_to_cited_passages(corpus, tmp_path):
-    code, out, _ = corpus("add", "books", "primer:physical_climate", "primer:aerosols_clouds")
-    assert code == 0
+    out = done(corpus("add", "books", "primer:physical_climate", "primer:aerosols_clouds"))
     assert "added     Principles of Physical Climate" in out
     assert "books: 2 documents added" in out
 
     code, out, _ = corpus("add", "books", "primer:physical_climate")
     assert (code, "0 documents added with 0 new passages, 1 already there" in out) == (0, True)
 
-    code, out, _ = corpus("search", "books", "Why does ozone oxidation in cloud water limit itself?", "-k", 2)
-    assert code == 0
+    out = done(corpus("search", "books", "Why does ozone oxidation in cloud water limit itself?", "-k", 2))
     assert out.startswith("1. ")
     assert "cosine 0." in out
 
@@ -43,8 +41,7 @@ def test_from_files_to_cited_passages(corpus, tmp_path):
     assert first["rank"] == 1
     assert first["citation"].startswith(first["passage"]["document"])
 
-    code, out, _ = corpus("show", "books", first["passage"]["id"])
-    assert code == 0
+    out = done(corpus("show", "books", first["passage"]["id"]))
     assert first["passage"]["text"] in out
     assert json.loads(corpus("show", "books", first["passage"]["id"], "--json")[1])["text"] == first["passage"]["text"]
 
@@ -57,16 +54,15 @@ def test_from_files_to_cited_passages(corpus, tmp_path):
     assert (summary["name"], summary["documents"], summary["incomplete"]) == ("books", 2, 0)
     assert "books" in corpus("list")[1]
 
-    code, out, _ = corpus("evaluate", "books", "primer:aerosols_clouds", "-k", 1, "-k", 10)
-    assert code == 0
+    out = done(corpus("evaluate", "books", "primer:aerosols_clouds", "-k", 1, "-k", 10))
     assert all(word in out for word in ("recall@1", "recall@10", "MRR@10", "hybrid", "dense", "bm25", "n = 60"))
     report = json.loads(corpus("evaluate", "books", "primer", "--mode", "bm25", "-k", 1, "--json")[1])
     assert report["n"] == 120
     report = json.loads(corpus("evaluate", "books", "primer:aerosols_clouds", "--mode", "bm25", "--json")[1])
     assert (report["n"], [scores["mode"] for scores in report["modes"]]) == (60, ["bm25"])
 
-    done = json.loads(corpus("compact", "books", "--json")[1])
-    assert 0 < done["bytes_after"] <= done["bytes_before"]
+    compacted = json.loads(corpus("compact", "books", "--json")[1])
+    assert 0 < compacted["bytes_after"] <= compacted["bytes_before"]
     assert corpus("compact", "books")[1].startswith("Compacted books: ")
     code, out, _ = corpus("remove", "books", "Principles of Physical Climate")
     assert (code, out.startswith("Removed Principles of Physical Climate")) == (0, True)
@@ -95,8 +91,7 @@ def test_tables_with_chosen_columns(corpus, tmp_path):
     file.write_text("\n".join(map(json.dumps, rows)))
     columns = ("text=body", "document=work", "title=work", "paragraph_id=where", "date=y")
     options = [part for column in columns for part in ("--column", column)]
-    code, out, _ = corpus("add", "t", file, *options, "--licence", "CC BY 4.0", "--json")
-    assert code == 0
+    out = done(corpus("add", "t", file, *options, "--licence", "CC BY 4.0", "--json"))
     assert {item["title"] for item in json.loads(out)["added"]} == {"A", "B"}
     (hit,) = json.loads(corpus("search", "t", "ice sheets", "--json", "-k", 1)[1])["hits"]
     passage = hit["passage"]
@@ -108,10 +103,7 @@ def test_what_was_skipped_is_listed_and_does_not_stop_the_rest(corpus, tmp_path)
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 and no more")
     (tmp_path / "good.md").write_text("# Ice\n\nIce melts when it gains more heat than it loses.\n")
-    code, out, _ = corpus(
-        "add", "mix", tmp_path / "empty.txt", tmp_path / "broken.pdf", tmp_path / "good.md", "none.pdf"
-    )
-    assert code == 0
+    out = done(corpus("add", "mix", tmp_path / "empty.txt", tmp_path / "broken.pdf", tmp_path / "good.md", "none.pdf"))
     for name in ("empty.txt", "broken.pdf", "none.pdf"):
         assert f"skipped   {name}: " in out
     assert "1 document added with 1 new passage, 0 already there, 3 skipped" in out
@@ -196,8 +188,7 @@ def test_real_reports(corpus, tmp_path):
     if not DATA.is_dir():
         pytest.skip("the shared data are not here")
     shutil.copy(DATA / "pdf" / "ipcc_sr15_spm.pdf", tmp_path / "spm.pdf")
-    code, out, _ = corpus("add", "ipcc", tmp_path / "spm.pdf", "--report", "SR15")
-    assert code == 0, out
+    done(corpus("add", "ipcc", tmp_path / "spm.pdf", "--report", "SR15"))
     (hit,) = json.loads(
         corpus("search", "ipcc", "How much warming have human activities caused?", "-k", 1, "--json")[1]
     )["hits"]

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.generation import read_drafts, write_drafts
 from climassay.generation.screening import check_names
-from command_line import refused
+from command_line import done, refused
 from screened_drafts import OPTIONS, cloze, freeform, mcq
 
 
@@ -47,10 +47,9 @@ def test_question_files_and_the_primer_are_read_too(tmp_path, climassay):
         "passage": "Ice floats on water.",
     }
     file.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    code, out, _ = climassay("generate screen", file, "--json")
-    assert code == 0
+    out = done(climassay("generate screen", file, "--json"))
     assert "figure reference" in {one["reason"] for one in json.loads(out)["checks"]}
-    code, out, _ = climassay("generate screen primer", "--json")
+    out = done(climassay("generate screen primer", "--json"))
     assert json.loads(out)["drafts"] == 120
 
 
@@ -70,16 +69,14 @@ def test_self_consistency_asks_the_model_once_and_keeps_its_answers(drafts, tmp_
     monkeypatch.setattr("climassay.models.load_model", lambda *_, **__: model)
     given = ("generate", "screen", drafts, "--consistency", "local:scripted", "-w", tmp_path / "ws", "--json")
     for _ in range(2):
-        code, out, _ = climassay(*given)
-        assert code == 0
+        out = done(climassay(*given))
         counts = {one["reason"]: one["found"] for one in json.loads(out)["checks"] if one["kind"] is None}
         assert counts == {"gathering option": 1, "self-inconsistency": 1}
     assert len(model.options) == 4
 
 
 def test_the_checks_are_listed(climassay):
-    code, out, _ = climassay("generate checks")
-    assert code == 0
+    out = done(climassay("generate checks"))
     assert all(name in out for name in check_names())
     _, out, _ = climassay("generate checks", "--json")
     assert [one["name"] for one in json.loads(out)] == list(check_names())

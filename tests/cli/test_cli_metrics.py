@@ -5,7 +5,7 @@ import pytest
 
 from api_server import ApiServer, Reply
 from climaqa_cases import CASES
-from command_line import refused
+from command_line import done, refused
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +24,7 @@ def answers(tmp_path):
 
 def test_score_prints_means_and_writes_every_answer(climassay, tmp_path, answers):
     means, each = tmp_path / "means.json", tmp_path / "each.csv"
-    code, out, _ = climassay("metrics score", answers, "-m", "bleu_char", "--output", means, "--output", each)
-    assert code == 0
+    out = done(climassay("metrics score", answers, "-m", "bleu_char", "--output", means, "--output", each))
     assert "BLEU (characters)" in out
     mean = json.loads(means.read_text())["means"]["bleu_char"]
     assert mean["value"] == pytest.approx(sum(case.bleu for case in CASES[5:]) / 5, abs=0.001)
@@ -37,9 +36,7 @@ def test_score_prints_means_and_writes_every_answer(climassay, tmp_path, answers
 
 def test_score_as_json_and_jsonl(climassay, tmp_path, answers):
     each = tmp_path / "each.jsonl"
-    code, out, _ = climassay("metrics score", answers, "-m", "bleu", "-o", each, "--json")
-    data = json.loads(out)
-    assert code == 0
+    data = json.loads(done(climassay("metrics score", answers, "-m", "bleu", "-o", each, "--json")))
     assert data["answers"] == [json.loads(line) for line in each.read_text().splitlines()]
     assert 0 < data["means"]["bleu"]["value"] < 0.16
     assert data["computed_by"]["bleu"].startswith("sacreBLEU")
@@ -57,9 +54,7 @@ def test_score_of_cloze_answers(climassay, tmp_path):
 
 def test_calibrate_window_on_the_primer(climassay, tmp_path):
     html, table = tmp_path / "window.html", tmp_path / "window.csv"
-    code, out, _ = climassay("metrics calibrate-window", "--html", html, "--csv", table, "--json")
-    data = json.loads(out)
-    assert code == 0
+    data = json.loads(done(climassay("metrics calibrate-window", "--html", html, "--csv", table, "--json")))
     assert data["calibration"]["chosen"] == 5
     assert data["calibration"]["n_right"] == data["calibration"]["n_wrong"] == 20
     assert "authors" in data["source"]
@@ -72,8 +67,7 @@ def test_calibrate_window_on_a_file(climassay, tmp_path):
     rows = [("ice", "snow", 1), ("ice", "lava", 0), ("sea", "ocean", 1), ("sea", "desert", 0)]
     lines = [f"The {a} of the <MASK> is large.,{a},{b},{c}" for a, b, c in rows]
     file.write_text("\n".join(["statement,reference,answer,correct", *lines]))
-    code, out, _ = climassay("metrics calibrate-window", file)
-    assert code == 0
+    out = done(climassay("metrics calibrate-window", file))
     assert "2 right and 2 wrong answers to 2 statements" in out
 
 
@@ -115,14 +109,11 @@ def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch
     with ApiServer(rule=marking) as server:
         judge = ("--judge", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace")
         arguments = ("metrics", "score", file, "-m", "judged_accuracy", *judge)
-        code, out, err = climassay(*arguments, "--output", each, "--json")
-        assert code == 0, err
+        data = json.loads(done(climassay(*arguments, "--output", each, "--json")))
         requests = len(server.asked)
-        code, table, err = climassay(*arguments)
-        assert code == 0, err
+        table = done(climassay(*arguments))
         # What is in the records is not asked for again; a failure is.
         assert all("Something else." in one.content for one in server.asked[requests:])
-    data = json.loads(out)
     assert (data["means"]["judged_accuracy"]["value"], data["means"]["judged_accuracy"]["n"]) == (
         pytest.approx(1 / 3),
         3,

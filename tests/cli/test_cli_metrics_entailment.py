@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from command_line import refused
+from command_line import done, refused
 
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand")
 
@@ -43,8 +43,7 @@ def test_figures_and_long_names_stay_whole_on_any_screen(monkeypatch, climassay,
     scorers = json.loads(climassay(*evaluate, "--json")[1])["scorers"]
     for width in (72, 90, 160):
         monkeypatch.setenv("COLUMNS", str(width))
-        code, out, _ = climassay(*evaluate)
-        assert code == 0
+        out = done(climassay(*evaluate))
         for scorer in scorers:
             assert scorer["scorer"] in "".join(line.strip() for line in out.splitlines())
             for figure in (
@@ -61,15 +60,13 @@ def test_figures_and_long_names_stay_whole_on_any_screen(monkeypatch, climassay,
 
 def test_train_then_validate_on_what_was_held_out(climassay, tmp_path, pairs):
     head = tmp_path / "head.safetensors"
-    code, out, _ = climassay("metrics entailment train", pairs, "-o", head, "--hold-out", 3, "--folds", 3, "--json")
-    assert code == 0
-    data = json.loads(out)
+    data = json.loads(
+        done(climassay("metrics entailment train", pairs, "-o", head, "--hold-out", 3, "--folds", 3, "--json"))
+    )
     assert data["provenance"]["groups"] == 7
     assert data["held_out"]["three_class"]["groups"] == 3
     assert data["choices"][0]["merit"] >= data["choices"][-1]["merit"]
-    code, out, _ = climassay("metrics entailment evaluate", head, pairs, "--beside", "bundled", "--json")
-    assert code == 0
-    found = json.loads(out)
+    found = json.loads(done(climassay("metrics entailment evaluate", head, pairs, "--beside", "bundled", "--json")))
     assert found["left_out"] == 21
     assert [one["three_class"]["groups"] for one in found["scorers"]] == [3, 3]
     assert found["scorers"][0]["two_class"] == data["held_out"]["two_class"]
@@ -82,8 +79,7 @@ def test_each_pair_gets_its_probabilities(climassay, tmp_path):
     items, rows = tmp_path / "pairs.csv", tmp_path / "rows.jsonl"
     items.write_text("premise,statement\nGlaciers lose ice.,Glaciers lose ice.\n", encoding="utf-8")
     command = ("metrics", "entailment", "apply", "bundled", items)
-    code, out, _ = climassay(*command, "--output", rows, "--json")
-    assert code == 0
+    out = done(climassay(*command, "--output", rows, "--json"))
     [pair] = json.loads(out)["pairs"]
     assert sum(pair["probabilities"].values()) == pytest.approx(1)
     assert max(pair["probabilities"], key=pair["probabilities"].get) == "confirms"

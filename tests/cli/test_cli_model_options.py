@@ -13,7 +13,7 @@ from climassay.models.contract import GenerationRequest, Message
 from climassay.models.openai.capabilities import FILE_NAME
 from climassay.session import Session
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done, run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace
 from tiny_models import smollm2
 
@@ -111,8 +111,7 @@ def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(
     debating = ("check", CLAIM, "--config", debate, "--no-screen", *QUICK, "-w", workspace, "--json")
     with ApiServer() as server:
         options = ("--base-url", server.url, "--reasoning-effort", "low", "--dtype", "float32")
-        code, out, err = climassay(*debating, *options)
-        assert code == 0, err
+        out = done(climassay(*debating, *options))
         assert json.loads(out)["failures"] == 0
         assert {request.body["reasoning_effort"] for request in server.asked} == {"low"}
         code, _, err = climassay(*debating, "-m", local, "--base-url", server.url)
@@ -122,8 +121,7 @@ def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(
 def test_nothing_is_made_where_no_model_is_loaded(files, monkeypatch, climassay):
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
-    code, _, err = climassay("generate mask evaluate statistics", "cloze.jsonl")
-    assert code == 0, err
+    done(climassay("generate mask evaluate statistics", "cloze.jsonl"))
     assert sorted(files.iterdir()) == before
 
 

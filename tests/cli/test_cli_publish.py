@@ -7,7 +7,7 @@ import yaml
 from climassay.generation import write_drafts
 from climassay.generation.publishing import read_dataset
 from climassay.questions import read_questions
-from command_line import refused
+from command_line import done, refused
 from generated_drafts import draft, rejected
 from published_sample import write_sample
 
@@ -21,9 +21,7 @@ def write_silver(folder: Path) -> Path:
 
 def test_drafts_become_a_dataset_with_tasks_on_its_test_split(climassay, tmp_path):
     out = tmp_path / "out"
-    code, text, _ = climassay("generate publish", write_silver(tmp_path), "-o", out, "--json")
-    assert code == 0
-    told = json.loads(text)
+    told = json.loads(done(climassay("generate publish", write_silver(tmp_path), "-o", out, "--json")))
     assert told["name"] == told["dataset"]["name"] == "silver"
     assert told["parts"] == ["inspect", "lm-eval"]
     counts = told["dataset"]["counts"]
@@ -41,8 +39,7 @@ def test_drafts_become_a_dataset_with_tasks_on_its_test_split(climassay, tmp_pat
 
 def test_one_card_names_the_questions_and_the_prompts(climassay, tmp_path):
     out = tmp_path / "out"
-    code, _, _ = climassay("generate publish", write_sample(tmp_path), "-o", out, "--inspect")
-    assert code == 0
+    done(climassay("generate publish", write_sample(tmp_path), "-o", out, "--inspect"))
     card = (out / "README.md").read_text()
     configs = {one["config_name"]: one for one in yaml.safe_load(card.split("---\n")[1])["configs"]}
     assert set(configs) == {kind + end for kind in ("mcq", "freeform", "cloze") for end in ("", "_prompts")}
@@ -68,22 +65,17 @@ def test_steps_in_any_order_give_the_same_folder(climassay, tmp_path):
         "again": [[], []],
     }.items():
         for options in runs:
-            code, _, err = climassay("generate publish", file, "-o", tmp_path / name, *options)
-            assert code == 0, err
+            done(climassay("generate publish", file, "-o", tmp_path / name, *options))
     assert contents(tmp_path / "later") == contents(tmp_path / "at once") == contents(tmp_path / "again")
 
 
 def test_a_published_folder_is_published_again(climassay, tmp_path):
     climassay("generate publish", write_silver(tmp_path), "-o", tmp_path / "one", "--data-only")
-    code, _, _ = climassay(
-        "generate publish", tmp_path / "one", "-o", tmp_path / "two", "--data-only", "--name", "silver"
-    )
-    assert code == 0
+    done(climassay("generate publish", tmp_path / "one", "-o", tmp_path / "two", "--data-only", "--name", "silver"))
     assert read_dataset(tmp_path / "one") == read_dataset(tmp_path / "two")
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     climassay("generate publish primer", "-o", tmp_path / "three", "--data-only")
-    code, text, _ = climassay("generate publish", tmp_path / "three", "-o", tmp_path / "four", "--data-only", "--json")
-    assert code == 0
+    text = done(climassay("generate publish", tmp_path / "three", "-o", tmp_path / "four", "--data-only", "--json"))
     assert sum(json.loads(text)["dataset"]["counts"]["mcq"].values()) == 60
 
 
@@ -125,9 +117,8 @@ def test_push(monkeypatch, climassay, tmp_path):
     sent = []
     monkeypatch.setattr(HfApi, "create_repo", lambda self, name, **rest: f"https://hub/{name}")
     monkeypatch.setattr(HfApi, "upload_folder", lambda self, **rest: sent.append(sorted(contents(tmp_path / "out"))))
-    code, text, _ = climassay(
-        "generate publish", write_silver(tmp_path), "-o", tmp_path / "out", "--push", "me/silver", "--json"
+    text = done(
+        climassay("generate publish", write_silver(tmp_path), "-o", tmp_path / "out", "--push", "me/silver", "--json")
     )
-    assert code == 0
     assert json.loads(text)["pushed"] == "https://hub/me/silver"
     assert {"README.md", "drafts.jsonl", "eval.yaml"} <= set(sent[0])

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.models.contract import Completion, GenerationRequest, Message, Usage
 from climassay.records import RecordedModel, Records
-from command_line import refused
+from command_line import done, refused
 
 
 class Model:
@@ -51,8 +51,7 @@ def test_an_empty_workspace_says_that_it_is_empty(climassay, tmp_path):
 
 
 def test_runs(climassay, run_id):
-    code, out, _ = climassay("runs")
-    assert code == 0
+    out = done(climassay("runs"))
     line = next(line for line in out.splitlines() if run_id in line)
     assert line.split()[:4] == [run_id, "evaluate", "mcq", "done"]
     assert line.split()[-4:] == ["2", "1", "0", "unknown"]
@@ -61,16 +60,14 @@ def test_runs(climassay, run_id):
 
 
 def test_usage(climassay, run_id):
-    code, out, _ = climassay("usage", "--run", run_id)
-    assert code == 0
+    out = done(climassay("usage", "--run", run_id))
     assert out.splitlines()[3].split() == ["openai:[test]", "ab" * 6, "2", "1", "2", "10", "2", "0", "unknown"]
     (usage,) = json.loads(climassay("usage", "--json")[1])
     assert (usage["prompt_tokens"], usage["failed"], usage["unpriced"]) == (10, 1, 1)
 
 
 def test_show_a_run(climassay, run_id):
-    code, out, _ = climassay("show", run_id)
-    assert code == 0
+    out = done(climassay("show", run_id))
     assert f"run {run_id}: evaluate mcq, done" in out
     assert 'configuration: {"file": "q.csv"}' in out
     assert "level 19" in out
@@ -84,8 +81,7 @@ def test_show_a_request(climassay, run_id, tmp_path):
     climassay("export", str(tmp_path / "all.jsonl"))
     rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     fine, failed = rows
-    code, out, _ = climassay("show", fine["key"][:10])
-    assert code == 0
+    out = done(climassay("show", fine["key"][:10]))
     assert "prompt:\nwhat?" in out
     assert "[bold]fine[/bold]" in out
     assert "failed: The server answered 400: no." in climassay("show", failed["key"])[1]

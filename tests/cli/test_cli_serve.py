@@ -8,28 +8,27 @@ import urllib.request
 import pytest
 from starlette.testclient import TestClient
 
-from command_line import refused
+from command_line import done, refused
 from killed_process import START
 from patience import PATIENCE
 
 
 def test_users_come_and_go(climassay, tmp_path):
     place = ["-w", str(tmp_path)]
-    code, out, _ = climassay("users add", "Root", "--role", "admin", "--json", *place)
-    assert code == 0
+    out = done(climassay("users add", "Root", "--role", "admin", "--json", *place))
     assert json.loads(out)["name"] == "root"
     assert json.loads(out)["link"].startswith("http://127.0.0.1:8000/enter/")
     code, out, _ = climassay("users add ada", "--shown", "Ada", *place)
     assert "/enter/" in out
-    code, out, _ = climassay("users reset ada", "--address", "https://x.example/", "--json", *place)
+    _code, out, _ = climassay("users reset ada", "--address", "https://x.example/", "--json", *place)
     assert json.loads(out)["link"].startswith("https://x.example/enter/")
     climassay("users remove ada", *place)
-    code, out, _ = climassay("users list", "--json", *place)
+    out = done(climassay("users list", "--json", *place))
     assert [(user["name"], user["role"], user["active"]) for user in json.loads(out)] == [
         ("ada", "annotator", False),
         ("root", "admin", True),
     ]
-    code, out, _ = climassay("users list", *place)
+    out = done(climassay("users list", *place))
     assert "shut out" in out
 
 
@@ -62,9 +61,7 @@ def test_a_port_in_use_is_said_before_anything_is_loaded(climassay, tmp_path):
 def test_the_link_leads_into_the_application_that_is_served(monkeypatch, climassay, tmp_path):
     served = []
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: served.append(server.config.app))
-    code, out, _ = climassay("serve", "--port", "0", "--json", "-w", str(tmp_path))
-    assert code == 0
-    told = json.loads(out)
+    told = json.loads(done(climassay("serve", "--port", "0", "--json", "-w", str(tmp_path))))
     [app] = served
     page = TestClient(app, base_url=told["address"]).get(told["link"]).text
     assert "signs you in once as <strong>admin</strong>" in page

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import refused
+from command_line import done, refused
 from tuning_parts import save_shaken
 
 BOOKS = {
@@ -55,17 +55,14 @@ def quick(place: Path, name: str) -> list[str]:
 
 @pytest.fixture
 def collection(place: Path, climassay) -> str:
-    code, _, err = climassay("corpus", "add", "books", *(place / f"{name}.md" for name in BOOKS))
-    assert code == 0, err
+    done(climassay("corpus", "add", "books", *(place / f"{name}.md" for name in BOOKS)))
     return "books"
 
 
 def test_pretraining_leaves_the_books_asked_about_alone(place: Path, climassay, collection: str) -> None:
     arguments = ("tune", "pretrain", collection, "--questions", place / "questions.jsonl")
     quickly = [*quick(place, "read"), 64, "--epochs", 4]
-    code, out, err = climassay(*arguments, "--validation-documents", "air.md", *quickly, "--json")
-    assert code == 0, err
-    result = json.loads(out)
+    result = json.loads(done(climassay(*arguments, "--validation-documents", "air.md", *quickly, "--json")))
     assert result["train"]["sources"] == ["The book of sea"]
     assert result["validation"]["sources"] == ["The book of air"]
     assert result["loss"] < result["loss_before"]
@@ -101,8 +98,7 @@ def test_finetuning_on_all_kinds_and_again(place: Path, climassay) -> None:
         *quick(place, "tuned"),
         512,
     )
-    code, out, err = climassay(*arguments, "--epochs", 3)
-    assert code == 0, err
+    out = done(climassay(*arguments, "--epochs", 3))
     assert "3 examples of questions.jsonl" in out
     code, first, _ = climassay("tune", "show", "tuned", "--json")
     code, again, err = climassay(*arguments, "--epochs", 3, "--json")
@@ -111,14 +107,12 @@ def test_finetuning_on_all_kinds_and_again(place: Path, climassay) -> None:
 
     err = refused(climassay(*arguments, "--epochs", 2), alone=False)
     assert "holds an adapter trained from other data" in err
-    code, _, err = climassay(*arguments, "--epochs", 2, "--replace", "--search", "--grid", "lr=1e-3,1e-2")
-    assert code == 0, err
+    done(climassay(*arguments, "--epochs", 2, "--replace", "--search", "--grid", "lr=1e-3,1e-2"))
     code, out, _ = climassay("tune", "show", "tuned")
     assert "Trials, best first" in out
 
     model = f"local:{place / 'model'}+adapter={place / 'workspace' / 'adapters' / 'tuned'}"
-    code, out, err = climassay("evaluate", "mcq", place / "questions.jsonl", "--model", model, "--json")
-    assert code == 0, err
+    out = done(climassay("evaluate", "mcq", place / "questions.jsonl", "--model", model, "--json"))
     assert json.loads(out)["n"] == 2
 
 
@@ -145,11 +139,9 @@ def test_what_cannot_be_is_one_sentence(place: Path, climassay, arguments: list[
 
 
 def test_presets_are_listed(climassay) -> None:
-    code, out, _ = climassay("tune", "presets", "--json")
-    assert code == 0
+    out = done(climassay("tune", "presets", "--json"))
     assert {"mistral-7b-pretrain", "smollm2-cpu-finetune"} <= {preset["name"] for preset in json.loads(out)}
-    code, out, _ = climassay("tune", "presets")
-    assert code == 0
+    out = done(climassay("tune", "presets"))
     assert "5e-05" in out
 
 

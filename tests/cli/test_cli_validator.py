@@ -5,7 +5,7 @@ import pytest
 from api_server import ApiServer, Reply
 from climassay.errors import ModelError
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, read_drafts, write_drafts
-from command_line import refused
+from command_line import done, refused
 
 pytestmark = pytest.mark.usefixtures("_own_cache")
 
@@ -41,11 +41,9 @@ def labels(tmp_path):
 
 def test_train_show_and_apply(tmp_path, climassay, labels):
     file, html = tmp_path / "validator", tmp_path / "report.html"
-    code, out, err = climassay(
-        "generate validate train", labels, "-o", file, "--precision", 0.9, "--html", html, "--json"
+    data = json.loads(
+        done(climassay("generate validate train", labels, "-o", file, "--precision", 0.9, "--html", html, "--json"))
     )
-    assert code == 0, err
-    data = json.loads(out)
     assert data["evaluation"]["auroc"]["value"] > 0.9
     assert data["source"]["items"] == 36
     assert data["threshold"]["precision"]["value"] >= 0.9
@@ -53,15 +51,12 @@ def test_train_show_and_apply(tmp_path, climassay, labels):
     assert "Do the probabilities mean what they say?" in page
     assert "Why questions were rejected" in page
 
-    code, out, _ = climassay("generate validate show", file, "--json")
-    shown = json.loads(out)
-    assert code == 0
+    shown = json.loads(done(climassay("generate validate show", file, "--json")))
     assert (shown["kind"], shown["trained_on"], shown["threshold"]) == ("features", 36, data["threshold"])
 
     given, decided = tmp_path / "new.jsonl", tmp_path / "decided.jsonl"
     write_drafts(given, drafts(6, labelled=False))
-    code, out, err = climassay("generate validate apply", file, given, "-o", decided)
-    assert code == 0, err
+    out = done(climassay("generate validate apply", file, given, "-o", decided))
     assert "Decisions of validator" in out
     accepted = [draft.decisions[-1].accepted for draft in read_drafts(decided)]
     assert accepted == [False, True, True, False, True, True]
@@ -70,20 +65,17 @@ def test_train_show_and_apply(tmp_path, climassay, labels):
     assert "was trained on all questions" in " ".join(err.split())
     others = tmp_path / "others.jsonl"
     write_drafts(others, drafts(48, labelled=True))
-    code, out, err = climassay("generate validate evaluate", file, others, "--json")
-    assert code == 0, err
-    measured = json.loads(out)
+    measured = json.loads(done(climassay("generate validate evaluate", file, others, "--json")))
     assert (measured["trained_on"], measured["evaluation"]["n"]) == (36, 12)
     assert measured["evaluation"]["auroc"]["value"] > 0.9
 
 
 def test_simulate(tmp_path, climassay, labels):
     html = tmp_path / "simulation.html"
-    code, out, err = climassay(
+    out = done(climassay(
         "generate validate simulate", labels, "--splits", 2, "--start", 6, "--batch", 10, "--strategies",
         "random,margin", "--html", html,
-    )  # fmt: skip
-    assert code == 0, err
+    ))  # fmt: skip
     assert "Gain over random choice" in out
     assert "margin" in out
     assert "Precision of what the validator keeps" in html.read_text(encoding="utf-8")

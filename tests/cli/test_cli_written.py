@@ -7,7 +7,7 @@ import pytest
 from climassay.evaluation.experiment_file import load_plan
 from climassay.generation.recipe import load_recipe
 from climassay.prompts import load_prompt, prompt_names
-from command_line import refused, run_command
+from command_line import done, refused, run_command
 
 
 @pytest.mark.parametrize(("command", "read"), [("evaluate", load_plan), ("generate", load_recipe)])
@@ -27,8 +27,7 @@ def test_prompts_are_listed_shown_and_written_where_none_are(climassay, tmp_path
     name = listed[0]["name"]
     assert climassay("prompts show", name)[1] == load_prompt(name).source
 
-    code, out, _ = climassay("prompts export", tmp_path / "prompts", "--json")
-    assert code == 0
+    out = done(climassay("prompts export", tmp_path / "prompts", "--json"))
     files = [path for path in (tmp_path / "prompts").rglob("*") if path.is_file()]
     assert len(json.loads(out)["written"]) == len(listed) == len(files)
     files[0].write_text("mine", encoding="utf-8")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay.factcheck.verdict_head import VerdictHead
-from command_line import refused, run_command
+from command_line import done, refused, run_command
 from planted_evidence import evidence_claims
 from tiny_models import save_tiny
 
@@ -61,9 +61,7 @@ def train(climassay, file, head, *more):
 def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     html, csv, rows = tmp_path / "report.html", tmp_path / "scores.csv", tmp_path / "rows.jsonl"
     files = ("--html", html, "--csv", csv, "--predictions", rows)
-    code, out, err = climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files)
-    assert code == 0, err
-    data = json.loads(out)
+    data = json.loads(done(climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files)))
     assert (data["claims"], data["left_out"], data["failed"]) == (8, CLAIMS - 8, 0)
     assert data["scores"]["n"] == 8
     assert {"accuracy", "f1", "constant_accuracy"} <= data["scores"].keys()
@@ -87,18 +85,14 @@ def test_tables_on_the_screen(climassay, file):
 def test_claims_without_verdicts_are_listed(climassay, tmp_path):
     file = tmp_path / "plain.csv"
     file.write_text("claim,evidence_1,evidence_2\nIce melts.,Warm ice melts.,\nIce stays.,,\n")
-    code, out, _ = climassay("factcheck", "evidence", file)
-    assert code == 0
+    out = done(climassay("factcheck", "evidence", file))
     assert "Ice melts." in out
-    code, _, err = climassay("factcheck", "evidence", file, "-o", tmp_path / "verdicts.csv")
-    assert code == 0, err
+    done(climassay("factcheck", "evidence", file, "-o", tmp_path / "verdicts.csv"))
     assert "Ice stays." in (tmp_path / "verdicts.csv").read_text(encoding="utf-8")
 
 
 def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, head, monkeypatch):
-    code, out, err = train(climassay, file, head, "--hold-out", 6, "--json")
-    assert code == 0, err
-    data = json.loads(out)
+    data = json.loads(done(train(climassay, file, head, "--hold-out", 6, "--json")))
     assert data["provenance"]["groups"] == CLAIMS - 6
     assert data["held_out"]["n"] == 6
     assert data["choices"][0]["log_loss"] <= data["choices"][-1]["log_loss"]
@@ -129,14 +123,11 @@ def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, t
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0
     items, rows = tmp_path / "plain.csv", tmp_path / "rows.jsonl"
     items.write_text("claim,evidence_1\nIce melts.,Warm ice melts.\nIce stays.,\n", encoding="utf-8")
-    code, out, err = climassay("factcheck", "apply", head, items, "-o", rows, "--json")
-    assert code == 0, err
-    data = json.loads(out)
+    data = json.loads(done(climassay("factcheck", "apply", head, items, "-o", rows, "--json")))
     assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
     assert data["predictions"][1]["verdict"] == "NOT_ENOUGH_INFO"
     assert "Ice melts." in climassay("factcheck", "apply", head, items)[1]
-    code, out, _ = climassay("factcheck", "evaluate", head, file)
-    assert code == 0
+    out = done(climassay("factcheck", "evaluate", head, file))
     assert "macro-F1" in out
     assert "no published verdicts" in refused(climassay("factcheck", "evaluate", head, items))
 

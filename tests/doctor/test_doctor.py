@@ -19,6 +19,7 @@ from climassay.doctor.workspace_files import examine_workspace, header_fault
 from climassay.optional_dependencies import EXTRAS, extra_with
 from climassay.records import Records
 from climassay.workspace import Workspace
+from command_line import done
 from patience import LOOK_EVERY, PATIENCE
 
 CANARY = "sk-canary-5f1c"
@@ -60,9 +61,7 @@ def by_name(findings):
 
 
 def test_where_all_is_there_the_exit_code_is_0(workspace, climassay):
-    code, out, err = climassay("doctor", "--workspace", workspace, "--json")
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay("doctor", "--workspace", workspace, "--json")))
     found = {finding["name"]: finding for finding in told["findings"]}
     assert told["healthy"]
     assert {"Python", "packages", "local:smollm2", "local:minilm", "cache", "memory", "cores", "GPU"} <= set(found)
@@ -70,15 +69,13 @@ def test_where_all_is_there_the_exit_code_is_0(workspace, climassay):
     assert found["collection heat"]["said"] == "1 passages, local:minilm"
     assert found["records"]["level"] == "ok"
     assert all(finding["level"] == "ok" for finding in told["findings"] if finding["needed"])
-    code, out, _ = climassay("doctor", "--workspace", workspace)
-    assert code == 0
+    out = done(climassay("doctor", "--workspace", workspace))
     assert "Workspace" in out
     assert "collection heat" in out
 
 
 def test_a_workspace_that_is_not_there_is_not_made(tmp_path, climassay):
-    code, out, _ = climassay("doctor", "--workspace", tmp_path / "none", "--json")
-    assert code == 0
+    out = done(climassay("doctor", "--workspace", tmp_path / "none", "--json"))
     assert "is not there yet" in out
     assert not (tmp_path / "none").exists()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
+from command_line import done, run_command
 from faults import long_commands, samples
 from faults.commands import KILLED, SHORT, walk
 from faults.killing import SilencedServer, kill_between_answers
@@ -42,8 +42,7 @@ def test_a_killed_command_ends_as_if_it_had_never_been_killed(name, point, tmp_p
             """What is left, and what was asked for it."""
             server.asked.clear()
             (life / "out").mkdir(parents=True, exist_ok=True)
-            code, out, err = run_command(monkeypatch, capsys, *arguments(life))
-            assert code == 0, err
+            out = done(run_command(monkeypatch, capsys, *arguments(life)))
             return left_by(life, out), [request.prompt for request in server.asked]
 
         expected, asked = run(tmp_path / "straight")
@@ -105,8 +104,7 @@ def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, cli
             climassay(*command, "--output", folder)
         monkeypatch.undo()
         assert 0 < len(list(files_of(folder))) <= len(expected)
-        code, _, err = climassay(*command, "--output", folder)
-        assert code == 0, err
+        done(climassay(*command, "--output", folder))
         found = {path.relative_to(folder): path.read_bytes() for path in files_of(folder)}
         assert found.keys() == expected.keys()
 

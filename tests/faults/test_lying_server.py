@@ -7,6 +7,7 @@ import pytest
 
 from api_server import ApiServer
 from climassay.models.openai.pacing import RetryPolicy
+from command_line import done
 
 LIES = (
     "500", "503", "404 gone", "400 no", "drop", "drop-in-body", "truncate", "malformed", "empty-choices", "wrong-shape",
@@ -51,8 +52,7 @@ def test_lies_are_failures_that_are_counted_and_asked_again(scoring, questions, 
     def run():
         command = ("evaluate", "mcq", questions, "--model", "openai:test", "--base-url", server.url)
         options = ("--scoring", scoring, "--concurrency", "2", "-w", tmp_path, "--json")
-        code, out, err = climassay(*command, *options)
-        assert code == 0, err
+        out = done(climassay(*command, *options))
         return json.loads(out)["tally"]
 
     with ApiServer() as server:

@@ -17,7 +17,7 @@ from climassay.generation.publishing import read_dataset
 from climassay.primer import book_path
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import refused, run_command
+from command_line import done, refused, run_command
 
 WRITTEN = json.loads((Path(__file__).parent / "hand_written_outputs.json").read_text(encoding="utf-8"))
 SECTIONS = WRITTEN["sections"]
@@ -125,10 +125,7 @@ def recipe(tmp_path):
 
 def generate(monkeypatch, capsys, workspace, *arguments):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    code, out, err = run_command(
-        monkeypatch, capsys, "generate", *map(str, arguments), "-w", str(workspace.root), "--json"
-    )
-    assert code == 0, err
+    out = done(run_command(monkeypatch, capsys, "generate", *map(str, arguments), "-w", str(workspace.root), "--json"))
     return json.loads(out)
 
 
@@ -211,8 +208,7 @@ def test_a_dataset_is_published_by_its_name(climassay, monkeypatch, capsys, book
     with ApiServer(rule=Writer()) as server:
         generate(monkeypatch, capsys, books, "run", recipe(server.url))
     options = ("-o", tmp_path / "out", "--data-only", "-w", books.root, "--json")
-    code, _, err = climassay("generate publish good", *options)
-    assert code == 0, err
+    done(climassay("generate publish good", *options))
     assert [draft.usable for draft in read_dataset(tmp_path / "out")] == [True] * 12
     assert "bad" in refused(climassay("generate publish bad", *options))
 

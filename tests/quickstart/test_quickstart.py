@@ -15,6 +15,7 @@ from climassay.quickstart import NAME, STEPS, QuickstartContext, run_quickstart
 from climassay.quickstart.steps import debate_settings
 from climassay.records import Records
 from climassay.workspace import Workspace
+from command_line import done
 from documentation import calls, fault
 
 WRITTEN = Path(__file__).parents[1] / "generation" / "hand_written_outputs.json"
@@ -135,8 +136,7 @@ def test_all_steps_from_a_file_to_a_report(room, book, writer, tmp_path, climass
     assert states(run_quickstart(room, again)) == dict.fromkeys(ORDER, "found")
     assert again.asked == []
     words = outcomes[-1].command.removeprefix("climassay ").split()
-    code, out, err = climassay(*words, "--workspace", room.workspace.root, "--json")
-    assert code == 0, err
+    out = done(climassay(*words, "--workspace", room.workspace.root, "--json"))
     assert json.loads(out)["name"] == NAME
     assert writer.asked == asked
 
@@ -212,16 +212,13 @@ def test_the_command_takes_every_offer(tmp_path, monkeypatch, climassay, writer)
     monkeypatch.setattr(quickstart, "STEPS", STEPS[:3])
     monkeypatch.setattr(quickstart.run_quickstart, "__defaults__", (STEPS[:3],))
     arguments = ["quickstart", "--yes", "--model", MODEL, "--workspace", tmp_path / "work"]
-    code, out, err = climassay(*arguments, "--json")
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay(*arguments, "--json")))
     assert [(step["step"], step["state"]) for step in told["steps"]] == [
         (name, "done") for name in ("documents", "ask", "check")
     ]
     assert told["steps"][0]["command"].startswith("climassay corpus add quickstart primer:physical_climate")
     assert told["files"] == [str(tmp_path / "work" / "quickstart" / "factcheck.html")]
-    code, out, err = climassay(*arguments)
-    assert code == 0, err
+    out = done(climassay(*arguments))
     assert out.count("There already") == 3
     assert "climassay serve" in out
 
@@ -241,8 +238,7 @@ def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, climassay, w
             return True
 
     monkeypatch.setattr("sys.stdin", Keyboard(f"{book}\ns\ns\ns\n"))
-    code, out, err = climassay("quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
-    assert code == 0, err
+    out = done(climassay("quickstart", "--model", MODEL, "--workspace", tmp_path / "work"))
     assert "Files or folders [primer:physical_climate]" in out
     assert "Particles: " in out
     assert re.search(r"ask +skipped", out)
@@ -254,7 +250,6 @@ def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, climassay, w
 
 @pytest.mark.slow
 def test_the_bundled_model_is_led_through_all_steps(tmp_path, climassay):
-    code, out, err = climassay("quickstart", "--yes", "--workspace", tmp_path / "work", "--json")
-    assert code == 0, err
+    out = done(climassay("quickstart", "--yes", "--workspace", tmp_path / "work", "--json"))
     steps = {step["step"]: step["state"] for step in json.loads(out)["steps"]}
     assert [steps[name] for name in ORDER[:4]] == ["done"] * 4

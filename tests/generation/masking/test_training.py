@@ -25,7 +25,7 @@ from climassay.generation.masking import (
 from climassay.generation.masking.trained import bundled_reader, context_features, fit
 from climassay.metrics.bert_score import TokenVectors
 from climassay.primer import gold_questions
-from command_line import refused
+from command_line import done, refused
 from generated_drafts import draft, rejected
 
 PLAIN = MaskerReading(impact=False, vectors=False)
@@ -220,11 +220,9 @@ def test_commands(climassay, tmp_path, primer):
     rows = [{"question": one.statement.replace(one.term, "<MASK>", 1), "answer": one.term} for one in primer[:8]]
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = tmp_path / "masker.json"
-    code, text, _ = climassay("generate mask train", labels, "-o", file, "--no-vectors", "--json")
-    assert code == 0
+    text = done(climassay("generate mask train", labels, "-o", file, "--no-vectors", "--json"))
     assert set(json.loads(text)["held_out"]) == {"accuracy@1", "accuracy@3"}
-    code, text, _ = climassay("generate mask evaluate", f"statistics,{file}", "primer", "--json")
-    assert code == 0
+    text = done(climassay("generate mask evaluate", f"statistics,{file}", "primer", "--json"))
     found = json.loads(text)["maskers"]
     assert [one["name"] for one in found] == ["longest word", "statistics", "trained"]
     code, text, err = climassay("generate mask measure primer", "--masker", file, "--json")
