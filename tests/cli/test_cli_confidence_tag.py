@@ -2,12 +2,11 @@ import json
 
 import pytest
 
-from climassay.confidence.statement import Statement, write_statements
-from climassay.confidence.tagging import LEVELS, train_tagger
+from climassay.confidence.tagging import train_tagger
 from climassay.confidence.trends import read_predictions
 from climassay.learning import ClassifierSpec, PartSpec, Provenance
 from command_line import done, refused
-from confidence.tagging.planted import SIGNS, planted
+from confidence.tagging.planted import SIGNS, planted, write_climatex, write_extracted
 
 TEXT = "The record unequivocally shows that carbon and ocean change."
 
@@ -18,17 +17,6 @@ def tagger(tmp_path_factory):
     path = tmp_path_factory.mktemp("tagger") / "t.safetensors"
     specs, source = (ClassifierSpec("words", (PartSpec(("words",)),)),), Provenance(data="planted", licence="CC0")
     train_tagger(planted(), specs=specs, folds=4, resamples=20, provenance=source).classifier.save(path)
-    return path
-
-
-def labelled(folder):
-    header = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit\n"
-    rows = [
-        f"{number}\tAR6_WGI\t{number // 4}\t1\t{one.item.text}\t{LEVELS[number % 4]}\t1\ttrain\n"
-        for number, one in enumerate(planted(120, seed=3))
-    ]
-    path = folder / "c.tsv"
-    path.write_text(header + "".join(rows), encoding="utf-8")
     return path
 
 
@@ -88,17 +76,9 @@ def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
 
 
 def extracted(folder, tags=("low", "medium", "high", "very high")):
-    """Statements as ``confidence extract`` writes them, one a section."""
-    statements = [
-        Statement(
-            id=f"s{number}", text=one.item.text, tag=tags[number % len(tags)], report="AR6 WG1", document_id="d",
-            document="Chapter 1", headings=(f"Section {number}",), cycle="AR6", working_group="WG1",
-        )
-        for number, one in enumerate(planted(80, seed=5))
-    ]  # fmt: skip
     path = folder / "statements.jsonl"
-    write_statements(statements, path)
-    return path, statements
+    pairs = [(one.item.text, tags[number % len(tags)]) for number, one in enumerate(planted(80, seed=5))]
+    return path, write_extracted(pairs, path)
 
 
 def test_a_file_of_extract_needs_no_column(climassay, tmp_path, tagger) -> None:
@@ -126,7 +106,7 @@ def test_held_out_answers_are_written_for_the_report(monkeypatch, climassay, tmp
 
 
 def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
-    file, output = labelled(tmp_path), tmp_path / "new.safetensors"
+    file, output = write_climatex(tmp_path / "c.tsv"), tmp_path / "new.safetensors"
     monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
     code, out, err = climassay("confidence tag train", file, "-o", output, "--method", "words", "--folds", 3)
     assert code == 0, err

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from climassay.confidence.statement import Statement, write_statements
 from command_line import done, refused
+from confidence.tagging.planted import write_extracted
 from confidence.tagging.test_insertion import labelled
 from planted_model import PlantedModel
 from tiny_models import save_tiny
@@ -12,15 +12,8 @@ from tiny_models import save_tiny
 @pytest.fixture
 def known(tmp_path):
     """Statements of known level, as ``confidence extract`` writes them."""
-    statements = [
-        Statement(
-            id=f"s{number}", text=one.item.text, tag=one.tag, report="AR6 WG1", document_id="d", document="Chapter 1",
-            headings=(f"Section {number}",), cycle="AR6", working_group="WG1",
-        )
-        for number, one in enumerate(labelled())
-    ]  # fmt: skip
     path = tmp_path / "known.jsonl"
-    write_statements(statements, path)
+    write_extracted([(one.item.text, one.tag) for one in labelled()], path)
     return path
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.factcheck.verdict_head import VerdictHead
 from command_line import done, refused, run_command
-from planted_evidence import evidence_claims
+from planted_evidence import evidence_rows
 from tiny_models import save_tiny
 
 CLAIMS = 24
@@ -28,16 +28,8 @@ def places(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    rows = [
-        {
-            "claim": row.text,
-            "claim_label": row.label,
-            "evidences": [{"evidence": one.text, "evidence_label": one.label} for one in row.evidence],
-        }
-        for row in evidence_claims(CLAIMS, each=2).rows
-    ]
     path = tmp_path_factory.mktemp("data") / "claims.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in evidence_rows(CLAIMS)), encoding="utf-8")
     return path
 
 
