@@ -285,9 +285,14 @@ def test_web_addresses_become_links(url):
 
 def test_a_passage_says_where_it_stands():
     assert standing(source(2, ("WMO",), report="AR6", last_page=13, paragraph_ids=("A.1", "A.2"))) == (
-        ("Report", "AR6"), ("Heading", "Energy > Greenhouse effect"), ("Page", "12-13"), ("Paragraph", "A.1, A.2"),
-        ("File", "physical.pdf"), ("Collection", "ar6"), ("Lay before", "WMO"),
-    )  # fmt: skip
+        ("Report", "AR6"),
+        ("Heading", "Energy > Greenhouse effect"),
+        ("Page", "12-13"),
+        ("Paragraph", "A.1, A.2"),
+        ("File", "physical.pdf"),
+        ("Collection", "ar6"),
+        ("Lay before", "WMO"),
+    )
     assert dict(standing(source(1, last_page=11)))["Page"] == "11"
 
 
