@@ -27,12 +27,14 @@ def walk() -> Iterator[tuple[str, Any]]:
     yield from below(typer.main.get_command(app), ())
 
 
+def _named(*groups: tuple[str, str]) -> frozenset[str]:
+    """Commands by their groups, for example ``("corpus", "list show")``."""
+    return frozenset(f"{group} {name}".strip() for group, names in groups for name in names.split())
+
+
 READS: Mapping[str, tuple[Arguments, ...]] = {
     "generate publish": ((BAD, "--output", "{out}"),),
-    "check": (
-        ("claim", "--config", BAD),
-        ("claim", "--scale", "{folder}/bad.toml"),
-    ),
+    "check": (("claim", "--config", BAD), ("claim", "--scale", "{folder}/bad.toml")),
     "factcheck fallacies find": ((BAD, "--text", "text"),),
     "factcheck fallacies train": ((BAD, "--output", "{out}"),),
     "factcheck fallacies evaluate": (("fallacies", BAD), (BAD, "{claims}")),
@@ -95,56 +97,14 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 }
 """By command: arguments with an input that can be bad."""
 
-WITHOUT_FILES: Mapping[str, str] = {
-    "ask": "a question",
-    "serve": "a workspace",
-    "demo": "nothing",
-    "annotate open": "a dataset",
-    "annotate status": "a dataset",
-    "annotate agreement": "a dataset",
-    "annotate export": "a dataset",
-    "annotate retrain": "a dataset",
-    "corpus list": "a workspace",
-    "corpus search": "a collection",
-    "corpus show": "a collection",
-    "corpus compact": "a collection",
-    "corpus remove": "a collection",
-    "factcheck init": "nothing",
-    "factcheck kept list": "a workspace",
-    "factcheck kept show": "a check",
-    "factcheck kept export": "a workspace",
-    "models list": "nothing",
-    "models check": "a model",
-    "models install": "nothing",
-    "records runs": "a workspace",
-    "records show": "a run",
-    "records usage": "a workspace",
-    "records export": "a workspace",
-    "records merge": "a workspace",
-    "evaluate init": "nothing",
-    "evaluate table": "a run",
-    "evaluate report": "a run",
-    "evaluate plan": "numbers",
-    "evaluate compare": "runs",
-    "generate checks": "nothing",
-    "generate init": "nothing",
-    "generate stats": "a dataset",
-    "generate list": "a workspace",
-    "generate export": "a dataset",
-    "prompts list": "nothing",
-    "prompts show": "a name",
-    "prompts export": "nothing",
-    "tune list": "a workspace",
-    "tune show": "an adapter",
-    "tune presets": "nothing",
-    "users add": "a name",
-    "users reset": "a name",
-    "users remove": "a name",
-    "users list": "a workspace",
-    "doctor": "a workspace",
-    "quickstart": "a workspace",
-}
-"""Commands that read no file of the user's, and what they read."""
+WITHOUT_FILES = _named(
+    ("", "ask serve demo doctor quickstart"), ("annotate", "open status agreement export retrain"),
+    ("corpus", "list search show compact remove"), ("factcheck", "init"), ("factcheck kept", "list show export"),
+    ("models", "list check install"), ("records", "runs show usage export merge"),
+    ("evaluate", "init table report plan compare"), ("generate", "checks init stats list export"),
+    ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),
+)  # fmt: skip
+"""Commands that read no file of the user's: nothing, a name, or what lies in the workspace."""
 
 WITHOUT_JSON = {"models install", "confidence lint", "annotate retrain", "serve"}
 """Commands whose ``--json`` is something else, or that have none."""
@@ -191,72 +151,15 @@ KILLED: Mapping[str, str] = {
 }
 """Long commands, and a test that kills them or what they write with. All but serve: test_random_kills.py as well."""
 
-SHORT = (
-    "ask",
-    "demo",
-    "models install",
-    "models list",
-    "models check",
-    "corpus list",
-    "corpus search",
-    "corpus show",
-    "corpus compact",
-    "corpus remove",
-    "corpus evaluate",
-    "factcheck init",
-    "factcheck kept list",
-    "factcheck kept show",
-    "factcheck kept export",
-    "factcheck fallacies find",
-    "factcheck fallacies evaluate",
-    "factcheck fallacies apply",
-    "confidence lint",
-    "confidence tag apply",
-    "records runs",
-    "records show",
-    "records usage",
-    "records export",
-    "records import",
-    "records merge",
-    "evaluate init",
-    "evaluate table",
-    "evaluate report",
-    "evaluate plan",
-    "evaluate contamination",
-    "evaluate compare",
-    "generate checks",
-    "generate init",
-    "generate stats",
-    "generate list",
-    "generate export",
-    "judge compare",
-    "metrics score",
-    "metrics calibrate-window",
-    "metrics entailment evaluate",
-    "metrics entailment apply",
-    "factcheck evaluate",
-    "factcheck apply",
-    "metrics faithfulness",
-    "prompts list",
-    "prompts show",
-    "prompts export",
-    "tune list",
-    "tune show",
-    "tune presets",
-    "users add",
-    "users reset",
-    "users remove",
-    "users list",
-    "generate validate evaluate",
-    "generate validate show",
-    "generate mask evaluate",
-    "factcheck score",
-    "annotate open",
-    "annotate status",
-    "annotate agreement",
-    "annotate export",
-    "annotate import",
-    "doctor",
-    "quickstart",
-)
+SHORT = _named(
+    ("", "ask demo doctor quickstart"), ("models", "install list check"),
+    ("corpus", "list search show compact remove evaluate"), ("factcheck", "init evaluate apply score"),
+    ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
+    ("confidence tag", "apply"), ("records", "runs show usage export import merge"),
+    ("evaluate", "init table report plan contamination compare"), ("generate", "checks init stats list export"),
+    ("judge", "compare"), ("metrics", "score calibrate-window faithfulness"),
+    ("metrics entailment", "evaluate apply"), ("prompts", "list show export"), ("tune", "list show presets"),
+    ("users", "add reset remove list"), ("generate validate", "evaluate show"), ("generate mask", "evaluate"),
+    ("annotate", "open status agreement export import"),
+)  # fmt: skip
 """Commands that keep nothing of what is half done, or do it in one transaction: they are simply run again."""

@@ -22,22 +22,14 @@ def climaqa_rows():
             "Validation": "VALID",
         },
         {
-            "Question": "And if it doubled?",
-            "Options": "a) Cooler\nb) Warmer",
-            "Answer": "b) Warmer",
-            "Context": "",
-            "Complexity": "Hypothetical",
-            "Validation": "",
+            "Question": "And if it doubled?", "Options": "a) Cooler\nb) Warmer", "Answer": "b) Warmer", "Context": "",
+            "Complexity": "Hypothetical", "Validation": "",
         },
         {
-            "Question": "Rejected by experts?",
-            "Options": "a) x\nb) y",
-            "Answer": "a",
-            "Context": "",
-            "Complexity": "BASE",
-            "Validation": "INVALID",
+            "Question": "Rejected by experts?", "Options": "a) x\nb) y", "Answer": "a", "Context": "",
+            "Complexity": "BASE", "Validation": "INVALID",
         },
-    ]
+    ]  # fmt: skip
 
 
 def write_csv(path, rows):
@@ -154,14 +146,9 @@ def test_bad_files_give_one_sentence(tmp_path, name, content, word):
 
 
 PIRA = {
-    "id_qa": "A1",
-    "question_en_origin": "What rises?",
-    "answer_en_origin": "The sea.",
-    "abstract": "The sea rises.",
-    "answer_in_text": "1.0",
-    "question_meaningful": "5.0",
-    "answer_equivalent": "4.0",
-}
+    "id_qa": "A1", "question_en_origin": "What rises?", "answer_en_origin": "The sea.", "abstract": "The sea rises.",
+    "answer_in_text": "1.0", "question_meaningful": "5.0", "answer_equivalent": "4.0",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
