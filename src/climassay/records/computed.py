@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 import sqlalchemy as sa
 
@@ -13,6 +14,8 @@ from climassay.records.database import Database
 
 MOST_KEPT = 2000
 """Entries; the oldest go first."""
+_prepared: WeakSet[Database] = WeakSet()
+"""Databases that are known to have the table."""
 metadata = sa.MetaData()
 computed = sa.Table(
     "computed",
@@ -37,7 +40,9 @@ def kept(database: Database, parts: tuple[object, ...], make: Callable[[], Any] 
         The value as JSON reads it; None where it is not kept and ``make`` is not given. Values that another version of
         climassay computed count as not kept.
     """
-    database.create_tables(metadata)
+    if database not in _prepared:
+        database.create_tables(metadata)
+        _prepared.add(database)
     key = hashlib.sha256(json.dumps([__version__, *parts]).encode()).hexdigest()
     with database.read() as connection:
         text = connection.execute(sa.select(computed.c.value).where(computed.c.key == key)).scalar()

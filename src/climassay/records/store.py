@@ -60,7 +60,7 @@ def process_identity(pid: int) -> str:
     try:
         state, *more = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return "" if state in "ZX" else f"{boot} {os.stat('/proc/self/ns/pid').st_ino} {pid} {more[18]}"
+        return "" if state in "ZX" else f"{boot} {Path('/proc/self/ns/pid').stat().st_ino} {pid} {more[18]}"
     except (OSError, IndexError):
         return ""
 
