@@ -148,6 +148,7 @@ def test_questions_are_found_by_what_went_wrong_and_by_text(reader, place):
     assert "1 to 4 of 4" in page_of(reader, f"/results/{run}/questions?kind=mcq&level=base").text
     [line] = page_of(reader, f"/results/{run}/questions?text=CLOZE-3").rows("Questions")
     assert "Statement 3 has a" in line[0]
+    assert "1 to 12 of 12" in page_of(reader, f"/results/{run}/questions?kind=mcq&right=&fails=&order=&text=").text
     assert "No question fits" in page_of(reader, f"/results/{run}/questions?text=nowhere").text
     wrong = [one for one in experiment().outcomes if one.cell.model == "large" and one.scores.get("accuracy") == 0]
     found = page_of(reader, f"/results/{run}/questions?model=large&wrong=true&kind=mcq").rows("Questions")

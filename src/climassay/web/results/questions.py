@@ -34,8 +34,8 @@ PAGE = 50
 REQUESTS = 25
 """Requests on one page."""
 Word = Annotated[str, Query(max_length=200)]
-Place = Annotated[int | None, Query(ge=0, lt=10_000)]
-"""Number of a column of the grid, from 0."""
+Place = Annotated[str, Query(pattern=r"^[0-9]{0,4}$")]
+"""Number of a column of the grid, from 0; empty for none."""
 _ANSWER_ROWS = ("outcomes", "predictions")
 _LONG = (*_ANSWER_ROWS, "questions", "passages")
 """Tables of a run of which a page reads some rows only; of all others it reads all."""
@@ -246,8 +246,8 @@ def show_questions(
     model: Word = "",
     wrong: bool = False,
     text: Search = "",
-    right: Place = None,
-    fails: Place = None,
+    right: Place = "",
+    fails: Place = "",
     invalid: bool = False,
     unstable: bool = False,
     order: Literal["", "wrong"] = "",
@@ -258,7 +258,7 @@ def show_questions(
     index = index_of(app, run)
     other = index_of(app, beside) if beside and beside != run else None
     columns = [*index.columns(), *(other.columns() if other else ())]
-    good, bad = (None if place is None or place >= len(columns) else columns[place] for place in (right, fails))
+    good, bad = (next(iter(columns[int(place) :]), None) if place else None for place in (right, fails))
     wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip(), good, bad, invalid, unstable)
     total = index.count(wanted)
     shown = within(number, total, PAGE)
@@ -278,9 +278,8 @@ def show_questions(
         for key in map(keys.__getitem__, found)
     ]
     filters = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
-    filters |= {"order": order, "beside": beside}
+    filters |= {"order": order, "beside": beside, "right": right, "fails": fails}
     filters |= {name: "true" for name, on in (("wrong", wrong), ("invalid", invalid), ("unstable", unstable)) if on}
-    filters |= {name: str(place) for name, place in (("right", right), ("fails", fails)) if place is not None}
     return page(
         request,
         "results/questions.html.j2",
