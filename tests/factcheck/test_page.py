@@ -291,7 +291,7 @@ def test_a_passage_says_where_it_stands():
         ("Paragraph", "A.1, A.2"),
         ("File", "physical.pdf"),
         ("Collection", "ar6"),
-        ("Lay before", "WMO"),
+        ("Retrieved for", "WMO"),
     )
     assert dict(standing(source(1, last_page=11)))["Page"] == "11"
 

@@ -12,6 +12,7 @@ import numpy as np
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
+from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.results import (
     COMMANDS,
     Cell,
@@ -212,6 +213,7 @@ def run_experiment(
             ),
         )
         save_experiment(run, experiment)
+    prepare_pages(store.database, experiment)
     return experiment
 
 
