@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from climassay.errors import InputError
 from climassay.evaluation.tasks import Prediction
 from climassay.metrics.factual_accuracy import Judgement
+from climassay.metrics.long_answers import Assessment
 from climassay.questions import Kind, Level, Question
 from climassay.records import Records, Run, Tally
 from climassay.records.queries import RunDetails, run_details
@@ -81,6 +82,8 @@ class Outcome:
     error: str | None = None
     judgement: Judgement | None = None
     """What the judge says about the answer, with its reason (freeform, where the experiment has a judge)."""
+    assessment: Assessment | None = None
+    """What the judge says of each criterion and dimension (longform, where the experiment has a judge)."""
 
 
 @dataclass(frozen=True, slots=True)

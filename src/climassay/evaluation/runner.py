@@ -35,9 +35,10 @@ from climassay.evaluation.settings import (
 )
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
-from climassay.metrics.registry import Answered, Scorer
+from climassay.metrics.long_answers import assessment_scores
+from climassay.metrics.registry import Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
-from climassay.primer import PRIMER, named_questions
+from climassay.primer import LONG_ANSWERS, PRIMER, named_questions
 from climassay.prompts import Prompt
 from climassay.questions import TYPES, Question, QuestionSet, join_questions
 from climassay.records import RecordedModel, Records, Run, Tally
@@ -111,7 +112,9 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
     Raises:
         InputError: A file cannot be read, or no question is of the plan's tasks.
     """
-    sets = [named_questions(file if file == PRIMER else located(plan.folder, file)) for file in spec.files]
+    sets = [
+        named_questions(file if file in (PRIMER, LONG_ANSWERS) else located(plan.folder, file)) for file in spec.files
+    ]
     wanted = [replace(one, questions=tuple(q for q in one.questions if q.kind in plan.tasks)) for one in sets]
     joined = join_questions(spec.name, wanted)
     if not joined.questions:
@@ -338,20 +341,31 @@ def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
     scores = work.scorer.score(cell.task, items)
     answered = [None if one.error is not None else item for item, one in zip(items, written, strict=True)]
     judgements = work.scorer.judgements(cell.task, answered)
-    outcomes = [
-        Outcome(
-            cell=cell,
-            question=question.id,
-            level=question.level,
-            answer=one.text,
-            scores=given if said is None or said.score is None else {**given, "judged_accuracy": said.score},
-            violations=one.violations,
-            passages=one.prepared.passage_ids,
-            error=one.error,
-            judgement=said,
+    assessments = work.scorer.assessments(
+        cell.task,
+        [
+            None if one.error is not None else LongAnswer(q.question, one.text, q.rubric, q.audience, q.answer)
+            for q, one in answers
+        ],
+    )
+    outcomes = []
+    for (question, one), given, said, assessed in zip(answers, scores, judgements, assessments, strict=True):
+        judged = {} if said is None or said.score is None else {"judged_accuracy": said.score}
+        judged |= {} if assessed is None else assessment_scores(assessed, question.rubric)
+        outcomes.append(
+            Outcome(
+                cell=cell,
+                question=question.id,
+                level=question.level,
+                answer=one.text,
+                scores={**given, **judged},
+                violations=one.violations,
+                passages=one.prepared.passage_ids,
+                error=one.error,
+                judgement=said,
+                assessment=assessed,
+            )
         )
-        for (question, one), given, said in zip(answers, scores, judgements, strict=True)
-    ]
     work.cells.append(asked.record(cell, work.prompts.of(cell.task), outcomes, recorded.tally))
     work.outcomes += outcomes
 

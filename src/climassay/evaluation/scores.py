@@ -123,6 +123,8 @@ def metrics_of(outcomes: Sequence[Outcome]) -> list[Metric]:
     present = {name for outcome in outcomes for name in outcome.scores}
     if any(outcome.judgement is not None for outcome in outcomes):
         present.add("judged_accuracy")  # also where every judgement failed, so that this is counted
+    if any(one.assessment is not None and one.assessment.errors for one in outcomes):
+        present |= {"rubric_score", "presentation", "epistemics"}  # likewise
     tasks = {outcome.cell.task for outcome in outcomes}
     return [metric for metric in METRICS.values() if metric.name in present and any(map(metric.scores, tasks))]
 
