@@ -1,16 +1,20 @@
 """Long answers in an experiment: asked, judged against their rubrics, kept, tabled and shown like any other task."""
 
 import json
+import math
 
 import pytest
 
 from climassay.evaluation import EvaluationResources, Sources, TaskPrompts, parse_plan, run_experiment, score_experiment
 from climassay.evaluation.report import experiment_report
-from climassay.evaluation.results import load_experiment
+from climassay.evaluation.results import Cell, Outcome, Preference, load_experiment
 from climassay.evaluation.runner import read_benchmark
+from climassay.evaluation.settings import ExamplePool
+from climassay.evaluation.side_by_side import compare_answers, side_by_side
 from climassay.evaluation.tables import experiment_tables
 from climassay.metrics import Scorer
 from climassay.primer import LONG_ANSWERS, book_path, named_questions
+from climassay.questions import Question
 from climassay.records import Records
 from scripted_model import ScriptedModel
 
@@ -35,14 +39,16 @@ def store(tmp_path):
         yield opened
 
 
-def run(store, tmp_path, write=lambda prompt, schema: ANSWER, judge=judging, limit=2):
+def run(store, tmp_path, write=lambda prompt, schema: ANSWER, judge=judging, limit=2, side_by_side=False):
     entries = {"benchmarks": [LONG_ANSWERS], "tasks": ["longform"], "limit": limit}
+    entries |= {"metrics": {"side_by_side": side_by_side}}
+    entries |= {"settings": ["default", "few-shot:pool"]} if side_by_side else {}
     plan = parse_plan({**entries, "model": [{"name": "local:scripted"}]}, where="x.toml", folder=tmp_path)
     model = ScriptedModel(write=write)
     judges = ScriptedModel(write=judge, name="openai:judge")
     resources = EvaluationResources(
         lambda spec, adapter: model,
-        Sources(lambda _: None, lambda _: None),
+        Sources(lambda _: None, lambda _: ExamplePool("pool", (Question("p", "longform", "Q?", "A."),) * 5)),
         scorer=lambda ask: Scorer(judge=ask(judges)),
     )
     sets = {LONG_ANSWERS: read_benchmark(plan.benchmarks[0], plan)}
@@ -65,6 +71,77 @@ def test_long_answers_are_asked_judged_and_kept(store, tmp_path):
     assert len(judge.texts) == 4
     again, model, judge = run(store, tmp_path)
     assert (again.outcomes, model.texts, judge.texts) == (done.outcomes, [], [])
+
+
+QUESTIONS = {str(n): Question(str(n), "longform", f"Question {n}?", "") for n in range(20)}
+CELLS = [Cell("b", name, "default", "longform") for name in ("good", "middling", "poor")]
+
+
+def outcomes(cell, text=None):
+    return [Outcome(cell, key, None, cell.model if text is None else text, {}) for key in QUESTIONS]
+
+
+def preferring(prompt, _schema):
+    """A judge that prefers the good one to all, and of the others always the answer that is shown first."""
+    first, second = prompt.split("First answer:")[1].split("Second answer:")
+    better = "first" if "good" in first else "second" if "good" in second else "first"
+    return json.dumps({"reason": "It is.", "better": better})
+
+
+def test_answers_are_compared_in_both_orders_and_position_bias_is_shown():
+    judge = ScriptedModel(write=preferring)
+    found = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS}, judge)
+    assert len(found) == len(judge.texts) == 3 * 2 * 20
+    summed = side_by_side(found)
+    assert summed.contestants[0].cell.model == "good"
+    rates = {one.cell.model: one.win_rate for one in summed.contestants}
+    # The good one wins all of its 40 pairs; each of the others loses 20 and ties 20.
+    assert (rates["good"].value, rates["middling"].value, rates["poor"].value) == (1.0, 0.25, 0.25)
+    assert rates["good"].n == 20
+    assert (summed.ties, summed.consistent.value) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    # 40 of 80 comparisons with the good one have it first, and all 40 without it the first.
+    assert summed.first.value == pytest.approx((40 + 40) / 120)
+    good, other, third = summed.contestants
+    assert good.interval.low > other.interval.high
+    assert other.strength == pytest.approx(third.strength, abs=1e-3)
+
+
+def test_who_gives_no_answer_loses_and_a_judge_that_fails_is_counted():
+    judge = ScriptedModel(write=lambda *_: "no")
+    found = compare_answers(QUESTIONS, {CELLS[0]: outcomes(CELLS[0]), CELLS[1]: outcomes(CELLS[1], "")}, judge)
+    assert judge.texts == []
+    assert side_by_side(found).contestants[0].win_rate.value == 1.0
+    silent = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS[:2]}, judge)
+    assert all(one.better is None and one.error for one in silent)
+    assert side_by_side(silent) is None
+
+
+def test_strengths_are_those_of_davidsons_model():
+    """Of 20 questions A wins 12, B 4, and 4 are ties: the log-odds of a win among decided ones is log(3)."""
+    answers = ["first"] * 12 + ["second"] * 4 + ["tie"] * 4
+    back = {"first": "second", "second": "first", "tie": "tie"}
+    a, b = CELLS[:2]
+    given = [Preference(a, b, key, said) for key, said in zip(QUESTIONS, answers, strict=True)]
+    given += [Preference(b, a, key, back[said]) for key, said in zip(QUESTIONS, answers, strict=True)]
+    summed = side_by_side(given)
+    strong, weak = summed.contestants
+    assert strong.strength - weak.strength == pytest.approx(math.log(3), abs=0.02)
+    assert summed.consistent.value == 1.0
+    assert summed.first.value == 0.5
+
+
+def test_an_experiment_compares_its_settings_where_asked_to(store, tmp_path):
+    def judge(prompt, schema):
+        return preferring(prompt, schema) if "better" in schema["required"] else judging(prompt, schema)
+
+    done, _, _ = run(store, tmp_path, judge=judge, side_by_side=True)
+    assert len(done.preferences) == 2 * 2
+    assert load_experiment(store, done.run) == done
+    shown = {one.name: one.table for one in experiment_tables(score_experiment(done))}
+    assert len(shown["side-by-side"].rows) == 2
+    assert "side by side" in experiment_report(done).to_html()
+    again, _, judge = run(store, tmp_path, judge=judge, side_by_side=True)
+    assert (again.preferences, judge.texts) == (done.preferences, [])
 
 
 def test_they_have_a_table_and_every_finding_is_in_the_report(store, tmp_path):

@@ -69,6 +69,7 @@ def scores_data(scores: "ExperimentScores") -> dict[str, object]:
         "constants": scores.constants,
         "counts": scores.counts,
         "tests": scores.tests,
+        "side_by_side": scores.side_by_side,
     }
 
 

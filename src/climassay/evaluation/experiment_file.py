@@ -122,11 +122,15 @@ class MetricSpec:
     judge: Annotated[
         ModelSpec | None,
         Field(
-            description="A strong model that sees the question and marks freeform answers, with reasons: its name, or "
-            "the label of one of the above.",
+            description="A strong model that sees the question and marks freeform and long answers, with reasons: its "
+            "name, or the label of one of the above.",
             examples=["openai:NAME"],
         ),
     ] = None
+    side_by_side: Annotated[
+        bool,
+        Field(description="The judge also compares the long answers of every two models and settings, in both orders."),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from climassay.evaluation.results import (
     CellRecord,
     Experiment,
     Outcome,
+    Preference,
     choice_outcomes,
     save_experiment,
 )
@@ -33,6 +34,7 @@ from climassay.evaluation.settings import (
     make_setting,
     open_pool,
 )
+from climassay.evaluation.side_by_side import compare_answers
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.metrics.long_answers import assessment_scores
@@ -195,6 +197,7 @@ def run_experiment(
                 finally:
                     if not resources.keeps_models:
                         loaded.close()
+        preferences = tuple(_compare(work))
         if work.scorer is not None and work.scorer.judge is not None:
             work.scorer.judge.close()
         experiment = Experiment(
@@ -207,6 +210,7 @@ def run_experiment(
             passages=work.passages,
             metric_sources={} if work.scorer is None else dict(work.scorer.sources),
             predictions=work.predictions,
+            preferences=preferences,
             tally=Tally(
                 sum(one.hits for one in work.tallies),
                 sum(one.asked for one in work.tallies),
@@ -216,6 +220,20 @@ def run_experiment(
         )
         save_experiment(run, experiment)
     return experiment
+
+
+def _compare(work: _Work) -> "Iterator[Preference]":
+    """Long answers side by side, benchmark by benchmark, where the plan asks for it and there is a judge."""
+    judge = None if work.scorer is None else work.scorer.judge
+    if not work.plan.metrics.side_by_side or judge is None:
+        return
+    for benchmark, question_set in work.sets.items():
+        for task in (task for task in work.plan.tasks if TYPES[task].judged):
+            found: dict[Cell, list[Outcome]] = {}
+            for outcome in work.outcomes:
+                if (outcome.cell.benchmark, outcome.cell.task) == (benchmark, task):
+                    found.setdefault(outcome.cell, []).append(outcome)
+            yield from compare_answers({one.id: one for one in question_set.questions}, found, judge)
 
 
 def _by_adapter(

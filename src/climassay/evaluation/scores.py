@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.evaluation.results import Cell, Experiment, Outcome
+from climassay.evaluation.side_by_side import SideBySide, side_by_side
 from climassay.evaluation.tasks import Prediction
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
@@ -103,6 +104,8 @@ class ExperimentScores:
     tests: tuple[PairedTest, ...]
     positions: Mapping[Cell, "PositionRow"] = field(default_factory=dict)
     """How choices spread over positions, in cells whose options were permuted."""
+    side_by_side: Mapping[str, SideBySide] = field(default_factory=dict)
+    """Long answers compared, by benchmark."""
 
     def get(self, cell: Cell, metric: str, level: str = OVERALL) -> Score | None:
         """One score, or None where the cell has none."""
@@ -159,6 +162,13 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             cell: _position_row((ones[0].setting, ones[0].scoring), ones)
             for cell, ones in experiment.predictions.items()
             if any(one.permutation > 0 for one in ones)
+        },
+        side_by_side={
+            name: found
+            for name in experiment.questions
+            if (
+                found := side_by_side([one for one in experiment.preferences if one.first.benchmark == name], seed=seed)
+            )
         },
     )
 

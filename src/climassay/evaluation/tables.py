@@ -14,6 +14,7 @@ from climassay.evaluation.scores import (
     PositionRow,
     Score,
 )
+from climassay.evaluation.side_by_side import side_by_side_table
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind
 from climassay.reporting import Mark, Table
@@ -156,6 +157,8 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
             named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
+        if compared := scores.side_by_side.get(benchmark):
+            named["side-by-side"] = side_by_side_table(compared, benchmark)
         named["counts"] = _counts(benchmark, scores.counts)
         named["settings"] = _tests(benchmark, "settings", scores.tests)
         named["models"] = _tests(benchmark, "models", scores.tests)
