@@ -5,17 +5,23 @@ import math
 
 import pytest
 
+import climassay
 from climassay.evaluation import EvaluationResources, Sources, TaskPrompts, parse_plan, run_experiment, score_experiment
+from climassay.evaluation.points import coloured, point_scores
 from climassay.evaluation.report import experiment_report
 from climassay.evaluation.results import Cell, Outcome, Preference, load_experiment
-from climassay.evaluation.runner import read_benchmark
-from climassay.evaluation.settings import ExamplePool
+from climassay.evaluation.runner import open_resources, read_benchmark
+from climassay.evaluation.settings import ExamplePool, Prepared
 from climassay.evaluation.side_by_side import compare_answers, side_by_side
 from climassay.evaluation.tables import experiment_tables
+from climassay.grounding.references import CheckedReference
+from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics import Scorer
+from climassay.metrics.entailment_loading import bundled_entailment
 from climassay.primer import LONG_ANSWERS, book_path, named_questions
 from climassay.questions import Question
 from climassay.records import Records
+from climassay.workspace import Workspace
 from scripted_model import ScriptedModel
 
 ANSWER = "The stratosphere cools.\n\nThe troposphere warms [1]."
@@ -39,7 +45,7 @@ def store(tmp_path):
         yield opened
 
 
-def run(store, tmp_path, write=lambda prompt, schema: ANSWER, judge=judging, limit=2, side_by_side=False):
+def run(store, tmp_path, write=lambda prompt, schema: ANSWER, judge=judging, limit=2, side_by_side=False, check=None):
     entries = {"benchmarks": [LONG_ANSWERS], "tasks": ["longform"], "limit": limit}
     entries |= {"metrics": {"side_by_side": side_by_side}}
     entries |= {"settings": ["default", "few-shot:pool"]} if side_by_side else {}
@@ -50,6 +56,7 @@ def run(store, tmp_path, write=lambda prompt, schema: ANSWER, judge=judging, lim
         lambda spec, adapter: model,
         Sources(lambda _: None, lambda _: ExamplePool("pool", (Question("p", "longform", "Q?", "A."),) * 5)),
         scorer=lambda ask: Scorer(judge=ask(judges)),
+        checker=lambda scorer: check,
     )
     sets = {LONG_ANSWERS: read_benchmark(plan.benchmarks[0], plan)}
     return run_experiment(plan, sets, resources, store, prompts=TaskPrompts.load()), model, judges
@@ -142,6 +149,63 @@ def test_an_experiment_compares_its_settings_where_asked_to(store, tmp_path):
     assert "side by side" in experiment_report(done).to_html()
     again, _, judge = run(store, tmp_path, judge=judge, side_by_side=True)
     assert (again.preferences, judge.texts) == (done.preferences, [])
+
+
+REFERENCES = tuple(
+    CheckedReference(text, "number", status, "Looked up.")
+    for text, status in (("[1]", "exists"), ("[7]", "invented"), ("doi:x", "malformed"), ("Li 2020", "not checked"))
+)
+POINTS = (
+    CheckedSentence("The stratosphere cools.", 0, "supported", "It stands there.", references=REFERENCES[:2]),
+    CheckedSentence("The troposphere warms.", 1, "contradicted", "The book says otherwise.", references=REFERENCES[2:]),
+    CheckedSentence("I hope that helps.", 1, "no claim", "Talk."),
+    CheckedSentence("Clouds thin.", 1, "unsupported", "Nothing bears it."),
+)
+
+
+def test_points_and_references_are_scored_by_hand():
+    assert point_scores(POINTS) == {"points_supported": pytest.approx(1 / 3), "references_found": pytest.approx(1 / 3)}
+    assert point_scores(POINTS[2:3]) == {}
+    assert point_scores(()) == {}
+
+
+def test_the_answer_is_coloured_by_what_bears_its_points():
+    answer = "So: The stratosphere cools. The troposphere warms [7]. I hope that helps. Clouds thin."
+    parts = coloured(answer, (POINTS[0], POINTS[3]))
+    assert "".join(part.text for part in parts) == answer
+    assert [(part.text, part.tone) for part in parts if part.tone] == [
+        ("The stratosphere cools.", "right"),
+        ("Clouds thin.", "middle"),
+    ]
+
+
+def test_points_are_kept_with_the_answer_and_shown_in_the_report(store, tmp_path):
+    done, _, _ = run(store, tmp_path, check=lambda text, given: POINTS[:2])
+    assert all(one.points == POINTS[:2] for one in done.outcomes)
+    assert {one.scores["points_supported"] for one in done.outcomes} == {0.5}
+    assert load_experiment(store, done.run) == done
+    page = experiment_report(done).to_html()
+    assert '<span class="part right" title="supported: It stands there.">The stratosphere cools.</span>' in page
+    assert "invented" in page
+    headings = " ".join(
+        column.label for one in experiment_tables(score_experiment(done)) for column in one.table.columns
+    )
+    assert "points supported" in headings
+    assert "references that exist" in headings
+
+
+def test_sentences_are_looked_up_in_the_collections_that_the_experiment_names(tmp_path):
+    workspace = Workspace(tmp_path)
+    climassay.add_documents("books", ["primer:physical_climate"], workspace=workspace)
+    entries = {"benchmarks": [LONG_ANSWERS], "model": [{"name": "local:x"}], "metrics": {"collections": ["books"]}}
+    plan = parse_plan(entries, where="x.toml", folder=tmp_path)
+    resources = open_resources(plan, workspace)
+    check = resources.checker(Scorer(entailment=bundled_entailment()))
+    [point] = check(
+        "Earth reflects about 29 per cent of incident sunlight [9].", Prepared(("Earth reflects.",), ("a",))
+    )
+    assert point.status == "supported"
+    assert [one.status for one in point.references] == ["invented"]
 
 
 def test_they_have_a_table_and_every_finding_is_in_the_report(store, tmp_path):

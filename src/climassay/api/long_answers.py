@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay.models import DEFAULT_MODEL, Generator
-from climassay.reporting.results import Shown
+from climassay.reporting.results import Shown, as_json_data
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def check_judge(
                 on_step=lambda what: task.update(description=f"{what[0].upper()}{what[1:]}"),
             )
             done = replace(done, judge=judge.name)
-            run.save_results("judge_check", [done.to_dict()])
+            run.save_results("judge_check", [as_json_data(done.to_dict())])
     return done
 
 

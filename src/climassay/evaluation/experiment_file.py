@@ -127,6 +127,13 @@ class MetricSpec:
             examples=["openai:NAME"],
         ),
     ] = None
+    collections: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Collections in which the references and sentences of long answers are looked up.",
+            examples=[("books",)],
+        ),
+    ] = ()
     side_by_side: Annotated[
         bool,
         Field(description="The judge also compares the long answers of every two models and settings, in both orders."),

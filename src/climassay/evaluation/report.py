@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from climassay.evaluation.comparing import PublishedScore
 from climassay.evaluation.contamination import RUN_LENGTH, ContaminationReport, ShownText, contamination_tables
+from climassay.evaluation.points import coloured, point_findings
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,
@@ -589,7 +590,11 @@ def answer_row(one: Outcome, question: Question, metrics: Sequence[Metric], sour
         failed=one.error is not None,
         remarks=tuple(remarks),
         sources=sources,
-        findings=() if one.assessment is None else tuple(_findings(one.assessment, question)),
+        parts=coloured(one.answer, one.points),
+        findings=(
+            *(() if one.assessment is None else _findings(one.assessment, question)),
+            *point_findings(one.points),
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from climassay.errors import InputError
 from climassay.evaluation.tasks import Prediction
+from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.factual_accuracy import Judgement
 from climassay.metrics.long_answers import Assessment
 from climassay.questions import Kind, Level, Question
@@ -85,6 +86,8 @@ class Outcome:
     """What the judge says about the answer, with its reason (freeform, where the experiment has a judge)."""
     assessment: Assessment | None = None
     """What the judge says of each criterion and dimension (longform, where the experiment has a judge)."""
+    points: tuple[CheckedSentence, ...] = ()
+    """What the collections say of each sentence of a long answer and of its references, where they are named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import numpy as np
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
+from climassay.evaluation.points import given_passages, point_scores
 from climassay.evaluation.results import (
     COMMANDS,
     Cell,
@@ -37,9 +38,12 @@ from climassay.evaluation.settings import (
 from climassay.evaluation.side_by_side import compare_answers
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.entailment import RelationScorer
 from climassay.metrics.long_answers import assessment_scores
 from climassay.metrics.registry import Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
+from climassay.models.profiles import profile_of
 from climassay.primer import LONG_ANSWERS, PRIMER, named_questions
 from climassay.prompts import Prompt
 from climassay.questions import TYPES, Question, QuestionSet, join_questions
@@ -55,6 +59,10 @@ Ask = Callable[[Generator], Generator]
 """Puts records around a model."""
 
 
+CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
+"""Looks up an answer: its text, and the passages that its writer was given."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluationResources:
     """Where an experiment finds its parts."""
@@ -66,6 +74,8 @@ class EvaluationResources:
     """Finds, or trains, what a setting adds to a model; None for nothing."""
     scorer: Callable[[Ask], Scorer] = lambda _ask: Scorer()
     """Makes the scorer of answers in words; models that it asks go through the records."""
+    checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
+    """Makes what looks the sentences and references of long answers up; None where no collection is named."""
     keeps_models: bool = False
     """Whether models stay open after the experiment, because they belong to the caller."""
 
@@ -366,22 +376,25 @@ def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
             for q, one in answers
         ],
     )
+    check = work.resources.checker(work.scorer) if TYPES[cell.task].judged else None
     outcomes = []
     for (question, one), given, said, assessed in zip(answers, scores, judgements, assessments, strict=True):
         judged = {} if said is None or said.score is None else {"judged_accuracy": said.score}
         judged |= {} if assessed is None else assessment_scores(assessed, question.rubric)
+        points = check(one.text, one.prepared) if check is not None and one.text else ()
         outcomes.append(
             Outcome(
                 cell=cell,
                 question=question.id,
                 level=question.level,
                 answer=one.text,
-                scores={**given, **judged},
+                scores={**given, **judged, **point_scores(points)},
                 violations=one.violations,
                 passages=one.prepared.passage_ids,
                 error=one.error,
                 judgement=said,
                 assessment=assessed,
+                points=points,
             )
         )
     work.cells.append(asked.record(cell, work.prompts.of(cell.task), outcomes, recorded.tally))
@@ -438,7 +451,26 @@ def open_resources(
         judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
         return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
 
-    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer)
+    def checker(scoring: Scorer) -> CheckAnswer | None:
+        if not plan.metrics.collections:
+            return None
+        from climassay.grounding.retrieval import open_collections
+        from climassay.grounding.text_check import SupportJudge, check_sentences
+
+        group = open_collections(workspace, plan.metrics.collections)
+        relations = scoring.entailment
+        if not isinstance(relations, RelationScorer):
+            raise InputError("Long answers need a scorer that tells contradictions: another entry entailment.")
+        strong = scoring.judge is not None and not profile_of(scoring.judge).scored
+        judge = SupportJudge(scoring.judge) if strong and scoring.judge is not None else None
+
+        def check(text: str, given: Prepared) -> tuple[CheckedSentence, ...]:
+            passages = given_passages(given.passage_ids, given.passages)
+            return check_sentences(text, group, scorer=relations, passages=passages, judge=judge)
+
+        return check
+
+    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer, checker)
 
 
 def load_spec(
