@@ -27,6 +27,7 @@ from climassay.metrics.judge_requests import JudgeFailure
 from climassay.metrics.long_answers import DIMENSIONS, HIGHEST, LOWEST, Marker
 from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator
+from climassay.models.profiles import profile_of
 from climassay.questions import TYPES
 from climassay.questions.rows import parse_rows, read_bytes
 from climassay.reporting import Table
@@ -184,7 +185,7 @@ class JudgeTest:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Passed or failed where the whole interval lies on one side of the bound."""
+        """Passed or failed where the whole interval lies beyond the bound; a judge at a bound has passed nothing."""
         if self.bound is None:
             return None
         if self.estimate is None:
@@ -193,7 +194,7 @@ class JudgeTest:
         if not self.above:
             low, high = -high, -low
         bound = self.bound if self.above else -self.bound
-        return "passed" if low >= bound else "failed" if high < bound else "not decided"
+        return "passed" if low > bound else "failed" if high < bound else "not decided"
 
 
 @dataclass(frozen=True)
@@ -311,8 +312,10 @@ def check_judge(
         return {name: [one.get(name) for one in found] for name in names}
 
     plain = rated("rating", answers)
-    again = rated("rating again", answers, seed=_ANOTHER_SEED, temperature=1.0)
-    turned = rated("rating in reversed order", answers, reverse=True) if len(names) > 1 else {}
+    # What is read from probabilities, one dimension a request, is the same every time and in every order.
+    words = not profile_of(judge).scored
+    again = rated("rating again", answers, seed=_ANOTHER_SEED, temperature=1.0) if words else {}
+    turned = rated("rating in reversed order", answers, reverse=True) if words and len(names) > 1 else {}
     changed = {
         what: rated(f"rating answers made {what}", [one._replace(answer=change(one.answer)) for one in answers])
         for what, change in PERTURBATIONS.items()
@@ -327,8 +330,9 @@ def check_judge(
             tests.append(JudgeTest("agreement among people", name, _alpha(each, groups, seed), None))
         tests.append(JudgeTest("rank correlation with people", name, _ranks(people, plain[name], groups, seed), 0.0))
         tests.append(JudgeTest("rank correlation of length", name, _ranks(people, lengths, groups, seed), None))
-        repeated = _alpha([plain[name], again[name]], groups, seed)
-        tests.append(JudgeTest("agreement with itself", name, repeated, LEAST_REPETITION))
+        if again:
+            repeated = _alpha([plain[name], again[name]], groups, seed)
+            tests.append(JudgeTest("agreement with itself", name, repeated, LEAST_REPETITION))
         if turned:
             reversed_ = _alpha([plain[name], turned[name]], groups, seed)
             tests.append(JudgeTest("dimensions in the opposite order", name, reversed_, LEAST_REPETITION))
@@ -339,13 +343,19 @@ def check_judge(
     compared, lost = _compared(items, judge, pairs, seed)
     failed += lost
     tests += compared
+    shown = {"judge": plain, "again": again, **changed}
     rows = [
-        {"question": item.answer.question, "answer": item.answer.answer, "group": item.group, "dimension": name,
-         "people": _mean(item.ratings.get(name, ())), "judge": plain[name][place], "again": again[name][place],
-         **{what: values[name][place] for what, values in changed.items()}}
+        {
+            "question": item.answer.question,
+            "answer": item.answer.answer,
+            "group": item.group,
+            "dimension": name,
+            "people": _mean(item.ratings.get(name, ())),
+            **{what: values[name][place] for what, values in shown.items() if values},
+        }
         for place, item in enumerate(items)
         for name in names
-    ]  # fmt: skip
+    ]
     return JudgeCheck(judge.name, len(items), len(set(groups)), tuple(tests), failed, tuple(rows))
 
 
