@@ -248,7 +248,7 @@ class JudgeCheck(Result):
             if one.estimate is not None:
                 shown = f"{one.estimate.value:.3f}"
                 interval = " to ".join(f"{end:.3f}" for end in one.estimate.interval)
-            bound = "-" if one.bound is None else f"{'at least' if one.above else 'at most'} {one.bound:g}"
+            bound = "-" if one.bound is None else f"{'above' if one.above else 'below'} {one.bound:g}"
             n = "-" if one.estimate is None else str(one.estimate.n)
             rows.append([one.name, one.dimension or "all", shown, interval, n, bound, one.outcome or "-"])
         note = (
