@@ -190,6 +190,10 @@ def test_points_are_kept_with_the_answer_and_shown_in_the_report(store, tmp_path
     headings = " ".join(
         column.label for one in experiment_tables(score_experiment(done)) for column in one.table.columns
     )
+    shown = {one.name: one.table for one in experiment_tables(score_experiment(done))}
+    assert shown["points"].rows == (("scripted", "default", "2", "2", "0", "2", "2", "2", "2"),)
+    ratings = {row[3]: row[5] for row in shown["dimensions"].rows}
+    assert (len(ratings), ratings["accuracy"], ratings["tone"]) == (8, "3.00", "5.00")
     assert "points supported" in headings
     assert "references that exist" in headings
 

@@ -70,6 +70,8 @@ def scores_data(scores: "ExperimentScores") -> dict[str, object]:
         "counts": scores.counts,
         "tests": scores.tests,
         "side_by_side": scores.side_by_side,
+        "dimensions": scores.dimensions,
+        "points": scores.points,
     }
 
 

@@ -88,6 +88,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
     ),
 )  # fmt: skip
 """The eight dimensions of adequacy."""
+GROUP_OF: Mapping[str, Group] = {one.name: one.group for one in DIMENSIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +315,8 @@ def assessment_scores(assessment: Assessment, rubric: Sequence[Criterion]) -> di
         if needed:
             found["rubric_must"] = sum(needed) / len(needed)
         found["rubric_uncontradicted"] = float(all(said.verdict != "contradicted" for said in assessment.criteria))
-    groups = {one.name: one.group for one in DIMENSIONS}
     for group in get_args(Group):
-        ratings = [one.rating for one in assessment.ratings if groups.get(one.dimension) == group]
+        ratings = [one.rating for one in assessment.ratings if GROUP_OF.get(one.dimension) == group]
         if ratings:
             found[group] = (float(np.mean(ratings)) - LOWEST) / (HIGHEST - LOWEST)
     return found
