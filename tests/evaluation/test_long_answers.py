@@ -6,6 +6,7 @@ import math
 import pytest
 
 import climassay
+from climassay.errors import InputError
 from climassay.evaluation import EvaluationResources, Sources, TaskPrompts, parse_plan, run_experiment, score_experiment
 from climassay.evaluation.points import coloured, point_scores
 from climassay.evaluation.report import experiment_report
@@ -47,7 +48,7 @@ def store(tmp_path):
 
 def run(store, tmp_path, write=lambda prompt, schema: ANSWER, judge=judging, limit=2, side_by_side=False, check=None):
     entries = {"benchmarks": [LONG_ANSWERS], "tasks": ["longform"], "limit": limit}
-    entries |= {"metrics": {"side_by_side": side_by_side}}
+    entries |= {"metrics": {"side_by_side": side_by_side, "judge": "openai:judge"}}
     entries |= {"settings": ["default", "few-shot:pool"]} if side_by_side else {}
     plan = parse_plan({**entries, "model": [{"name": "local:scripted"}]}, where="x.toml", folder=tmp_path)
     model = ScriptedModel(write=write)
@@ -210,6 +211,19 @@ def test_sentences_are_looked_up_in_the_collections_that_the_experiment_names(tm
     )
     assert point.status == "supported"
     assert [one.status for one in point.references] == ["invented"]
+
+
+def test_what_an_experiment_lacks_for_long_answers_is_told_before_anything_is_asked(store, tmp_path):
+    entries = {"benchmarks": [LONG_ANSWERS], "tasks": ["longform"], "model": [{"name": "local:x"}]}
+    with pytest.raises(InputError, match="side_by_side needs a judge"):
+        parse_plan({**entries, "metrics": {"side_by_side": True}}, where="x.toml", folder=tmp_path)
+    plan = parse_plan({**entries, "metrics": {"collections": ["nowhere"]}}, where="x.toml", folder=tmp_path)
+    opened = []
+    resources = open_resources(plan, Workspace(tmp_path), load=lambda *_, **__: opened.append(1))
+    sets = {LONG_ANSWERS: read_benchmark(plan.benchmarks[0], plan)}
+    with pytest.raises(InputError, match="nowhere"):
+        run_experiment(plan, sets, resources, store)
+    assert opened == []
 
 
 def test_they_have_a_table_and_every_finding_is_in_the_report(store, tmp_path):

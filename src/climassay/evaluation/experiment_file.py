@@ -249,6 +249,8 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
         raise InputError(f"{where}: name at least one model in a table [[model]].")
     if not plan.tasks:
         raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
+    if plan.metrics.side_by_side and plan.metrics.judge is None:
+        raise InputError(f'{where}: side_by_side needs a judge, for example judge = "openai:NAME" in [metrics].')
     check_bounds(plan, where)
     for what, labels in (
         ("benchmark", [one.name for one in plan.benchmarks]),

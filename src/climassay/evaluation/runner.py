@@ -198,6 +198,8 @@ def run_experiment(
         work = _Work(plan, sets, resources, store, run, templates, use_cache, progress or Progress())
         # Settings are made before any model is loaded: a collection that is not there is told at once.
         settings = [make_setting(spec, resources.sources) for spec in plan.settings]
+        if plan.metrics.collections:
+            resources.sources.retriever(plan.metrics.collections)
         for model in plan.models:
             for adapter, group in _by_adapter(model, settings, resources):
                 loaded = resources.open_model(model, None if adapter is None else adapter.folder)
