@@ -85,6 +85,10 @@ if TYPE_CHECKING:
         compare_texts,
         evaluate_judge,
     )
+    from climassay.api.long_answers import (
+        blind_answers,
+        check_judge,
+    )
     from climassay.api.models import (
         check_model,
         list_models,
@@ -203,6 +207,10 @@ _PLACES = {
         "compare_texts",
         "evaluate_judge",
     ),
+    "api.long_answers": (
+        "blind_answers",
+        "check_judge",
+    ),
     "api.models": (
         "check_model",
         "list_models",
@@ -274,9 +282,11 @@ __all__ = [
     "apply_verdict_head",
     "ask",
     "benchmark_judges",
+    "blind_answers",
     "calibrate_window",
     "check_claim",
     "check_claims",
+    "check_judge",
     "check_model",
     "check_with_evidence",
     "compact_collection",

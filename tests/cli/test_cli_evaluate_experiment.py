@@ -9,13 +9,15 @@ import pytest
 
 from climassay.corpus import Collection, Document
 from climassay.corpus.documents import Block
-from climassay.evaluation.results import COMMANDS, save_experiment
+from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
 from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path, gold_questions
+from climassay.questions import Question
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import done, refused
 from experiments import experiment, questions_of
+from scripted_model import ScriptedModel
 
 SKILLS = {(f"m{n}", "default"): 0.3 + 0.15 * n for n in range(4)}
 
@@ -204,3 +206,29 @@ def test_the_published_comparison_is_reproduced(command):
         command("compare", "published:gold", "published:silver", "--generator", "gpt-3.5-turbo", "--resamples", "50")
     )
     assert "Do metrics favour gpt-3.5-turbo" in out
+
+
+def test_answers_are_given_out_blind_and_their_ratings_judge_the_judge(tmp_path, monkeypatch, climassay):
+    cell = Cell("b", "secret-model", "default", "longform")
+    question = Question("q", "longform", "Why does it rain?", "")
+    with Records(Workspace.open(tmp_path).records_url) as store, store.run(COMMANDS[0], {}) as run:
+        record = CellRecord(cell, "local:x", "", {}, "longform", "", 1, 0)
+        answers = (Outcome(cell, "q", None, "Vapour condenses.", {}),)
+        save_experiment(run, Experiment(run.id, "n", {}, (record,), answers, {"b": (question,)}))
+    rated = tmp_path / "rated.csv"
+    done(climassay("evaluate blind", run.id, "-o", rated, "-w", tmp_path))
+    [row] = csv.DictReader(rated.read_text("utf-8").splitlines())
+    assert (row["answer"], row["accuracy"]) == ("Vapour condenses.", "")
+    assert "secret-model" not in rated.read_text("utf-8")
+    with rated.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, row)
+        writer.writeheader()
+        writer.writerow({**row, "accuracy": 4})
+    said = {"quotation": "", "reason": "", "issues": [], "rating": "4"}
+    model = ScriptedModel(write=lambda _, schema: json.dumps(dict.fromkeys(schema["required"], said)))
+    monkeypatch.setattr("climassay.session.Session.model", lambda *_, **__: model)
+    data = json.loads(done(climassay("evaluate judge-check", rated, "-w", tmp_path, "--json")))
+    assert (data["verdict"], data["answers"]) == ("not decided", 1)
+    assert data["ratings"][0]["judge"] == 4
+    err = refused(climassay("evaluate judge-check", rated, "--label", "none", "-w", tmp_path))
+    assert "lacks the column 'none'" in err

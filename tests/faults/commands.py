@@ -62,6 +62,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
         ("{questions}", "--prompts", BAD, *SERVER),
     ),
     "evaluate run": ((BAD,),),
+    "evaluate judge-check": ((BAD, *SERVER),),
     "evaluate contamination": ((BAD, "--against", "{document}"), ("{questions}", "--against", BAD)),
     "generate screen": ((BAD,),),
     "generate run": ((BAD,),),
@@ -101,7 +102,7 @@ WITHOUT_FILES = _named(
     ("", "ask serve demo doctor quickstart"), ("annotate", "open status agreement export retrain"),
     ("corpus", "list search show compact remove"), ("factcheck", "init"), ("factcheck kept", "list show export"),
     ("models", "list check install"), ("records", "runs show usage export merge"),
-    ("evaluate", "init table report plan compare"), ("generate", "checks init stats list export"),
+    ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),
     ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),
 )  # fmt: skip
 """Commands that read no file of the user's: nothing, a name, or what lies in the workspace."""
@@ -115,6 +116,7 @@ KILLED: Mapping[str, str] = {
     "corpus add": "tests/corpus/test_collection_killed.py::test_adding_goes_on_where_it_was_killed",
     "evaluate mcq": "tests/records/test_kill.py::test_an_evaluation_killed_at_random_moments_asks_only_what_is_missing",
     "evaluate run": _HERE + "command_ends_as_if_it_had_never_been_killed",
+    "evaluate judge-check": _ANY_MOMENT,
     "generate run": "tests/generation/test_line.py::test_a_killed_line_goes_on_as_if_it_had_never_stopped",
     "generate screen": _HERE + "command_ends_as_if_it_had_never_been_killed",
     "judge benchmark": "tests/cli/test_cli_judge_kill.py::test_a_killed_benchmark_goes_on_where_it_stopped",
@@ -156,7 +158,7 @@ SHORT = _named(
     ("corpus", "list search show compact remove evaluate"), ("factcheck", "init evaluate apply score"),
     ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
     ("confidence tag", "apply"), ("records", "runs show usage export import merge"),
-    ("evaluate", "init table report plan contamination compare"), ("generate", "checks init stats list export"),
+    ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
     ("judge", "compare"), ("metrics", "score calibrate-window faithfulness"),
     ("metrics entailment", "evaluate apply"), ("prompts", "list show export"), ("tune", "list show presets"),
     ("users", "add reset remove list"), ("generate validate", "evaluate show"), ("generate mask", "evaluate"),

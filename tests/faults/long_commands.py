@@ -50,6 +50,10 @@ COMMANDS = {
     "corpus add": LongCommand("corpus add books primer:aerosols_clouds primer:contrarian_pamphlet -w {w} --json"),
     "evaluate mcq": LongCommand(f"evaluate mcq {{given}}/questions.jsonl {ASKING} -w {{w}} --json"),
     "evaluate run": LongCommand("evaluate run {given}/experiment.toml -w {w} --json"),
+    "evaluate judge-check": LongCommand(
+        "evaluate judge-check {given}/items.jsonl --question group --answer text --label score:accuracy --lowest 0 "
+        f"--highest 1000 --limit 2 --pairs 2 {ASKING} -w {{w}} --json"
+    ),
     "generate run": LongCommand("generate run {given}/recipe.toml -w {w} --json"),
     "generate screen": LongCommand(
         "generate screen {given}/sample.jsonl --consistency openai:test --base-url {url} --concurrency 1 "

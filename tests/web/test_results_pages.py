@@ -10,6 +10,10 @@ from xml.dom import minidom
 import pytest
 
 from climassay.evaluation.comparing import compare_runs
+from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.long_answers import Assessment, CriterionJudgement
+from climassay.questions import Criterion, Question
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.html import report_data
 from experiments import experiment, question
@@ -194,6 +198,24 @@ def test_ids_of_questions_may_hold_anything(reader, place):
     assert marked == f"{address}#answer-1"
     assert "What about mcq number 0?" in page_of(reader, address).text
     assert "<script>" not in page.markup.replace("<script src", "")
+
+
+def test_a_long_answer_is_shown_with_its_rubric_and_what_was_found_in_it(reader, place):
+    cell = Cell("b", "small", "default", "longform")
+    asked = Question("q", "longform", "Why?", "", rubric=(Criterion("Says <b>why</b>", 2, "must"),))
+    said = Assessment((CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools"),))
+    points = (CheckedSentence("CO2 cools.", 0, "contradicted", "The book says that it warms."),)
+    scores = {"rubric_score": 0.0, "rubric_uncontradicted": 0.0}
+    answer = Outcome(cell, "q", None, "CO2 cools.", scores, assessment=said, points=points)
+    record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)
+    with place.records.run(COMMANDS[0], {}) as run:
+        save_experiment(run, Experiment(run.id, "n", {}, (record,), (answer,), {"b": (asked,)}))
+    page = page_of(reader, f"/results/{run.id}/questions/q")
+    for text in ("Says <b>why</b>", "must, weight 2", "contradicted", "It says otherwise.", "CO2 cools"):
+        assert text in page.text
+    assert 'class="part wrong" title="contradicted: The book says that it warms."' in page.markup
+    assert page.style_attributes == page.inline_scripts == []
+    assert "Points and references" in page_of(reader, f"/results/{run.id}").text
 
 
 def test_a_single_evaluation_has_tables_and_questions(reader, place):

@@ -69,6 +69,9 @@ def scores_data(scores: "ExperimentScores") -> dict[str, object]:
         "constants": scores.constants,
         "counts": scores.counts,
         "tests": scores.tests,
+        "side_by_side": scores.side_by_side,
+        "dimensions": scores.dimensions,
+        "points": scores.points,
     }
 
 

@@ -122,11 +122,22 @@ class MetricSpec:
     judge: Annotated[
         ModelSpec | None,
         Field(
-            description="A strong model that sees the question and marks freeform answers, with reasons: its name, or "
-            "the label of one of the above.",
+            description="A strong model that sees the question and marks freeform and long answers, with reasons: its "
+            "name, or the label of one of the above.",
             examples=["openai:NAME"],
         ),
     ] = None
+    collections: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Collections in which the references and sentences of long answers are looked up.",
+            examples=[("books",)],
+        ),
+    ] = ()
+    side_by_side: Annotated[
+        bool,
+        Field(description="The judge also compares the long answers of every two models and settings, in both orders."),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +249,8 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
         raise InputError(f"{where}: name at least one model in a table [[model]].")
     if not plan.tasks:
         raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
+    if plan.metrics.side_by_side and plan.metrics.judge is None:
+        raise InputError(f'{where}: side_by_side needs a judge, for example judge = "openai:NAME" in [metrics].')
     check_bounds(plan, where)
     for what, labels in (
         ("benchmark", [one.name for one in plan.benchmarks]),

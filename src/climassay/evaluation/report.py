@@ -1,12 +1,13 @@
 """An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from climassay.evaluation.comparing import PublishedScore
 from climassay.evaluation.contamination import RUN_LENGTH, ContaminationReport, ShownText, contamination_tables
+from climassay.evaluation.points import coloured, point_findings
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,
@@ -18,6 +19,7 @@ from climassay.evaluation.scores import (
     score_experiment,
 )
 from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, shown_value
+from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Question, option_letter
 from climassay.reporting import (
@@ -40,7 +42,7 @@ from climassay.reporting import (
     StackedBars,
     Table,
 )
-from climassay.reporting.html import Block
+from climassay.reporting.html import Block, Finding, Tone
 from climassay.statistics import (
     CoveragePoint,
     ReliabilityBin,
@@ -399,7 +401,14 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     for benchmark in experiment.questions:
         sentences = [
             sentence
-            for metric in ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match")
+            for metric in (
+                "accuracy",
+                "judged_accuracy",
+                "factual_accuracy",
+                "exact_match",
+                "rubric_score",
+                "epistemics",
+            )
             if (sentence := _best_sentence(scores, benchmark, metric))
         ]
         tests = [test for test in scores.tests if test.benchmark == benchmark]
@@ -539,7 +548,7 @@ def answer_tables(experiment: Experiment) -> AnswerTables:
                         question.question,
                         question.answer,
                         tuple(metric.label for metric in metrics),
-                        tuple(_answer_row(one, metrics, given(one.passages)) for one in outcomes),
+                        tuple(answer_row(one, question, metrics, given(one.passages)) for one in outcomes),
                         tuple(
                             Option(option_letter(n), text, n == question.correct)
                             for n, text in enumerate(question.options)
@@ -553,11 +562,13 @@ def answer_tables(experiment: Experiment) -> AnswerTables:
         tuple(sources),
         note="An answer is wrong where it chose another option (mcq), where it is not the reference's word (cloze), or "
         "where the judge says so or, without one, the reference does not support it (freeform, factual accuracy at "
-        "most 0.5). Failed answers are wrong.",
+        "most 0.5); a long answer where it earns less than half of its rubric or contradicts a criterion. Failed "
+        "answers are wrong.",
     )
 
 
-def _answer_row(one: Outcome, metrics: Sequence[Metric], sources: tuple[int, ...]) -> AnswerRow:
+def answer_row(one: Outcome, question: Question, metrics: Sequence[Metric], sources: tuple[int, ...] = ()) -> AnswerRow:
+    """An answer with its scores, what the judge found in it and what is to be remarked."""
     text = one.error or one.answer
     if one.chosen is not None and not one.error:
         text = f"{option_letter(one.chosen)}) {one.answer}"
@@ -579,7 +590,31 @@ def _answer_row(one: Outcome, metrics: Sequence[Metric], sources: tuple[int, ...
         failed=one.error is not None,
         remarks=tuple(remarks),
         sources=sources,
+        parts=coloured(one.answer, one.points),
+        findings=(
+            *(() if one.assessment is None else _findings(one.assessment, question)),
+            *point_findings(one.points),
+        ),
     )
+
+
+_TONES: dict[str, Tone] = {"met": "right", "partly met": "middle", "not met": "outside", "contradicted": "wrong"}
+
+
+def _findings(assessment: Assessment, question: Question) -> Iterator[Finding]:
+    """Criteria, dimensions and failures of a judge, in this order."""
+    for criterion, said in zip(question.rubric, assessment.criteria, strict=False):
+        head = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"
+        yield Finding(head, said.verdict, _TONES[said.verdict], said.reason, _quotation(said))
+    for rated in assessment.ratings:
+        tone: Tone = "right" if rated.rating >= 4 else "middle" if rated.rating >= 3 else "wrong"
+        head = f"{rated.dimension}{': ' if rated.issues else ''}{'; '.join(rated.issues)}"
+        yield Finding(head, f"{rated.rating:.3g} of 5", tone, rated.reason, _quotation(rated))
+    yield from (Finding(error, "judge failed", "outside") for error in assessment.errors)
+
+
+def _quotation(said: CriterionJudgement | DimensionRating) -> str:
+    return said.quotation if said.quoted else f"{said.quotation} (not in the answer)"
 
 
 def is_wrong(outcome: Outcome) -> bool:
@@ -592,6 +627,8 @@ def is_wrong(outcome: Outcome) -> bool:
         return True
     if "judged_accuracy" in outcome.scores:
         return outcome.scores["judged_accuracy"] == 0
+    if "rubric_score" in outcome.scores:
+        return outcome.scores["rubric_score"] < 0.5 or not outcome.scores["rubric_uncontradicted"]
     if "supported" not in outcome.scores and "factual_accuracy" in outcome.scores:
         return outcome.scores["factual_accuracy"] <= 0.5
     return any(outcome.scores.get(name, 1.0) < 0.5 for name in WRONG_WHERE_ZERO)

@@ -3,12 +3,15 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 from pydantic import TypeAdapter
 
 from climassay.errors import InputError
 from climassay.evaluation.tasks import Prediction
+from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.factual_accuracy import Judgement
+from climassay.metrics.long_answers import Assessment
 from climassay.questions import Kind, Level, Question
 from climassay.records import Records, Run, Tally
 from climassay.records.queries import RunDetails, run_details
@@ -81,6 +84,23 @@ class Outcome:
     error: str | None = None
     judgement: Judgement | None = None
     """What the judge says about the answer, with its reason (freeform, where the experiment has a judge)."""
+    assessment: Assessment | None = None
+    """What the judge says of each criterion and dimension (longform, where the experiment has a judge)."""
+    points: tuple[CheckedSentence, ...] = ()
+    """What the collections say of each sentence of a long answer and of its references, where they are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Which of two answers to a question the judge found better, in one order."""
+
+    first: Cell
+    second: Cell
+    question: str
+    better: Literal["first", "second", "tie"] | None
+    """None where the judge failed."""
+    reason: str = ""
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +123,12 @@ class Experiment:
     """What the models that answer were asked for in this run; not kept with it."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)
     """What computed a metric, for example ``bert_score``: the encoder's name; for the notes of tables."""
+    preferences: tuple[Preference, ...] = ()
+    """Long answers compared side by side, each pair in both orders, where the experiment asks for it."""
 
 
 _QUESTION, _PREDICTION, _OUTCOME = TypeAdapter(Question), TypeAdapter(Prediction), TypeAdapter(Outcome)
+_PREFERENCE = TypeAdapter(Preference)
 
 COMMANDS = ("evaluate run", "evaluate mcq")
 """Commands whose runs keep an experiment."""
@@ -132,6 +155,10 @@ def save_experiment(run: Run, experiment: Experiment) -> None:
     )
     run.save_results("passages", [{"id": name, "text": text} for name, text in experiment.passages.items()])
     run.save_results("metric_sources", [dict(experiment.metric_sources)])
+    run.save_results(
+        "preferences",
+        [{**asdict(one), "first": places[one.first], "second": places[one.second]} for one in experiment.preferences],
+    )
 
 
 def load_experiment(store: Records, run: str) -> Experiment:
@@ -181,6 +208,10 @@ def experiment_of(details: RunDetails) -> Experiment:
         passages={row["id"]: row["text"] for row in rows.get("passages", [])},
         metric_sources=rows["metric_sources"][0],
         predictions={cell: tuple(ones) for cell, ones in predictions.items()},
+        preferences=tuple(
+            _PREFERENCE.validate_python({**row, "first": cells[row["first"]].cell, "second": cells[row["second"]].cell})
+            for row in rows.get("preferences", ())
+        ),
     )
 
 

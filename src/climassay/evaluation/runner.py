@@ -12,6 +12,7 @@ import numpy as np
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
+from climassay.evaluation.points import given_passages, point_scores
 from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.results import (
     COMMANDS,
@@ -19,6 +20,7 @@ from climassay.evaluation.results import (
     CellRecord,
     Experiment,
     Outcome,
+    Preference,
     choice_outcomes,
     save_experiment,
 )
@@ -34,11 +36,16 @@ from climassay.evaluation.settings import (
     make_setting,
     open_pool,
 )
+from climassay.evaluation.side_by_side import compare_answers
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
-from climassay.metrics.registry import Answered, Scorer
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.entailment import RelationScorer
+from climassay.metrics.long_answers import assessment_scores
+from climassay.metrics.registry import Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
-from climassay.primer import PRIMER, named_questions
+from climassay.models.profiles import profile_of
+from climassay.primer import LONG_ANSWERS, PRIMER, named_questions
 from climassay.prompts import Prompt
 from climassay.questions import TYPES, Question, QuestionSet, join_questions
 from climassay.records import RecordedModel, Records, Run, Tally
@@ -53,6 +60,10 @@ Ask = Callable[[Generator], Generator]
 """Puts records around a model."""
 
 
+CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
+"""Looks up an answer: its text, and the passages that its writer was given."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluationResources:
     """Where an experiment finds its parts."""
@@ -64,6 +75,8 @@ class EvaluationResources:
     """Finds, or trains, what a setting adds to a model; None for nothing."""
     scorer: Callable[[Ask], Scorer] = lambda _ask: Scorer()
     """Makes the scorer of answers in words; models that it asks go through the records."""
+    checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
+    """Makes what looks the sentences and references of long answers up; None where no collection is named."""
     keeps_models: bool = False
     """Whether models stay open after the experiment, because they belong to the caller."""
 
@@ -112,7 +125,9 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
     Raises:
         InputError: A file cannot be read, or no question is of the plan's tasks.
     """
-    sets = [named_questions(file if file == PRIMER else located(plan.folder, file)) for file in spec.files]
+    sets = [
+        named_questions(file if file in (PRIMER, LONG_ANSWERS) else located(plan.folder, file)) for file in spec.files
+    ]
     wanted = [replace(one, questions=tuple(q for q in one.questions if q.kind in plan.tasks)) for one in sets]
     joined = join_questions(spec.name, wanted)
     if not joined.questions:
@@ -184,6 +199,8 @@ def run_experiment(
         work = _Work(plan, sets, resources, store, run, templates, use_cache, progress or Progress())
         # Settings are made before any model is loaded: a collection that is not there is told at once.
         settings = [make_setting(spec, resources.sources) for spec in plan.settings]
+        if plan.metrics.collections:
+            resources.sources.retriever(plan.metrics.collections)
         for model in plan.models:
             for adapter, group in _by_adapter(model, settings, resources):
                 loaded = resources.open_model(model, None if adapter is None else adapter.folder)
@@ -193,6 +210,7 @@ def run_experiment(
                 finally:
                     if not resources.keeps_models:
                         loaded.close()
+        preferences = tuple(_compare(work))
         if work.scorer is not None and work.scorer.judge is not None:
             work.scorer.judge.close()
         experiment = Experiment(
@@ -205,6 +223,7 @@ def run_experiment(
             passages=work.passages,
             metric_sources={} if work.scorer is None else dict(work.scorer.sources),
             predictions=work.predictions,
+            preferences=preferences,
             tally=Tally(
                 sum(one.hits for one in work.tallies),
                 sum(one.asked for one in work.tallies),
@@ -215,6 +234,20 @@ def run_experiment(
         save_experiment(run, experiment)
     prepare_pages(store.database, experiment)
     return experiment
+
+
+def _compare(work: _Work) -> "Iterator[Preference]":
+    """Long answers side by side, benchmark by benchmark, where the plan asks for it and there is a judge."""
+    judge = None if work.scorer is None else work.scorer.judge
+    if not work.plan.metrics.side_by_side or judge is None:
+        return
+    for benchmark, question_set in work.sets.items():
+        for task in (task for task in work.plan.tasks if TYPES[task].judged):
+            found: dict[Cell, list[Outcome]] = {}
+            for outcome in work.outcomes:
+                if (outcome.cell.benchmark, outcome.cell.task) == (benchmark, task):
+                    found.setdefault(outcome.cell, []).append(outcome)
+            yield from compare_answers({one.id: one for one in question_set.questions}, found, judge)
 
 
 def _by_adapter(
@@ -340,20 +373,34 @@ def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
     scores = work.scorer.score(cell.task, items)
     answered = [None if one.error is not None else item for item, one in zip(items, written, strict=True)]
     judgements = work.scorer.judgements(cell.task, answered)
-    outcomes = [
-        Outcome(
-            cell=cell,
-            question=question.id,
-            level=question.level,
-            answer=one.text,
-            scores=given if said is None or said.score is None else {**given, "judged_accuracy": said.score},
-            violations=one.violations,
-            passages=one.prepared.passage_ids,
-            error=one.error,
-            judgement=said,
+    assessments = work.scorer.assessments(
+        cell.task,
+        [
+            None if one.error is not None else LongAnswer(q.question, one.text, q.rubric, q.audience, q.answer)
+            for q, one in answers
+        ],
+    )
+    check = work.resources.checker(work.scorer) if TYPES[cell.task].judged else None
+    outcomes = []
+    for (question, one), given, said, assessed in zip(answers, scores, judgements, assessments, strict=True):
+        judged = {} if said is None or said.score is None else {"judged_accuracy": said.score}
+        judged |= {} if assessed is None else assessment_scores(assessed, question.rubric)
+        points = check(one.text, one.prepared) if check is not None and one.text else ()
+        outcomes.append(
+            Outcome(
+                cell=cell,
+                question=question.id,
+                level=question.level,
+                answer=one.text,
+                scores={**given, **judged, **point_scores(points)},
+                violations=one.violations,
+                passages=one.prepared.passage_ids,
+                error=one.error,
+                judgement=said,
+                assessment=assessed,
+                points=points,
+            )
         )
-        for (question, one), given, said in zip(answers, scores, judgements, strict=True)
-    ]
     work.cells.append(asked.record(cell, work.prompts.of(cell.task), outcomes, recorded.tally))
     work.outcomes += outcomes
 
@@ -408,7 +455,26 @@ def open_resources(
         judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
         return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
 
-    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer)
+    def checker(scoring: Scorer) -> CheckAnswer | None:
+        if not plan.metrics.collections:
+            return None
+        from climassay.grounding.retrieval import open_collections
+        from climassay.grounding.text_check import SupportJudge, check_sentences
+
+        group = open_collections(workspace, plan.metrics.collections)
+        relations = scoring.entailment
+        if not isinstance(relations, RelationScorer):
+            raise InputError("Long answers need a scorer that tells contradictions: another entry entailment.")
+        strong = scoring.judge is not None and not profile_of(scoring.judge).scored
+        judge = SupportJudge(scoring.judge) if strong and scoring.judge is not None else None
+
+        def check(text: str, given: Prepared) -> tuple[CheckedSentence, ...]:
+            passages = given_passages(given.passage_ids, given.passages)
+            return check_sentences(text, group, scorer=relations, passages=passages, judge=judge)
+
+        return check
+
+    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer, checker)
 
 
 def load_spec(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.evaluation.results import Cell, Experiment, Outcome
+from climassay.evaluation.side_by_side import SideBySide, side_by_side
 from climassay.evaluation.tasks import Prediction
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
@@ -94,6 +95,29 @@ class PairedTest:
 
 
 @dataclass(frozen=True, slots=True)
+class DimensionScore:
+    """One dimension of adequacy of the long answers of a cell."""
+
+    cell: Cell
+    dimension: str
+    estimate: Estimate
+    """Mean rating from 1 to 5 over the answers that were rated."""
+    issues: tuple[tuple[str, int], ...]
+    """What the judge found fault with, in how many answers, the most frequent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointCounts:
+    """What the collections said of the long answers of a cell."""
+
+    cell: Cell
+    sentences: Mapping[str, int]
+    """Sentences by status."""
+    references: Mapping[str, int]
+    """References by status."""
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentScores:
     """All numbers of an experiment."""
 
@@ -103,6 +127,10 @@ class ExperimentScores:
     tests: tuple[PairedTest, ...]
     positions: Mapping[Cell, "PositionRow"] = field(default_factory=dict)
     """How choices spread over positions, in cells whose options were permuted."""
+    side_by_side: Mapping[str, SideBySide] = field(default_factory=dict)
+    """Long answers compared, by benchmark."""
+    dimensions: tuple[DimensionScore, ...] = ()
+    points: tuple[PointCounts, ...] = ()
 
     def get(self, cell: Cell, metric: str, level: str = OVERALL) -> Score | None:
         """One score, or None where the cell has none."""
@@ -123,6 +151,8 @@ def metrics_of(outcomes: Sequence[Outcome]) -> list[Metric]:
     present = {name for outcome in outcomes for name in outcome.scores}
     if any(outcome.judgement is not None for outcome in outcomes):
         present.add("judged_accuracy")  # also where every judgement failed, so that this is counted
+    if any(one.assessment is not None and one.assessment.errors for one in outcomes):
+        present |= {"rubric_score", "presentation", "epistemics"}  # likewise
     tasks = {outcome.cell.task for outcome in outcomes}
     return [metric for metric in METRICS.values() if metric.name in present and any(map(metric.scores, tasks))]
 
@@ -158,7 +188,31 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             for cell, ones in experiment.predictions.items()
             if any(one.permutation > 0 for one in ones)
         },
+        side_by_side={name: found for name in experiment.questions if (found := _side_by_side(experiment, name, seed))},
+        dimensions=tuple(one for cell, outcomes in cells.items() for one in _dimensions(cell, outcomes, seed)),
+        points=tuple(
+            PointCounts(
+                cell,
+                Counter(point.status for one in outcomes for point in one.points),
+                Counter(said.status for one in outcomes for point in one.points for said in point.references),
+            )
+            for cell, outcomes in cells.items()
+            if any(one.points for one in outcomes)
+        ),
     )
+
+
+def _side_by_side(experiment: Experiment, benchmark: str, seed: int) -> SideBySide | None:
+    return side_by_side([one for one in experiment.preferences if one.first.benchmark == benchmark], seed=seed)
+
+
+def _dimensions(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[DimensionScore]:
+    ratings = [rated for one in outcomes if one.assessment is not None for rated in one.assessment.ratings]
+    for name in dict.fromkeys(rated.dimension for rated in ratings):
+        ours = [rated for rated in ratings if rated.dimension == name]
+        issues = Counter(issue for rated in ours for issue in rated.issues)
+        [estimate] = mean_estimates([[rated.rating for rated in ours]], seed=seed)
+        yield DimensionScore(cell, name, estimate, tuple(issues.most_common()))
 
 
 def score_of(outcome: Outcome, metric: str) -> float | None:

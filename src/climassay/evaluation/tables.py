@@ -2,18 +2,24 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from climassay.evaluation.scores import (
     OVERALL,
     CellCounts,
     ConstantScore,
+    DimensionScore,
     ExperimentScores,
     McqScores,
     PairedTest,
+    PointCounts,
     PositionRow,
     Score,
 )
+from climassay.evaluation.side_by_side import side_by_side_table
+from climassay.grounding.references import ReferenceStatus
+from climassay.grounding.text_check import STATUSES
+from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind
 from climassay.reporting import Mark, Table
@@ -31,7 +37,8 @@ class NamedTable:
     """A table and the name by which it can be asked for."""
 
     name: str
-    """``mcq-cloze``, ``freeform``, ``own-metrics``, ``position``, ``counts``, ``settings``, ``models``."""
+    """``mcq-cloze``, ``freeform``, ``own-metrics``, ``dimensions``, ``points``, ``side-by-side``, ``position``,
+    ``counts``, ``settings``, ``models``, or a type of question that the paper does not have."""
     benchmark: str
     table: Table
 
@@ -156,6 +163,10 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
             named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
+        named["dimensions"] = _dimensions(benchmark, scores.dimensions)
+        named["points"] = _points(benchmark, scores.points)
+        if compared := scores.side_by_side.get(benchmark):
+            named["side-by-side"] = side_by_side_table(compared, benchmark)
         named["counts"] = _counts(benchmark, scores.counts)
         named["settings"] = _tests(benchmark, "settings", scores.tests)
         named["models"] = _tests(benchmark, "models", scores.tests)
@@ -237,6 +248,47 @@ def _marks(
                     # Two leading columns, model and setting, hold no numbers.
                     marks.setdefault((row, place + 2), set()).add(mark)
     return {cell: frozenset(found) for cell, found in marks.items()}
+
+
+def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table | None:
+    rows = []
+    for one in dimensions:
+        if one.cell.benchmark == benchmark:
+            interval = " to ".join(f"{end:.2f}" for end in one.estimate.interval)
+            issues = "; ".join(f"{issue}: {count}" for issue, count in one.issues) or "-"
+            facts = [str(one.estimate.n), f"{one.estimate.value:.2f}", interval, issues]
+            rows.append([one.cell.model, one.cell.setting, GROUP_OF[one.dimension], one.dimension, *facts])
+    headings = ["model", "setting", "group", "dimension", "n", "rating", "95% interval", "issues"]
+    note = "Ratings from 1 (not usable) to 5 (no fault) by the judge; issues: in how many answers it named them."
+    return (
+        Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
+        if rows
+        else None
+    )
+
+
+def _points(benchmark: str, points: Iterable[PointCounts]) -> Table | None:
+    sentences, references = STATUSES[:3], get_args(ReferenceStatus)
+    rows = [
+        [
+            one.cell.model,
+            one.cell.setting,
+            *(str(one.sentences.get(status, 0)) for status in sentences),
+            *(str(one.references.get(status, 0)) for status in references),
+        ]
+        for one in points
+        if one.cell.benchmark == benchmark
+    ]
+    headings = [
+        "model",
+        "setting",
+        *(f"sentences\n{one}" for one in sentences),
+        *(f"references\n{one}" for one in references),
+    ]
+    note = "Sentences that claim something, by what the collections say; references by what could be looked up."
+    return (
+        Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note) if rows else None
+    )
 
 
 def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:

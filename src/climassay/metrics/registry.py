@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
 from climassay.models.encoders.loading import BUNDLED_ENCODER
-from climassay.questions import TYPES
+from climassay.questions import TYPES, Criterion
 from climassay.registry import Registry
 
 if TYPE_CHECKING:
     from climassay.metrics.entailment import Entailment
     from climassay.metrics.facts import FactMetric
     from climassay.metrics.factual_accuracy import Judgement
+    from climassay.metrics.long_answers import Assessment
 
 
 References = str | Sequence[str | Sequence[str]]
@@ -62,6 +63,16 @@ class Answered(NamedTuple):
     answer: str
 
 
+class LongAnswer(NamedTuple):
+    """A question with its rubric and an answer at length to be assessed."""
+
+    question: str
+    answer: str
+    rubric: tuple[Criterion, ...] = ()
+    audience: str = ""
+    reference: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """How answers are scored, shown and compared in one respect."""
@@ -98,7 +109,16 @@ METRICS: Registry[Metric] = Registry(
     "climassay.metrics",
     [
         f"climassay.metrics.{name}"
-        for name in ("registry", "bleu", "bert_score", "factual_accuracy", "facts", "exact_match", "phrase_similarity")
+        for name in (
+            "registry",
+            "bleu",
+            "bert_score",
+            "factual_accuracy",
+            "facts",
+            "exact_match",
+            "phrase_similarity",
+            "long_answers",
+        )
     ],
 )
 """Every metric, in the order of tables; all are means over questions."""
@@ -179,12 +199,24 @@ class Scorer:
         """What the judge says about every answer; None without a judge, and for answers that failed (None)."""
         found: list[Judgement | None] = [None] * len(items)
         places = [place for place, item in enumerate(items) if item is not None]
-        if self.judge is not None and any(one.needs == "judge" for one in metrics_for(kind)):
+        if self.judge is not None and METRICS["judged_accuracy"].scores(kind):
             from climassay.metrics.factual_accuracy import judge_answers
 
             asked = [cast(Answered, items[place]) for place in places]
             for place, judgement in zip(places, judge_answers(asked, self.judge), strict=True):
                 found[place] = judgement
+        return found
+
+    def assessments(self, kind: str, items: Sequence[LongAnswer | None]) -> "list[Assessment | None]":
+        """What the judge says about every long answer; None without a judge, and for answers that failed (None)."""
+        found: list[Assessment | None] = [None] * len(items)
+        places = [place for place, item in enumerate(items) if item is not None]
+        if self.judge is not None and TYPES[kind].judged:
+            from climassay.metrics.long_answers import Marker
+
+            asked = [cast(LongAnswer, items[place]) for place in places]
+            for place, assessment in zip(places, Marker(self.judge).assess(asked), strict=True):
+                found[place] = assessment
         return found
 
 

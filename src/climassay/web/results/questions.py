@@ -15,13 +15,14 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from climassay.evaluation.question_index import answers, count_rows, indexes, metadata, questions, write_index
-from climassay.evaluation.report import is_wrong
+from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.metrics.registry import Metric
 from climassay.questions import option_letter
 from climassay.records import tables
 from climassay.records.queries import RunDetails, RunSummary, answers_about, run_details, run_rows, run_settings
+from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
@@ -334,7 +335,8 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
     given = [
         {
             "outcome": one,
-            "text": one.answer if one.chosen is None else f"{option_letter(one.chosen)}) {one.answer}",
+            "said": render_answer(row := answer_row(one, asked, metrics)),
+            "remarks": row.remarks,
             "wrong": is_wrong(one),
             "scores": [_score(metric, one.scores.get(metric.name)) for metric in metrics],
             "passages": [(name, texts.get(name, "(text not kept)")) for name in one.passages],
