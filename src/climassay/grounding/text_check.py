@@ -48,7 +48,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 """``unsupported``: nothing that was found bears the sentence, which may be true nevertheless."""
 PASSAGES = 5
 """Passages looked at for each sentence."""
-SUPPORTED = 0.5
+SUPPORTED = 0.4
 CONTRADICTED = 0.8
 ABOUT = 0.5
 LONGEST_TEXT = 200_000
