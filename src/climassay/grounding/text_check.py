@@ -24,7 +24,7 @@ import numpy as np
 from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
-from climassay.grounding.citations import CitingSentence, is_quoted
+from climassay.grounding.citations import CitingSentence, is_quoted, read_citations
 from climassay.grounding.citing import is_bare_answer, states_absence
 from climassay.grounding.quantities import foreign_quantities, quantities
 from climassay.grounding.references import (
@@ -32,10 +32,9 @@ from climassay.grounding.references import (
     ReferenceChecker,
     ReferenceList,
     open_links,
-    read_citations,
     without_addresses,
 )
-from climassay.grounding.text_differences import Difference, foreign_names, opposed_words
+from climassay.grounding.text_differences import Difference, foreign_names, opposed_words, other_places
 from climassay.metrics.entailment import RelationScorer
 from climassay.metrics.entailment_features import content_words
 from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, Sampling, Usage
@@ -49,8 +48,8 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 """``unsupported``: nothing that was found bears the sentence, which may be true nevertheless."""
 PASSAGES = 5
 """Passages looked at for each sentence."""
-SUPPORTED = 0.5
-CONTRADICTED = 0.5
+SUPPORTED = 0.4
+CONTRADICTED = 0.8
 ABOUT = 0.5
 LONGEST_TEXT = 200_000
 """Characters."""
@@ -61,8 +60,9 @@ Overstated = Callable[[str, str], str | None]
 _MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|(?:[-*+\u2022]|\d{1,2}[.)])\s+)*")
 _HEADING = re.compile(r"^\s*#{1,6}\s")
 _POINTING = re.compile(
-    r"(?:it|its|they|their|them|this|these|those|that|such|he|she|both|the\s+(?:latter|former))\b", re.I
+    r"(?:\S+\s+){0,6}?(?:it|its|they|their|them|this|these|those|such|he|she|both|the\s+(?:latter|former|same))\b", re.I
 )
+"""A word near the beginning that means what was said before."""
 _TALK = re.compile(
     r"(?:i\b|i['’]m|we\s+hope|let\s+me|let['’]s|please|here\s+(?:is|are)|sure\b|of\s+course|certainly[!,]|thank|hello|hi\b|dear\b|"
     r"as\s+an\s+ai|feel\s+free|if\s+you\s+(?:would|want|need|have|like)|great\s+question|you\s+(?:can|may|might)\s+(?:also\s+)?)",
@@ -236,6 +236,11 @@ class _Claim:
     numbers: tuple[int, ...]
     claims: bool
 
+    @property
+    def in_context(self) -> str:
+        """With the sentence before it, where it means something that is said there: "It has risen since"."""
+        return f"{self.before} {self.plain}" if _POINTING.match(self.plain) else self.plain
+
 
 def check_sentences(
     text: str,
@@ -343,17 +348,19 @@ def _candidates(
 ) -> list[list[Passage]]:
     """For each claim the passages that it is compared with, those that it cites first."""
     wanted = [claim for claim in claims if claim.claims]
-    # "It has risen since": what has is said before.
-    queries = [f"{one.before} {one.plain}" if _POINTING.match(one.plain) else one.plain for one in wanted]
+    queries = [one.in_context for one in wanted]
     hits = iter(group.search_many(queries, k=k)) if group is not None and queries else iter(())
-    found = []
+    found: list[list[Passage]] = []
+    before: list[Passage] = []
     for claim in claims:
         if not claim.claims:
             found.append([])
             continue
         cited = [given[number] for number in claim.numbers if number in given]
         near = [hit.passage for hit in next(hits)] if group is not None else list(given.values())
-        found.append(list({one.id: one for one in (*cited, *near)}.values()))
+        # A text that dwells on a subject often dwells in the same passage.
+        found.append(list({one.id: one for one in (*cited, *near, *before)}.values()))
+        before = near[:2]
     return found
 
 
@@ -365,6 +372,8 @@ class _Near:
     passage: Passage
     covered: float
     """Share of the claim's words of content that the nearest sentences have."""
+    lacking: float
+    """Share of the claim's quantities that the passage does not have."""
 
 
 def _evidence(
@@ -377,7 +386,7 @@ def _evidence(
             text
             for claim, near in zip(claims, found, strict=True)
             if near
-            for text in (claim.plain, *(sentence for one in near for sentence in parts[one.id]))
+            for text in (claim.plain, claim.in_context, *(sentence for one in near for sentence in parts[one.id]))
         )
     )
     vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
@@ -389,11 +398,15 @@ def _evidence(
         for one in near:
             relation = next(related)
             sentences = parts[one.id]
-            cosines = np.stack([vectors[sentence] for sentence in sentences]) @ vectors[claim.plain]
+            known = np.stack([vectors[sentence] for sentence in sentences])
+            cosines = np.maximum(known @ vectors[claim.plain], known @ vectors[claim.in_context])
             quotation, covered = _nearest(claim.plain, sentences, cosines)
+            lacking = len(foreign_quantities(claim.plain, [one.text])) / max(1, len(quantities(claim.plain)))
             shares = (None, None) if relation is None else (relation.confirms, relation.contradicts)
-            read.append(_Near(Evidence(one.id, one.citation, quotation, float(cosines.max()), *shares), one, covered))
-        ranked.append(sorted(read, key=lambda one: -(one.evidence.similarity + one.covered)))
+            read.append(
+                _Near(Evidence(one.id, one.citation, quotation, float(cosines.max()), *shares), one, covered, lacking)
+            )
+        ranked.append(sorted(read, key=lambda one: one.covered + one.evidence.similarity - one.lacking, reverse=True))
     return ranked
 
 
@@ -427,7 +440,7 @@ def _decided(
     best = about[0]
     support = _support(best)
     figures = _differing_quantities(claim.plain, [one.passage.text for one in about], best.evidence.quotation)
-    words = opposed_words(claim.plain, best.evidence.quotation)
+    words = (*opposed_words(claim.plain, best.evidence.quotation), *other_places(claim.plain, best.evidence.quotation))
     names = foreign_names(claim.plain, [f"{one.passage.text} {one.evidence.citation}" for one in about])
     differing = (*figures, *words, *(Difference(name, "") for name in names))
     shown = replace(
