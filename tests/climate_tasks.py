@@ -77,10 +77,10 @@ def both(items):
 AGGREGATE = "  - {metric: !function places.f1, aggregation: !function places.both, higher_is_better: true}"
 GROUP = """
 group: climate
-task: [climate_topics, climate_places]
+task: [climate_topics, climate_more]
 aggregate_metric_list:
   - {metric: acc, weight_by_size: true}
-  - {metric: f1, filter_list: none, weight_by_size: false}
+  - {metric: acc_norm, filter_list: none, weight_by_size: false}
 """
 
 
@@ -95,6 +95,9 @@ def write_tasks(folder: Path, *, group: bool = False) -> Path:
     written = [text.replace("DATA", str(folder)) for text in (MULTIPLE_CHOICE, REGULAR_EXPRESSION, ENTITIES)]
     if group:
         (folder / "group.yaml").write_text(GROUP)
+        (folder / "more.jsonl").write_text("\n".join(map(json.dumps, [rows[0], *rows[:3]])))
+        more = MULTIPLE_CHOICE.replace("topics.jsonl", "more.jsonl").replace("climate_topics", "climate_more")
+        (folder / "climate_more.yaml").write_text(more.replace("DATA", str(folder)))
         written[0] = f"tag: ClimateEval{written[0].rstrip()}\n{AGGREGATE}\n"
         written[1] = f"tag: ClimateEval{written[1]}"
     for name, text in zip(TASKS, written, strict=True):

@@ -50,6 +50,9 @@ COMMANDS = {
     "corpus add": LongCommand("corpus add books primer:aerosols_clouds primer:contrarian_pamphlet -w {w} --json"),
     "evaluate mcq": LongCommand(f"evaluate mcq {{given}}/questions.jsonl {ASKING} -w {{w}} --json"),
     "evaluate run": LongCommand("evaluate run {given}/experiment.toml -w {w} --json"),
+    "evaluate lm-eval": LongCommand(
+        "evaluate lm-eval climate_topics --include-path {given}/harness --model {model} --json -w {w}"
+    ),
     "generate run": LongCommand("generate run {given}/recipe.toml -w {w} --json"),
     "generate screen": LongCommand(
         "generate screen {given}/sample.jsonl --consistency openai:test --base-url {url} --concurrency 1 "

@@ -41,7 +41,7 @@ def run(weights, tasks, tmp_path_factory):
     folder = tmp_path_factory.mktemp("w")
     with Session.opened(folder, ModelOptions(dtype="float32")) as session:
         result = api.evaluate_lm_eval(
-            ["ClimateEval", "climate"],
+            ["ClimateEval", "climate", "climate_places"],
             models=[f"local:{one}" for one in weights],
             include_path=tasks,
             num_fewshot=[0, 2],
@@ -65,7 +65,7 @@ def theirs(weights, tasks, tmp_path_factory):
             manager = TaskManager(include_path=str(tasks), include_defaults=False)
             found[path.name, shots] = simple_evaluate(
                 model,
-                tasks=["climate", "climate_stance"],
+                tasks=["climate", "climate_stance", "climate_places"],
                 task_manager=manager,
                 num_fewshot=shots,
                 fewshot_random_seed=0,
@@ -89,16 +89,16 @@ def test_every_figure_is_the_harness_s(run, theirs, weights):
     compared = 0
     for path in weights:
         for shots in (0, 2):
-            for task in (*TASKS, "climate"):
+            for task in (*TASKS, "climate_more", "climate"):
                 results = theirs[path.name, shots]["groups" if task == "climate" else "results"][task]
                 for metric, value in numbers(results):
-                    kind = "mcq" if task == "climate_topics" else "freeform"
+                    kind = "freeform" if task in ("climate_stance", "climate_places") else "mcq"
                     found = scores.get(Cell(task, str(path), f"{shots}-shot", kind), metric)
                     assert found is not None, (task, metric)
                     assert found.estimate.value == pytest.approx(value, abs=1e-9), (task, metric)
                     assert found.estimate.interval.low <= value <= found.estimate.interval.high
                     compared += 1
-    assert compared == 4 * (4 + 1 + 1 + 2)
+    assert compared == 4 * (4 + 1 + 1 + 2 + 2)
 
 
 def test_constant_answers_are_scored_by_the_harness(run):
@@ -118,7 +118,7 @@ def test_models_and_settings_are_compared_on_the_same_samples(run):
 def test_everything_shows_the_tasks(run):
     result, experiment = run
     [overview] = [one.table for one in experiment_tables(score_experiment(experiment)) if one.name == "overview"]
-    assert {row[0] for row in overview.rows} == {*TASKS, "climate"}
+    assert {row[0] for row in overview.rows} == {*TASKS, "climate_more", "climate"}
     page = experiment_report(experiment).to_html()
     assert all(name in page for name in (*TASKS, "exact_match (first)", "jackknife"))
     assert result.to_dict()["scores"]
@@ -214,7 +214,17 @@ def test_what_cannot_be_run_is_told(names, folder, sentence, tasks, tmp_path):
 
 @pytest.mark.process
 def test_a_killed_command_asks_only_what_is_missing(weights, tasks, tmp_path):
-    command = [sys.executable, "-m", "climassay.cli.main", "evaluate", "lm-eval", *TASKS, "--include-path", str(tasks), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "climassay.cli.main",
+        "evaluate",
+        "lm-eval",
+        *TASKS,
+        "--include-path",
+        str(tasks),
+        "--json",
+    ]
     command += ["--model", f"local:{weights[0]}", "--dtype", "float32", "--concurrency", "1", "-w", str(tmp_path)]
     records = tmp_path / "records.sqlite"
 
