@@ -167,7 +167,8 @@ def test_a_server_writes_its_choice_and_failures_count_as_wrong(tasks, tmp_path,
         return Reply("Impacts." if "number 5" in text else "I cannot tell." if "number 4" in text else "adaptation")
 
     with ApiServer(rule=rule) as server, Session.opened(tmp_path, ModelOptions(base_url=server.url)) as session:
-        done = api.evaluate_lm_eval("climate_topics", models="openai:test", include_path=tasks, workspace=session)
+        file = str(tasks / "climate_topics.yaml")
+        done = api.evaluate_lm_eval(file, models="openai:test", workspace=session)
         experiment = load_experiment(session.records, done.to_dict()["run"])
     [counts] = score_experiment(experiment).counts
     assert (counts.n, counts.unparsed, counts.failed) == (9, 1, 0)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from climassay.evaluation.results import ConstantScore
 from climassay.evaluation.scores import (
     OVERALL,
     CellCounts,
-    ConstantScore,
     ExperimentScores,
     McqScores,
     PairedTest,

@@ -73,7 +73,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         max_batch_size: int | None = None,  # noqa: ARG002
     ) -> None:
         place = Workspace.open(None if workspace is None else Path(workspace))
-        options = {"dtype": dtype, "device": device}
+        options: dict[str, Any] = {"dtype": dtype, "device": device}
         if is_served(model):
             options = {"base_url": base_url, "folder": place.root}
         loaded = load_text_model(model, concurrency=concurrency, **options)

@@ -78,6 +78,7 @@ def run_tasks(
             for name, task in tasks.items():
                 found = _TaskOutcomes(name, task, done["samples"][name], asked)
                 cell = Cell(name, model.shown, label, found.kind)
+                outcomes = found.outcomes(cell)
                 notes = [f"{name} says itself how many examples it has."] if name in kept and shots else []
                 if asked.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
                     notes.append(
@@ -100,7 +101,7 @@ def run_tasks(
                     notes=(*notes, *found.notes),
                     dtype=number_format(opened),
                 )
-                cells.append(HarnessCell(record, found.outcomes(cell), found.questions, found.constants(), left))
+                cells.append(HarnessCell(record, outcomes, found.questions, found.constants(), left))
                 left = Tally()  # asked once, counted once
         finally:
             opened.close()
@@ -152,17 +153,17 @@ def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
             )
             for one in group.aggregate_metric_list or ()
         )
-    for name in names:
-        entry = manager.task_index.get(str(name))
+    for tag in map(str, names):
+        entry = manager.task_index.get(tag)
         if entry is not None and entry.kind.name == "TAG":
-            groups[str(name)] = (TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
+            groups[tag] = (TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
     return {**loaded, "wanted": {name: found for name, found in groups.items() if found}}
 
 
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
     """Names of the harness that a name or pattern means; a file stands for itself."""
     if name.endswith((".yaml", ".yml")):
-        path = located(folder, name)
+        path = Path(located(folder, name))
         return [str(path) if path.is_file() else None]
     return list(manager.match_tasks([name])) or [None]
 
