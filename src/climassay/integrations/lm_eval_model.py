@@ -20,7 +20,7 @@ from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_tex
 from tqdm import tqdm
 
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.runner import Progress
+from climassay.evaluation import Progress
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Generator, Message, OptionRequest, Sampling
 from climassay.models.profiles import profile_of

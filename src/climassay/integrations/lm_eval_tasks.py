@@ -28,10 +28,21 @@ from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 
 from climassay.errors import InputError
-from climassay.evaluation.experiment_file import ExperimentPlan, HarnessSpec, ModelSpec
-from climassay.evaluation.results import Cell, CellRecord, ConstantScore, Outcome, TaskGroup
-from climassay.evaluation.runner import Ask, HarnessCell, HarnessCells, Progress
-from climassay.evaluation.scores import OVERALL
+from climassay.evaluation import (
+    OVERALL,
+    Ask,
+    Cell,
+    CellRecord,
+    ConstantScore,
+    ExperimentPlan,
+    HarnessCell,
+    HarnessCells,
+    HarnessSpec,
+    ModelSpec,
+    Outcome,
+    Progress,
+    TaskGroup,
+)
 from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, Place
 from climassay.metrics.registry import LOWER
 from climassay.models.contract import Generator, number_format
