@@ -54,6 +54,9 @@ COMMANDS = {
         "evaluate judge-check {given}/items.jsonl --question group --answer text --label score:accuracy --lowest 0 "
         f"--highest 1000 --limit 2 --pairs 2 {ASKING} -w {{w}} --json"
     ),
+    "evaluate lm-eval": LongCommand(
+        "evaluate lm-eval climate_topics --include-path {given}/harness --model {model} --json -w {w}"
+    ),
     "generate run": LongCommand("generate run {given}/recipe.toml -w {w} --json"),
     "generate screen": LongCommand(
         "generate screen {given}/sample.jsonl --consistency openai:test --base-url {url} --concurrency 1 "

@@ -131,6 +131,51 @@ def run(
         emit(run_experiment_file(file, limit=limit, workspace=session), as_json, output)
 
 
+@app.command("lm-eval")
+@grouped
+def lm_eval(
+    tasks: Annotated[
+        list[str], typer.Argument(metavar="TASK...", help="Tasks, groups, tags, patterns or YAML files of the harness.")
+    ],
+    include_path: Annotated[
+        list[str] | None, typer.Option("--include-path", help="Folder with further tasks; repeat. Their code is run.")
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", help="local:, openai: or PROVIDER:MODEL; repeat.  [default: local:smollm2]"),
+    ] = None,
+    num_fewshot: Annotated[
+        list[int] | None,
+        typer.Option("--num-fewshot", min=0, help="Examples a prompt; repeat to compare. By default each task's own."),
+    ] = None,
+    chat_template: Annotated[
+        bool, typer.Option("--chat-template", help="Put prompts into each model's chat template.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many samples of each task.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw of examples and of the resampling.")] = 0,
+    output: FilesOption = None,
+    loading: LoadingOptions = LoadingOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests."""
+    from climassay.api.benchmarks import evaluate_lm_eval
+    from climassay.models import DEFAULT_MODEL
+
+    with opened_session(workspace, loading, as_json=as_json) as session:
+        done = evaluate_lm_eval(
+            tasks,
+            models=model or DEFAULT_MODEL,
+            include_path=include_path or (),
+            num_fewshot=num_fewshot or (),
+            chat_template=chat_template,
+            limit=limit,
+            seed=seed,
+            workspace=session,
+        )
+    emit(done, as_json, output)
+
+
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
 """Form of a file, by its ending; the workbook holds the table that a CSV file would."""
 RunArgument = Annotated[str, typer.Argument(help="Id of a run of climassay evaluate run; see climassay records runs.")]

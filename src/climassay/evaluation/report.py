@@ -115,7 +115,7 @@ def _level_lines(levels: Sequence[str], models: Sequence[str], scores: Sequence[
 
 
 def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
-    """All models and settings with their intervals, one forest plot a published metric, over all levels."""
+    """All models and settings with their intervals, one forest plot a published or external metric, over all levels."""
     constants = {
         (constant.metric, constant.task): constant.value
         for constant in scores.constants
@@ -123,14 +123,17 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
     }
     overall = [one for one in scores.scores if one.cell.benchmark == benchmark and one.level == OVERALL]
     figures = []
-    for metric in METRICS.values():
-        for task in dict.fromkeys(one.cell.task for one in overall if one.metric == metric.name and metric.published):
+    for metric in METRICS.ordered(one.metric for one in overall):
+        shares = [value for one in overall if one.metric == metric.name for value in one.estimate.interval]
+        if not (metric.published or (metric.external and min(shares) >= 0 and max(shares) <= 1)):
+            continue
+        for task in dict.fromkeys(one.cell.task for one in overall if one.metric == metric.name):
             constant = constants.get((metric.name, task))
             dots = tuple(_dot(one, constant) for one in overall if one.metric == metric.name and one.cell.task == task)
             note = "Dots: mean over questions. Bars: 95% interval."
             if constant is not None:
                 note += " Dashed tick: the best constant answer."
-            of_type = "" if task in metric.kinds else f", {TYPES[task].title.lower()}"
+            of_type = "" if metric.external or task in metric.kinds else f", {TYPES[task].title.lower()}"
             figures.append(DotPlot(f"{metric.label[0].upper()}{metric.label[1:]}{of_type}", dots, metric.label, note))
     return figures
 
@@ -345,7 +348,8 @@ def experiment_report(
     tables = experiment_tables(numbers, published)
     calibration = calibrate_experiment(experiment)
     sections = [Section("Summary", tuple(_summary(experiment, numbers)))]
-    for benchmark in experiment.questions:
+    sections += [Section("All benchmarks", (one.table,)) for one in tables if one.name == "overview"]
+    for benchmark in (*experiment.questions, *experiment.groups):
         sections += _benchmark_sections(experiment, benchmark, numbers, tables, calibration)
     if contamination:
         found = tuple(table for report in contamination for table in contamination_tables(report))
@@ -398,7 +402,7 @@ def _counted(number: int, noun: str) -> str:
 def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     """The best cell of each benchmark and chief metric, what differs beyond chance, and what went wrong."""
     blocks: list[Block] = []
-    for benchmark in experiment.questions:
+    for benchmark in (*experiment.questions, *experiment.groups):
         sentences = [
             sentence
             for metric in (
@@ -408,6 +412,7 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
                 "exact_match",
                 "rubric_score",
                 "epistemics",
+                *_first_external(scores, benchmark),
             )
             if (sentence := _best_sentence(scores, benchmark, metric))
         ]
@@ -416,9 +421,10 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
             beyond = sum(test.p_holm < 0.05 for test in tests)
             sentences.append(f"Of {len(tests)} paired comparisons, {beyond} differ beyond chance (Holm, 5%).")
         blocks.append(Prose(f"{benchmark}: {' '.join(sentences)}"))
-    failed = sum(count.failed for count in scores.counts)
-    unparsed = sum(count.unparsed for count in scores.counts)
-    broken = sum(count.violations for count in scores.counts)
+    counts = [count for count in scores.counts if count.cell.benchmark in experiment.questions]
+    failed = sum(count.failed for count in counts)
+    unparsed = sum(count.unparsed for count in counts)
+    broken = sum(count.violations for count in counts)
     blocks.append(
         Prose(
             f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
@@ -429,6 +435,12 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)
     blocks += [Prose(f"Note: {note}") for note in notes if note not in shared]
     return blocks
+
+
+def _first_external(scores: ExperimentScores, benchmark: str) -> list[str]:
+    """The first metric that another framework gave to a benchmark, where higher values are better."""
+    found = METRICS.ordered(one.metric for one in scores.scores if one.cell.benchmark == benchmark)
+    return [one.name for one in found if one.external and not one.lower][:1]
 
 
 def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str:
@@ -462,7 +474,7 @@ def _benchmark_sections(
 ) -> list[Section]:
     named = {one.name: one.table for one in tables if one.benchmark == benchmark}
     more = f": {benchmark}" if len(experiment.questions) > 1 else ""
-    books = source_figure(experiment.questions[benchmark], "Questions over their sources")
+    books = source_figure(experiment.questions.get(benchmark, ()), "Questions over their sources")
     blocks: dict[str, list[Block]] = {
         "Scores": [table for name, table in named.items() if name not in ("settings", "models")],
         "Figures": [
@@ -485,7 +497,7 @@ def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
     records = [record for record in experiment.cells if record.cell.benchmark == benchmark and record.texts]
     if not records:
         return None
-    asked = Counter(question.kind for question in experiment.questions[benchmark])
+    asked = Counter(question.kind for question in experiment.questions.get(benchmark, ()))
     rows = [
         [
             record.cell.model,
@@ -580,7 +592,7 @@ def answer_row(one: Outcome, question: Question, metrics: Sequence[Metric], sour
     scores = []
     for metric in metrics:
         value = one.scores.get(metric.name)
-        scores.append("-" if value is None else f"{value:.2g}" if metric.binary else f"{value:.3f}")
+        scores.append("-" if value is None else f"{value:.2g}" if metric.percent else f"{value:.3f}")
     return AnswerRow(
         one.cell.model,
         one.cell.setting,
@@ -620,8 +632,9 @@ def _quotation(said: CriterionJudgement | DimensionRating) -> str:
 def is_wrong(outcome: Outcome) -> bool:
     """Whether a reader who looks for mistakes should see this answer.
 
-    It failed, or its task's binary metric is 0 (below a half where it was asked in several option orders). For a
-    freeform answer the judge decides, where there is one; without ``supported`` it is factual accuracy.
+    It failed, or its task's binary metric is 0 (below a half where it was asked in several option orders), or the first
+    of another framework. For a freeform answer the judge decides, where there is one; without ``supported`` it is
+    factual accuracy.
     """
     if outcome.error is not None:
         return True
@@ -631,7 +644,8 @@ def is_wrong(outcome: Outcome) -> bool:
         return outcome.scores["rubric_score"] < 0.5 or not outcome.scores["rubric_uncontradicted"]
     if "supported" not in outcome.scores and "factual_accuracy" in outcome.scores:
         return outcome.scores["factual_accuracy"] <= 0.5
-    return any(outcome.scores.get(name, 1.0) < 0.5 for name in WRONG_WHERE_ZERO)
+    external = [one.name for one in METRICS.ordered(outcome.scores) if one.external and not one.lower]
+    return any(outcome.scores.get(name, 1.0) < 0.5 for name in (*WRONG_WHERE_ZERO, *external[:1]))
 
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from climassay.evaluation.results import (
     COMMANDS,
     Cell,
     CellRecord,
+    ConstantScore,
     Experiment,
     Outcome,
     Preference,
+    TaskGroup,
     choice_outcomes,
     save_experiment,
 )
@@ -64,6 +66,26 @@ CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
 """Looks up an answer: its text, and the passages that its writer was given."""
 
 
+class HarnessCell(NamedTuple):
+    """A model's answers to one task or group of lm-evaluation-harness in one setting."""
+
+    record: CellRecord
+    outcomes: list[Outcome]
+    questions: tuple[Question, ...]
+    constants: tuple[ConstantScore, ...]
+    tally: Tally
+
+
+class HarnessCells(NamedTuple):
+    """A model's answers to all tasks of a plan, and what is pooled over several tasks, by name."""
+
+    cells: list[HarnessCell]
+    groups: Mapping[str, tuple[TaskGroup, ...]]
+
+
+Harness = Callable[[ExperimentPlan, ModelSpec, Ask, "Progress"], HarnessCells]
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluationResources:
     """Where an experiment finds its parts."""
@@ -77,6 +99,8 @@ class EvaluationResources:
     """Makes the scorer of answers in words; models that it asks go through the records."""
     checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
     """Makes what looks the sentences and references of long answers up; None where no collection is named."""
+    harness: "Harness | None" = None
+    """Asks a model the plan's tasks of lm-evaluation-harness."""
     keeps_models: bool = False
     """Whether models stay open after the experiment, because they belong to the caller."""
 
@@ -94,6 +118,8 @@ class Progress:
     """A cell begins to be ``asked`` or ``scored``."""
     on_answer: Callable[[int], None] = lambda _count: None
     """So many more answers came in, stored ones included."""
+    on_more: Callable[[int], None] = lambda _count: None
+    """So many answers are wanted beside those of the benchmarks."""
 
 
 @dataclass(slots=True)
@@ -114,6 +140,9 @@ class _Work:
     passages: dict[str, str] = field(default_factory=dict)
     predictions: dict[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
     tallies: list[Tally] = field(default_factory=list)
+    harness_questions: dict[str, tuple[Question, ...]] = field(default_factory=dict)
+    constants: dict[tuple[str, str], ConstantScore] = field(default_factory=dict)
+    groups: dict[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
 
     def recorded(self, model: Generator) -> RecordedModel:
         return RecordedModel(model, self.store, self.run, use_cache=self.use_cache)
@@ -202,7 +231,7 @@ def run_experiment(
         if plan.metrics.collections:
             resources.sources.retriever(plan.metrics.collections)
         for model in plan.models:
-            for adapter, group in _by_adapter(model, settings, resources):
+            for adapter, group in _by_adapter(model, settings if sets else (), resources):
                 loaded = resources.open_model(model, None if adapter is None else adapter.folder)
                 try:
                     for setting in group:
@@ -210,6 +239,7 @@ def run_experiment(
                 finally:
                     if not resources.keeps_models:
                         loaded.close()
+            _run_harness(work, model)
         preferences = tuple(_compare(work))
         if work.scorer is not None and work.scorer.judge is not None:
             work.scorer.judge.close()
@@ -219,11 +249,13 @@ def run_experiment(
             config=config["experiment"],
             cells=tuple(work.cells),
             outcomes=tuple(work.outcomes),
-            questions={name: one.questions for name, one in sets.items()},
+            questions={**{name: one.questions for name, one in sets.items()}, **work.harness_questions},
             passages=work.passages,
             metric_sources={} if work.scorer is None else dict(work.scorer.sources),
             predictions=work.predictions,
             preferences=preferences,
+            constants=tuple(work.constants.values()),
+            groups=work.groups,
             tally=Tally(
                 sum(one.hits for one in work.tallies),
                 sum(one.asked for one in work.tallies),
@@ -248,6 +280,24 @@ def _compare(work: _Work) -> "Iterator[Preference]":
                 if (outcome.cell.benchmark, outcome.cell.task) == (benchmark, task):
                     found.setdefault(outcome.cell, []).append(outcome)
             yield from compare_answers({one.id: one for one in question_set.questions}, found, judge)
+
+
+def _run_harness(work: _Work, model: ModelSpec) -> None:
+    if not work.plan.lm_eval.tasks:
+        return
+    if work.resources.harness is None:
+        raise InputError("The plan names tasks of lm-evaluation-harness, which nothing here can run.")
+    done = work.resources.harness(work.plan, model, work.recorded, work.progress)
+    work.groups |= done.groups
+    for found in done.cells:
+        name = found.record.cell.benchmark
+        if name in work.sets:
+            raise InputError(f"Both a benchmark and a task of lm-evaluation-harness are called {name!r}.")
+        work.cells.append(found.record)
+        work.outcomes += found.outcomes
+        work.harness_questions[name] = found.questions
+        work.constants |= {(one.benchmark, one.metric): one for one in found.constants}
+        work.tallies.append(found.tally)
 
 
 def _by_adapter(

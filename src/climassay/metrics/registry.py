@@ -1,6 +1,6 @@
 """The metrics of answers, each under its name, and what computes them for a batch of answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -86,6 +86,8 @@ class Metric:
     without this function is computed where the answers are read (accuracy) or judged (accuracy as judged)."""
     binary: bool = False
     """Right or wrong: Wilson intervals, exact McNemar tests, shown as per cent. Else: bootstrap, sign flips."""
+    external: bool = False
+    """Computed by another framework: shown as that framework shows it, and binary where all scores are 0 or 1."""
     published: str = ""
     """Name of the column in the published tables; empty for our additions."""
     short: str = ""
@@ -99,12 +101,46 @@ class Metric:
     pooled: Callable[[list[str], list[str]], float] | None = None
     """Score of all answers taken together, from references and answers, where that is not the mean."""
 
+    @property
+    def percent(self) -> bool:
+        """Whether tables show it as per cent."""
+        return self.binary and not self.external
+
+    @property
+    def lower(self) -> bool:
+        """Whether a lower value is better, as for a perplexity; only other frameworks have such metrics."""
+        return self.external and LOWER in self.name
+
     def scores(self, kind: str) -> bool:
         """Whether it scores answers to a kind of question: one that it names, or whose type names it."""
-        return kind in self.kinds or (kind in TYPES and self.name in TYPES[kind].metrics)
+        return self.external or kind in self.kinds or (kind in TYPES and self.name in TYPES[kind].metrics)
 
 
-METRICS: Registry[Metric] = Registry(
+LOWER = "↓"
+"""Stands behind the name of an external metric of which lower values are better."""
+
+
+class Metrics(Registry[Metric]):
+    """climassay's metrics and those of packages; a name with a comma is one of lm-evaluation-harness.
+
+    The harness calls a score by metric and filter, ``exact_match,strict``. Every task may bring metrics of its own, so
+    they are made when they are looked up, and stand in no list.
+    """
+
+    def __getitem__(self, name: str) -> Metric:
+        metric, comma, chosen = name.partition(",")
+        if not comma:
+            return super().__getitem__(name)
+        label = metric if chosen == "none" else f"{metric} ({chosen})"
+        return Metric(name, label, binary=True, external=True, tested=True)
+
+    def ordered(self, names: Iterable[str]) -> list[Metric]:
+        """The metrics of these names in the order of tables, external ones last."""
+        given = dict.fromkeys(names)
+        return [one for one in self.values() if one.name in given] + [self[one] for one in given if "," in one]
+
+
+METRICS = Metrics(
     "metric",
     "climassay.metrics",
     [

@@ -101,7 +101,7 @@ def show_comparison(
     """One metric of several runs, with paired tests on the questions that they share."""
     names = _names(runs)
     stored = [_experiment_data(app, name) for name in names]
-    metrics = [name for name in METRICS if any(name in one["metrics"] for one in stored)]
+    metrics = [one.name for one in METRICS.ordered(name for one in stored for name in one["metrics"])]
     chosen = metric if metric in metrics else next(iter(metrics), "")
     query = {"runs": ",".join(names), "metric": chosen, "level": level}
     sections = section_views(_comparison(app, names, chosen, level), "/results/compare", query) if chosen else ()

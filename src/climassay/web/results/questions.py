@@ -415,7 +415,7 @@ def _number(app: AppState, run: str, question: str, benchmark: str) -> tuple[Que
 def _score(metric: Metric, value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.0f}" if metric.binary else f"{value:.3f}"
+    return f"{value:.0f}" if metric.percent else f"{value:.3f}"
 
 
 def _address(run: str, key: tuple[str, str]) -> str:
