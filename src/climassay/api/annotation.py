@@ -207,7 +207,7 @@ def import_labels(
                 found = read_label_studio(file, drafts)
             else:
                 found = read_argilla(file, drafts, _users(users))
-        taken = store.add_all(dataset, found.labels, found.skips)
+        taken = store.import_labels(dataset, found.labels, found.skips)
     refused = [*found.unreadable, *taken.refused]
     counts = {"stored": taken.stored, "known": taken.known, "withdrawn": taken.withdrawn}
     said = f"{taken.stored} labels stored, {taken.known} known before, {taken.withdrawn} withdrawn."

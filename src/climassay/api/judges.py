@@ -136,7 +136,7 @@ class Judge:
     harvester: "Harvester | None"
     recorded: "RecordedModel"
     tie_band: float = 0.0
-    """Of the probe; 0 without one."""
+    """Half-width of the probe's tie band; 0 without a probe."""
     notes: tuple[str, ...] = ()
 
     @property

@@ -190,7 +190,7 @@ def publish(
                 prompts=session.options.prompts,
                 force=force or known,
             )
-        notes = take_over(output)
+        notes = keep_framework_notes(output)
         more = {"more": notes.text, "configs": notes.configs}
     written = write_dataset(prepared, output, force=force, **more)
     skipped = () if isinstance(source, list) else source.skipped
@@ -258,7 +258,7 @@ class FrameworkNotes:
     """Configurations of the prompts, under names of their own."""
 
 
-def take_over(folder: Path) -> FrameworkNotes:
+def keep_framework_notes(folder: Path) -> FrameworkNotes:
     """Make room for the dataset's card where a benchmark was just written, and keep what its own card says.
 
     ``load_dataset(folder, "mcq")`` is to give the questions, so the prompts that Inspect reads from a hub are named

@@ -406,7 +406,7 @@ def train_masker(labels: Sequence[str], output: Path, *, glossary: Path | None =
 
     check_model_path(output)
     choices = _choices(labels)
-    reading = masking.MaskerReading(impact=vectors, vectors=vectors)
+    reading = masking.MaskerFeatures(impact=vectors, vectors=vectors)
     masker = masking.train_masker(choices, data=", ".join(labels), statistics=_statistics(glossary), reading=reading)
     masker.save(output)
     measured = masker.provenance.measured

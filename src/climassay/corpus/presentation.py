@@ -95,7 +95,7 @@ def added_lines(report: AddReport) -> Iterator[str]:
     )
 
 
-def told_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
+def collection_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
     """Shows on a task how far adding to a collection is, with the passages embedded a second."""
     start = time.monotonic()
 

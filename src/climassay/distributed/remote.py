@@ -68,8 +68,8 @@ class DistributedModel:
         return f"DistributedModel({self.name!r}, workers={self._pool.workers})"
 
     @property
-    def wave(self) -> int:
-        """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.Spread`."""
+    def requests_at_once(self) -> int:
+        """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.MultiWorkerModel`."""
         return 4 * self._pool.workers * self._most
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from climassay.factcheck.checking import DebateResources
 from climassay.factcheck.debate.rounds import DebateSetup, debate
 from climassay.factcheck.debate.scheduler import RequestBatcher
-from climassay.factcheck.debate.steps import Ask, AskHead, AskOptions, AskPassages, AskText, Steps, together
+from climassay.factcheck.debate.steps import Ask, AskHead, AskOptions, AskPassages, AskText, Steps, gather
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
 from climassay.models.profiles import parameters_of
@@ -70,7 +70,7 @@ class Estimate(Result):
         )
 
 
-class _Rehearsal(RequestBatcher):
+class _DryRunBatcher(RequestBatcher):
     """Searches for real; every model answers something legal at once and is only counted."""
 
     def __init__(self, resources: DebateResources, text_tokens: int) -> None:
@@ -126,7 +126,7 @@ def _legal(schema: Mapping[str, Any], words: str) -> Any:
     return words[: schema.get("maxLength")]
 
 
-def rehearse(
+def estimate_debate(
     setup: DebateSetup,
     resources: DebateResources,
     claims: Sequence[Claim],
@@ -139,9 +139,9 @@ def rehearse(
     """
     sample = _spread(claims, SAMPLE)
     short = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
-    rehearsal = _Rehearsal(resources, setup.config.text_tokens)
+    rehearsal = _DryRunBatcher(resources, setup.config.text_tokens)
     waits: list[int] = []
-    steps = together([_waits(debate(claim, short), waits) for claim in sample])
+    steps = gather([_waits(debate(claim, short), waits) for claim in sample])
     answers: list[Any] | None = None
     try:
         while True:

@@ -22,7 +22,7 @@ UNKNOWN_IGNORE = "unknown-ignore"
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class Suppression:
     """A part of a text where rules are silent."""
 
     start: int
@@ -35,7 +35,7 @@ class Silence:
         return self.start <= offset < self.end and (not self.rules or rule in self.rules)
 
 
-def silences(draft: Draft, known: Collection[str]) -> tuple[list[Silence], list[Remark]]:
+def suppressions(draft: Draft, known: Collection[str]) -> tuple[list[Suppression], list[Remark]]:
     """What the comments of a text silence.
 
     A comment speaks about the paragraph, item or cell that it stands in; one on a line of its own about the next.
@@ -44,7 +44,7 @@ def silences(draft: Draft, known: Collection[str]) -> tuple[list[Silence], list[
     Returns:
         The silent parts, and a remark on each comment that names an unknown rule.
     """
-    found: list[Silence] = []
+    found: list[Suppression] = []
     remarks: list[Remark] = []
     for match in _COMMENT.finditer(draft.text) if not draft.paged else ():
         names = [name for name in re.split(r"[\s,]+", match["rules"]) if name]
@@ -57,14 +57,14 @@ def silences(draft: Draft, known: Collection[str]) -> tuple[list[Silence], list[
         if names and not rules:
             continue
         if match["what"] == "ignore-file":
-            found.append(Silence(0, len(draft.text), rules))
+            found.append(Suppression(0, len(draft.text), rules))
             continue
         start, end = match.span()
         for block in draft.blocks:
             # A block in which a comment is all there is has no prose.
             has_prose = draft.mask[block.start : block.end].strip("\x00 \t\r\n")
             if has_prose and (block.start >= end or (block.start <= start and end <= block.end)):
-                found.append(Silence(block.start, block.end, rules))
+                found.append(Suppression(block.start, block.end, rules))
                 break
     return found, remarks
 
@@ -220,12 +220,12 @@ def check(draft: Draft, rules: Sequence[Rule] | None = None) -> Checked:
             None takes the default ones.
     """
     rules = chosen_rules() if rules is None else tuple(rules)
-    silent, complaints = silences(draft, frozenset((*RULES, TAGGER_DIFFERS)))
+    suppressed, complaints = suppressions(draft, frozenset((*RULES, TAGGER_DIFFERS)))
     found = [_finding(draft, UNKNOWN_IGNORE, "warning", remark) for remark in complaints]
     hidden = 0
     for rule in rules:
         for remark in rule.check(draft):
-            if any(one.covers(rule.name, remark.start) for one in silent):
+            if any(one.covers(rule.name, remark.start) for one in suppressed):
                 hidden += 1
             else:
                 found.append(_finding(draft, rule.name, rule.severity, remark))

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from climassay.factcheck.results import page_words
 from climassay.factcheck.results.analysis import probability_of
-from climassay.factcheck.results.view import as_shown
+from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
@@ -82,7 +82,7 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
     Raises:
         InputError: The verdict is not one of the scale's labels.
     """
-    transcript = as_shown(transcript, scale)
+    transcript = reader_view(transcript, scale)
     cited = transcript.cited
     kept = {source.number for source in cited}
     label, explained = transcript.verdict.label, transcript.verdict.explanation
@@ -118,7 +118,7 @@ def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
         "place_on": lambda label: place_on(scale, label),
         "link": safe_link,
         "host": lambda url: urlsplit(url).hostname,
-        "standing": standing,
+        "source_details": source_details,
         "words": page_words,
     }
 
@@ -148,7 +148,7 @@ def safe_link(url: str | None) -> str | None:
     return url if fits else None
 
 
-def standing(source: PassageCitation) -> tuple[tuple[str, str], ...]:
+def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
     """Where a passage stands, as names and values; what is not known is left out."""
     passage = source.passage
     pages = [page for page in (passage.first_page, passage.last_page) if page is not None]
