@@ -12,6 +12,7 @@ from climassay.api.generation import PRIMER, holds_drafts
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.questions import KINDS, TYPES, Kind
+from climassay.reporting import counted
 from climassay.reporting.results import Result
 from climassay.session import Place, Session
 
@@ -74,18 +75,18 @@ class Publication(Result):
         yield from self.remarks
         written, files = self.dataset, self._files()
         same = len(written.unchanged) + (0 if self.tasks is None else len(set(self.tasks.unchanged) - set(files)))
-        yield f"{len(files)} files written, {same} were the same already."
+        yield f"{counted(len(files), 'file')} written, {same} unchanged."
         if written.rejected:
-            yield f"{written.rejected} rejected drafts are in drafts.jsonl only."
+            yield f"Only in drafts.jsonl: {counted(written.rejected, 'rejected draft')}."
         if written.waiting:
-            yield f"{written.waiting} cloze statements are left out: they have no term yet."
+            yield f"Left out for want of a term: {counted(written.waiting, 'cloze statement')}."
         if written.unlicensed:
             yield f"The licence is not known of: {', '.join(written.unlicensed)}."
         removed = [*written.removed, *(self.tasks.removed if self.tasks is not None else ())]
         if removed:
-            yield f"{len(removed)} files of the dataset that was there before are removed."
+            yield f"Removed {counted(len(removed), 'file')} of the dataset that was there before."
         if self.skipped:
-            yield f"{len(self.skipped)} rows left out, the first: {self.skipped[0]}"
+            yield f"{counted(len(self.skipped), 'row')} left out, the first: {self.skipped[0]}"
 
 
 def publish(

@@ -14,6 +14,7 @@ from climassay.factcheck.debate.steps import Ask, AskHead, AskOptions, AskPassag
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
 from climassay.models.profiles import parameters_of
+from climassay.reporting import counted
 from climassay.reporting.results import Result
 
 T = TypeVar("T")
@@ -53,7 +54,6 @@ class Estimate(Result):
 
     def lines(self) -> Iterator[str]:
         """What it takes, in words."""
-        claims = "1 claim" if self.claims == 1 else f"{self.claims} claims"
         wait = "time unknown, as the records have no answer of this model"
         if self.seconds is not None:
             minutes, hours = self.seconds / 60, self.seconds / 3600
@@ -62,9 +62,10 @@ class Estimate(Result):
         money = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
         further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
         if self.further_rounds and self.further_sequence is not None:
-            further += f" with at most {self.further_sequence} more calls one after the other in each"
+            further += f" with at most {counted(self.further_sequence, 'more call')} one after the other in each"
         yield (
-            f"{claims}, one round{further}. The first round: {self.requests} calls, for each claim at most "
+            f"{counted(self.claims, 'claim')}, one round{further}. "
+            f"The first round: {counted(self.requests, 'call')}, for each claim at most "
             f"{self.sequence} one after the other; {self.prompt_tokens:,} prompt and up to {self.completion_tokens:,} "
             f"completion tokens; {money}; {wait}. Answers that the records have are not asked again."
         )

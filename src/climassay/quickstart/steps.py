@@ -12,6 +12,7 @@ from climassay.models import DEFAULT_MODEL
 from climassay.models.profiles import profile_of
 from climassay.models.servers import is_served
 from climassay.quickstart.step import NAME, Dialog, QuickstartContext, Step
+from climassay.reporting import counted
 
 if TYPE_CHECKING:
     from climassay.corpus import AddProgress
@@ -41,7 +42,7 @@ def _documents_found(context: QuickstartContext) -> str | None:
     one = next((one for one in readable if one.name == NAME), None)
     if one is None or not one.documents or one.incomplete:
         return None
-    return f"{one.documents} document(s) in {one.passages} passages, in the collection {NAME}."
+    return f"{counted(one.documents, 'document')} in {counted(one.passages, 'passage')}, in the collection {NAME}."
 
 
 def _add(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
@@ -70,7 +71,7 @@ def _add(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
     kept = (*report.added, *report.already_there)
     if not kept:
         raise InputError(f"There is no text in it: {report.skipped[0].reason}")
-    lines = [f"{one.title}: {one.passages} passages" for one in kept]
+    lines = [f"{one.title}: {counted(one.passages, 'passage')}" for one in kept]
     return "\n".join([*lines, *(f"left out: {one.reason}" for one in report.skipped)])
 
 

@@ -47,8 +47,8 @@ class TuningConfig:
     """A longer gradient is scaled down to this norm; 0 leaves it alone."""
     dtype: str | None = None
     """Number format of the model's frozen weights; None: bfloat16 on GPUs and CPUs where it is faster (half the memory,
-    more than twice the speed; see docs/tuning.md), float32 elsewhere. Adapter and optimiser are always float32: steps of
-    1e-5 vanish in the 8 bits of a bfloat16."""
+    more than twice the speed; see docs/tuning.md), float32 elsewhere. Adapter and optimiser are always float32: steps
+    of 1e-5 vanish in the 8 bits of a bfloat16."""
     gradient_checkpointing: bool = False
     """Compute activations again in the backward pass instead of keeping them: less memory for about a third more time.
     Part of nothing that is learned."""

@@ -15,6 +15,7 @@ from climassay.confidence.linting.term_rules import TERM_RULES
 from climassay.confidence.linting.vocabulary_rules import VOCABULARY_RULES
 from climassay.errors import InputError
 from climassay.registry import Registry
+from climassay.reporting import counted
 
 _COMMENT = re.compile(r"<!--\s*climassay:\s*(?P<what>ignore-file|ignore)\b(?P<rules>[^<>]{0,500}?)\s*-->")
 UNKNOWN_IGNORE = "unknown-ignore"
@@ -134,7 +135,7 @@ class Examined:
     def looked_at(self) -> str:
         """One sentence."""
         return (
-            f"Looked at: {_number(self.sentences, 'sentence')}, {self.with_terms:,} with a calibrated term, and "
+            f"Looked at: {counted(self.sentences, 'sentence')}, {self.with_terms:,} with a calibrated term, and "
             f"{self.stating_findings:,} that state a finding without one."
         )
 
@@ -190,17 +191,17 @@ class Checked:
         if not examined.is_english:
             return (
                 f"The rules read English, and this text seems to be in {examined.language}: that "
-                f"{_number(found, 'finding')} came out says nothing about it."
+                f"{counted(found, 'finding')} came out says nothing about it."
             )
         if found:
-            return f"{_number(found, 'finding')} in {_number(self.draft.words, 'word')}."
+            return f"{counted(found, 'finding')} in {counted(self.draft.words, 'word')}."
         if not examined.holds_assessment:
             return (
                 "There is nothing to check: the text has no calibrated term, and no sentence that states a finding. "
                 "This says nothing about how it states certainty."
             )
         return (
-            f"No rule complains of the {_number(examined.with_terms, 'sentence')} with a calibrated term"
+            f"No rule complains of the {counted(examined.with_terms, 'sentence')} with a calibrated term"
             + (f", nor of {examined.stating_findings:,} without one" if examined.stating_findings else "")
             + "; whether the evidence bears the terms was not looked at."
         )
@@ -231,10 +232,6 @@ def check(draft: Draft, rules: Sequence[Rule] | None = None) -> Checked:
                 found.append(_finding(draft, rule.name, rule.severity, remark))
     found.sort(key=lambda finding: (finding.start_offset, finding.end_offset, finding.rule))
     return Checked(draft, tuple(rules), tuple(found), hidden)
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _finding(draft: Draft, rule: str, severity: Severity, remark: Remark) -> Finding:

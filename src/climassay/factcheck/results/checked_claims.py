@@ -17,7 +17,7 @@ from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import Levels, Transcript, as_data
 from climassay.grounding import written
 from climassay.records import Tally
-from climassay.reporting import Report, Table, as_markdown, write_page
+from climassay.reporting import Report, Table, as_markdown, counted, write_page
 from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class CheckedClaims(Result):
         if self.analysis.demonstration:
             yield page_words.DEMONSTRATION
         if self.skipped:
-            yield f"{len(self.skipped)} rows left out, the first: {self.skipped[0]}."
+            yield f"{counted(len(self.skipped), 'row')} left out, the first: {self.skipped[0]}."
         for name, tally in self.tallies.items():
             cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
             yield (
