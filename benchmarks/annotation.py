@@ -24,8 +24,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from climassay.generation import Draft, Origin, SourcePassage, Wording
-from climassay.generation.annotation import AnnotationSettings, AnnotationStore, GivenLabel
-from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore, ImportedLabel
+from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.records import Records
 from climassay.reporting import Table
 from climassay.reporting.tables import as_markdown
@@ -64,7 +64,7 @@ def filled(records: Records, dataset: str, count: int) -> AnnotationStore:
     drafts.begin(dataset, {"drafts": count})
     for start in range(0, count, 500):
         numbers = range(start, min(count, start + 500))
-        drafts.save(dataset, [Placed(made(number), "book", number) for number in numbers])
+        drafts.save(dataset, [StoredDraft(made(number), "book", number) for number in numbers])
     store = AnnotationStore(records)
     store.configure(dataset, AnnotationSettings(overlap=2))
     return store
@@ -132,7 +132,7 @@ def measure(records: Records, drafts: int, labels: int, annotators: int) -> list
 def half_label(store: AnnotationStore, dataset: str, who: str, count: int) -> None:
     """Label many items as one annotator, in the way of the command that imports labels."""
     items = [f"q{number:06d}" for number in range(count)]
-    store.add_all(dataset, [GivenLabel(draft, who, True, key=f"{who}-{draft}") for draft in items])
+    store.import_labels(dataset, [ImportedLabel(draft, who, True, key=f"{who}-{draft}") for draft in items])
 
 
 def main() -> int:

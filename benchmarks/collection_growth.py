@@ -64,7 +64,7 @@ def main() -> None:
         full = collection._store.bytes_of("c")
         shutil.copytree(folder, copy)
         fragment = additions(folder, given.additions)
-        with mock.patch("climassay.corpus.collection.join_if_many", before):
+        with mock.patch("climassay.corpus.collection.compact_if_fragmented", before):
             compacted = additions(copy, given.additions)
         shutil.rmtree(copy)
         begun = time.perf_counter()

@@ -36,7 +36,7 @@ from climassay.corpus.sentences import split_sentences
 from climassay.factcheck import DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
 from climassay.factcheck.debate.scheduler import Scheduler
 from climassay.grounding import CollectionGroup
-from climassay.models.encoders.embedding_cache import VectorMemory
+from climassay.models.encoders.embedding_cache import CachedEncoder
 from climassay.models.encoders.loading import load_encoder
 from climassay.models.openai.client import OpenAIModel
 from climassay.records import Records
@@ -136,7 +136,7 @@ def in_flight(notes, begin, end):
 def measured(place, claims, at_once, scheduler, remembers):
     """One case."""
     encoder = Counted(load_encoder())
-    memory = VectorMemory(encoder) if remembers else VectorMemory(encoder, most=0)
+    memory = CachedEncoder(encoder) if remembers else CachedEncoder(encoder, most=0)
     groups = {name: CollectionGroup((Collection.open(place, name, memory),)) for name in BOOKS}
     memory.encode(["warm up"])
     settings = DebateSettings(advocates=advocates_from_names(BOOKS), model="m", check_claims=False)
@@ -153,7 +153,7 @@ def measured(place, claims, at_once, scheduler, remembers):
                 mock.patch("climassay.factcheck.checking.Scheduler", scheduler),
             ):
                 encoder.texts, begin, cpu = 0, time.time(), time.process_time()
-                transcripts = checker.check(claims, at_once=at_once)
+                transcripts = checker.check(claims, concurrency=at_once)
                 end, cpu = time.time(), time.process_time() - cpu
             model.close()
         finally:

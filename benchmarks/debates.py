@@ -45,7 +45,7 @@ def debated(who: DebateResources, claims: list[Claim], at_once: int, folder: Pat
         open_checker(settings, who, store, use_cache=False) as checker,
     ):
         before = time.perf_counter()
-        transcripts = checker.check(claims, at_once=at_once)
+        transcripts = checker.check(claims, concurrency=at_once)
         return time.perf_counter() - before, [transcript.verdict.label for transcript in transcripts]
 
 

@@ -27,7 +27,7 @@ from climassay import primer
 from climassay.corpus import Collection, read, split_passages
 from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, WorkerPool
-from climassay.distributed.cluster import Share, joined
+from climassay.distributed.cluster import Share, cluster_connection
 from climassay.distributed.jobs import EncoderInfoJob, EncoderSpec, JobResult
 from climassay.distributed.pool import streamed
 from climassay.models import OptionRequest, load_model
@@ -81,7 +81,7 @@ def in_turns(ways: dict[str, Callable[[], object]], repeats: int) -> Timed:
 def measure(count: int, asked: int, repeats: int) -> dict[str, object]:
     texts, requests = passages(count), questions(asked)
     encoder, model = load_encoder(threads=1), load_model()
-    with joined(ClusterOptions("local", workers=3)):
+    with cluster_connection(ClusterOptions("local", workers=3)):
         one, two = (WorkerPool(Share(workers, 1, 0.0)) for workers in (1, 2))
         pools = {"1 worker": one, "2 workers": two}
         encoders = {name: pool.load_encoder("local:minilm") for name, pool in pools.items()}

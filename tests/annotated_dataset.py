@@ -2,7 +2,7 @@
 
 from climassay.generation import Draft, Origin, SourcePassage, Wording
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
-from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.generation.dataset_store import DatasetStore, StoredDraft
 
 DATASET = "clouds"
 FREEZING = (
@@ -67,7 +67,9 @@ def fill(place, drafts=None, *, dataset=DATASET, **settings) -> AnnotationStore:
     """Store a dataset in a place, set up how it is annotated, and give the annotations."""
     store = DatasetStore(place.records)
     store.begin(dataset, {"made": "by hand"})
-    store.save(dataset, [Placed(one, "clouds", number) for number, one in enumerate(drafts or map(draft, WORDINGS))])
+    store.save(
+        dataset, [StoredDraft(one, "clouds", number) for number, one in enumerate(drafts or map(draft, WORDINGS))]
+    )
     annotations = AnnotationStore(place.records)
     annotations.configure(dataset, AnnotationSettings(**settings))
     return annotations

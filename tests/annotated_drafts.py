@@ -1,7 +1,7 @@
 """Datasets to annotate, for tests."""
 
 from climassay.generation import Decision, Wording
-from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from generated_drafts import draft
 
 DATASET = "silver"
@@ -14,7 +14,7 @@ def begin(records, drafts, dataset=DATASET):
     """Store drafts as the line does."""
     store = DatasetStore(records)
     store.begin(dataset, {"seed": 0})
-    store.save(dataset, [Placed(one, "book", number) for number, one in enumerate(drafts)])
+    store.save(dataset, [StoredDraft(one, "book", number) for number, one in enumerate(drafts)])
     return store
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from climassay.confidence.statement import Statement
-from climassay.confidence.topics import PlacedStatement, Topic, TopicModel
+from climassay.confidence.topics import AssignedStatement, Topic, TopicModel
 from climassay.confidence.vocabulary import TAGS
 from topic_encoder import TOPICS, TopicEncoder
 
@@ -79,7 +79,7 @@ def topics_of(statements: Sequence[Statement], numbers: Sequence[int]) -> TopicM
         for number in range(count)
     )
     placed = tuple(
-        PlacedStatement(one.id, number, False, *((place / 10, number + place / 100) if one.tag else (None, None)))
+        AssignedStatement(one.id, number, False, *((place / 10, number + place / 100) if one.tag else (None, None)))
         for place, (one, number) in enumerate(zip(statements, numbers, strict=True))
     )
     return TopicModel(topics, placed, count, 0, "8" * 64)

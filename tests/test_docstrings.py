@@ -18,6 +18,9 @@ FAMILY = {"ClimassayError", "InputError", "DocumentError", "ModelError", "Missin
 ELSEWHERE = re.compile(r"\b(?:as|see|as in) :(?:func|meth|class):", re.IGNORECASE)
 """Words that send the reader to the docstring that says it."""
 SHAPE = re.compile(r"\bshapes?\b|\[[a-z0-9][a-z0-9 ,*+/()]*\]", re.IGNORECASE)
+OF = re.compile(r"\s*Of\b")
+"""How a text begins that says whose it is and not what it is."""
+TITLES = re.compile(r"<title>\s*Of\b|\{% block title %\}\s*Of\b|<h[1-6][^>]*>\s*Of\b")
 ARRAYS = re.compile(r"\b(?:NDArray|ndarray|ArrayLike|FloatArray|IntArray|Tensor)\b")
 
 
@@ -96,6 +99,26 @@ def without_shapes(public: Public) -> bool:
     return public.is_function and not said and handles_arrays(public.node)
 
 
+def of_texts(module: ast.Module) -> Iterator[int]:
+    """Lines of docstrings, of texts below a field, and of help and descriptions that begin with "Of"."""
+
+    def begins(node: ast.AST | None) -> bool:
+        if isinstance(node, ast.JoinedStr):
+            node = node.values[0] if node.values else None
+        return isinstance(node, ast.Constant) and isinstance(node.value, str) and OF.match(node.value) is not None
+
+    for node in ast.walk(module):
+        if isinstance(node, ast.Expr) and begins(node.value):
+            yield node.lineno
+        elif isinstance(node, ast.Call):
+            given = {one.arg: one.value for one in node.keywords}
+            described = {"help", "description", "title", "lead", "metavar"} & given.keys()
+            # ``field(example, description)`` of the JSON API.
+            of_api = node.args[1:2] if isinstance(node.func, ast.Name) and node.func.id == "field" else []
+            if any(begins(text) for text in (*(given[name] for name in described), *of_api)):
+                yield node.lineno
+
+
 @pytest.fixture(scope="module")
 def modules():
     found = {file.relative_to(SOURCES).as_posix(): file.read_text(encoding="utf-8") for file in SOURCES.rglob("*.py")}
@@ -124,6 +147,34 @@ def test_functions_of_arrays_give_their_shapes(everything):
 
 def test_every_module_says_what_it_holds(modules):
     assert [where for where, module in modules.items() if not ast.get_docstring(module)] == []
+
+
+def test_no_text_begins_with_of(modules):
+    assert [f"{where}:{line}" for where, module in modules.items() for line in of_texts(module)] == []
+
+
+def test_no_page_is_titled_of_something():
+    pages = [*SOURCES.rglob("*.j2"), *(SOURCES.parents[1] / "docs").rglob("*.md")]
+    heading = re.compile(r"^#+ Of\b", re.MULTILINE)
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    assert len(texts) > 50
+    assert [page.name for page, text in texts.items() if TITLES.search(text) or heading.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class A:\n    x: int\n    'Of the model.'",
+        "def f():\n    '''\n    Of the model.\n    '''",
+        "Option('--x', help='Of the model.')",
+        "x: int = field(3, 'Of the model.')",
+        "Section(title=f'Of {1}')",
+    ],
+    ids=range(5),
+)
+def test_a_text_that_begins_with_of_is_seen(text):
+    assert list(of_texts(ast.parse(text)))
+    assert not list(of_texts(ast.parse(text.replace("Of ", "Name of "))))
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ class _Demo:
     @cached_property
     def model(self) -> "Generator":
         """The model, loaded by the first step that asks it, so that the screen is not empty until then."""
-        tell = self.progress("Loading the model", None)
+        advance = self.progress("Loading the model", None)
         loaded = self.session.model(self.model_name)
-        tell(1)
+        advance(1)
         return loaded
 
     def word(self, name: str = "") -> str:
@@ -166,11 +166,11 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
         if name == COLLECTION:
             kept = (*report.added, *report.already_there)
             documents, passages = len(kept), sum(one.passages for one in kept)
-    tell = demo.progress("Asking", 2)
+    advance = demo.progress("Asking", 2)
     answers = []
     for question in (QUESTION, OFF_TOPIC):
         answers.append(ask(question, COLLECTION, model=demo.model, workspace=demo.session, passages=3, sentences=2))
-        tell(1)
+        advance(1)
     lines = [f"{documents} books in {passages} passages."]
     for answer in answers:
         sources = [f"  [{source.number}] {source.citation}" for source in answer.sources]
@@ -195,12 +195,12 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
     )
 
 
-def _told(tell: Callable[[int], None]) -> "Callable[[AddProgress], None]":
+def _told(advance: Callable[[int], None]) -> "Callable[[AddProgress], None]":
     done = 0
 
     def on_progress(progress: "AddProgress") -> None:
         nonlocal done
-        tell(progress.passages_done - done)
+        advance(progress.passages_done - done)
         done = progress.passages_done
 
     return on_progress
@@ -379,7 +379,7 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
     from climassay.factcheck import DebateSettings, factcheck_page
     from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
 
-    tell = demo.progress("Debating", None)
+    advance = demo.progress("Debating", None)
     transcript = check_claim(
         CLAIM,
         COLLECTION,
@@ -388,7 +388,7 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
         model=demo.model,
         workspace=demo.session,
         force=True,
-        tell=lambda _claim, _event: tell(1),
+        on_event=lambda _claim, _event: advance(1),
     )
     page = write_page(factcheck_page(transcript), demo.output.with_name("factcheck.html"))
     verdict = transcript.verdict

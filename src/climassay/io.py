@@ -23,9 +23,9 @@ from typing import IO, Any
 from climassay.errors import InputError
 
 MOST_BYTES = 512 << 20
-"""Of a table or a configuration, packed and unpacked; documents of collections have a limit of their own."""
+"""Largest table or configuration file, packed and unpacked; documents of collections have their own limit."""
 LONGEST_LINE = 64 << 20
-"""Of a file that is read line by line, in characters."""
+"""Longest line, in characters, of a file that is read line by line."""
 
 _STEP = 1 << 20
 _GZIP = b"\x1f\x8b"
@@ -197,7 +197,7 @@ def write_file(place: Path, data: bytes) -> None:
         _sweep(target)
         try:
             beside.write_bytes(data)
-            put(beside, target)
+            move_into_place(beside, target)
         except BaseException:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
@@ -209,17 +209,17 @@ def write_file(place: Path, data: bytes) -> None:
 _usual_mask: int | None = None
 
 
-def keep_to_oneself() -> None:
+def restrict_to_user() -> None:
     """Have what this process writes from now on readable by its user alone: databases, collections, uploads.
 
-    Files that :func:`write_file` and :func:`put` bring into folders that others may enter are as they usually are.
+    Files that :func:`write_file` and :func:`move_into_place` put into folders open to others get the usual permissions.
     """
     global _usual_mask
     if os.name == "posix" and _usual_mask is None:
         _usual_mask = os.umask(0o077)
 
 
-def put(part: Path, place: Path) -> None:
+def move_into_place(part: Path, place: Path) -> None:
     """Put a file that is whole in its place; who may read it is as it was there, or as is usual in that folder."""
     mask = _mask_at(place.parent)
     if mask is not None:

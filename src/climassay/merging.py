@@ -10,6 +10,7 @@ from pathlib import Path
 from climassay.errors import InputError
 from climassay.records import Records
 from climassay.records.transfer import MergedAnswers, merge_records
+from climassay.reporting import counted
 from climassay.workspace import Workspace
 
 
@@ -62,7 +63,7 @@ def merge_workspace(
             checks, waiting = CheckStore(records).merge(CheckStore(theirs))
         conflicts = found.conflicts
         if waiting:
-            conflicts += (f"{waiting} checks have not ended there and are left out.",)
+            conflicts += (f"{counted(waiting, 'unfinished check')} left out.",)
         merged = MergedWorkspace(answers, runs, found.datasets, found.drafts, found.labels, checks, (), conflicts)
     copied, differing = _merge_collections(workspace, Workspace(other))
     return replace(merged, collections=copied, conflicts=merged.conflicts + differing)

@@ -121,7 +121,7 @@ def bars(console: "Console", *, hidden: bool = False) -> "RichProgress":
     return Progress(*columns, console=console, disable=hidden)
 
 
-def usual_progress() -> Progress:
+def default_progress() -> Progress:
     """Bars in a notebook; nothing elsewhere."""
     shell = sys.modules.get("IPython")
     kind = type(shell.get_ipython()).__name__ if shell is not None else ""

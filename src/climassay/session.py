@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from climassay.progress import Progress, usual_progress
+from climassay.progress import Progress, default_progress
 from climassay.workspace import Workspace, cache_folder
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Session:
         self._place = workspace
         # Commands add options of their own, which are no part of how a model is asked.
         self.options = ModelOptions(**{one.name: getattr(options, one.name) for one in fields(ModelOptions)})
-        self.progress = progress or usual_progress()
+        self.progress = progress or default_progress()
         self.pool = pool
         self._records_url = records_url
         self._stack = ExitStack()

@@ -4,7 +4,7 @@ import pytest
 
 from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin
 from climassay.generation import Wording
-from climassay.generation.annotation import AnnotationStore, GivenLabel
+from climassay.generation.annotation import AnnotationStore, ImportedLabel
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import done
@@ -109,10 +109,10 @@ def test_retraining_with_the_bundled_encoder(tmp_path, climassay):
     with Records(place.records_url) as records:
         begin(records, [draft(n, wording=Wording(f"What happens to particle {n}?", answers[n % 3])) for n in range(20)])
         given = [
-            GivenLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
+            ImportedLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
             for n in range(14)
         ]
-        AnnotationStore(records).add_all(DATASET, given)
+        AnnotationStore(records).import_labels(DATASET, given)
     found = json.loads(done(climassay("annotate retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w")))
     assert (found["labels"], found["invalid"], found["judged"]) == (14, 5, 6)
     out = done(climassay("generate validate show", found["validator"], "--json"))

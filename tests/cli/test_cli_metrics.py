@@ -49,7 +49,7 @@ def test_score_of_cloze_answers(climassay, tmp_path):
     assert code == 0
     assert "phrase similarity" in out
     assert "local:minilm, window 4" in out
-    assert "1 rows left out" in err
+    assert "1 row left out" in err
 
 
 def test_calibrate_window_on_the_primer(climassay, tmp_path):

@@ -108,7 +108,7 @@ def test_rows_that_cannot_be_used_are_told(climassay, tmp_path):
     file.write_text("Question,Answer\nWhat warms?,Carbon dioxide.\nWhat cools?,\n")
     code, text, err = climassay("generate publish", file, "-o", tmp_path / "out", "--data-only")
     assert code == 0
-    assert "1 rows left out, the first: row 2" in err
+    assert "1 row left out, the first: row 2" in err
     assert "1 freeform" in text
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.distributed.cluster import ClusterOptions, Share, divide, joined
+from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection, divide
 from climassay.distributed.jobs import EncoderSpec, ModelInfoJob, ModelSpec
 from climassay.distributed.pool import Worker
 from climassay.distributed.remote import shares
@@ -60,7 +60,7 @@ def test_a_cluster_that_is_too_small_is_told_before_anything_waits(cluster, opti
 
 @pytest.mark.parametrize("address", ["ray://head:10001", "nowhere", "head:", "", "a b:1"])
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(InputError, match="--ray takes HOST:PORT"), joined(ClusterOptions(address)):
+    with pytest.raises(InputError, match="--ray takes HOST:PORT"), cluster_connection(ClusterOptions(address)):
         pass
 
 
@@ -90,7 +90,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path, monkeypatch, cli
     assert err.strip().splitlines()[-1] == (
         "climassay: --ray needs Ray: install it with `pip install 'climassay[ray]'`."
     )
-    with pytest.raises(MissingExtraError), joined(ClusterOptions()):
+    with pytest.raises(MissingExtraError), cluster_connection(ClusterOptions()):
         pass
 
 
@@ -117,7 +117,10 @@ def test_ray_starts_without_keys_and_passwords(monkeypatch):
         raise RuntimeError("no room")
 
     monkeypatch.setattr(ray, "init", refused)
-    with pytest.raises(ModelError, match=r"Ray does not start on this machine \(no room\)"), joined(ClusterOptions()):
+    with (
+        pytest.raises(ModelError, match=r"Ray does not start on this machine \(no room\)"),
+        cluster_connection(ClusterOptions()),
+    ):
         pass
     for environment, line in told:
         assert needed.items() <= environment.items()

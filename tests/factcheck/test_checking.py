@@ -287,7 +287,7 @@ def test_what_failed_is_asked_again_by_the_next_run(store):
 
 def test_everything_is_told_with_its_claim(store):
     told = []
-    found = checked(store, model(), [SUN, ICE], tell=lambda claim, event: told.append((claim, event)))
+    found = checked(store, model(), [SUN, ICE], on_event=lambda claim, event: told.append((claim, event)))
     for transcript in found:
         events = [event for claim, event in told if claim == transcript.claim]
         assert events[0] == transcript.subclaims
@@ -305,7 +305,7 @@ def test_transcripts_that_are_kept_are_found_as_past_checks(store):
     assert (past.run, past.same, past.verdict) == (checker.run, True, "incorrect")
 
 
-@pytest.mark.parametrize("numbers", [{"samples": 0}, {"at_once": 0}])
+@pytest.mark.parametrize("numbers", [{"samples": 0}, {"concurrency": 0}])
 def test_numbers_are_at_least_one(store, numbers):
     with pytest.raises(InputError, match="at least 1"):
         checked(store, model(), [SUN], **numbers)
@@ -330,7 +330,7 @@ def test_samples_tell_how_often_the_verdict_comes_out(store):
 
     one, told = Drawing(choose), []
     [found] = checked(
-        store, one, [SUN], debating(seed=5, calibrated=False), samples=4, tell=lambda _, event: told.append(event)
+        store, one, [SUN], debating(seed=5, calibrated=False), samples=4, on_event=lambda _, event: told.append(event)
     )
     assert found.stability.labels == ("correct", "incorrect", "correct", "correct")
     assert (found.stability.samples, found.stability.share) == (4, 0.75)

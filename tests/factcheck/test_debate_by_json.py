@@ -16,7 +16,7 @@ from climassay.factcheck.debate import scheduler as exchange
 from climassay.factcheck.debate.assessment import MOST_QUESTIONS
 from climassay.factcheck.debate.context import likelihood_holds
 from climassay.factcheck.debate.retrieval import search_all
-from climassay.factcheck.debate.rounds import debate, laid_before
+from climassay.factcheck.debate.rounds import debate, with_follow_up_passages
 from climassay.factcheck.debate.scheduler import RequestBatcher
 from climassay.factcheck.debate.steps import AskOptions, AskText
 from climassay.factcheck.results.page import factcheck_page
@@ -163,7 +163,10 @@ def test_an_advocate_that_can_read_much_keeps_its_passages_whatever_it_is_asked(
     kept, cut = before, before
     for question in (10, 20, 30):
         new = [SimpleNamespace(number=question + place) for place in range(8)]
-        kept, cut = laid_before(new, kept, 8, keeps_all=True), laid_before(new, cut, 8, keeps_all=False)
+        kept, cut = (
+            with_follow_up_passages(new, kept, 8, keeps_all=True),
+            with_follow_up_passages(new, cut, 8, keeps_all=False),
+        )
     assert {one.number for one in before} <= {one.number for one in kept}
     assert len(kept) == 8 + 3 * 4
     assert len(cut) == 8

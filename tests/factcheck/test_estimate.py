@@ -9,7 +9,7 @@ import pytest
 from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
-from climassay.factcheck.estimate import SAMPLE, rehearse
+from climassay.factcheck.estimate import SAMPLE, estimate_debate
 from climassay.models.profiles import ProfileSettings
 from climassay.models.servers import Price
 from debate_parts import Shelf, company_of, debates
@@ -50,7 +50,7 @@ def filled_in(part, words):
 
 def estimated(rules, claims=CLAIMS, **others):
     company = company_of(one := ScriptedModel(write=legal, parameters=1), *shelves(), **others)
-    return rehearse(set_up_debate(rules, company), company, claims), one
+    return estimate_debate(set_up_debate(rules, company), company, claims), one
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_calls_in_sequence_are_those_a_claim_waits_for():
 def test_a_model_behind_a_server_is_as_fast_as_it_was():
     company = company_of(ScriptedModel(name="openai:m", write=legal), *shelves())
     table = set_up_debate(debating(model="openai:m"), company)
-    found = rehearse(table, company, CLAIMS, pace={"openai:m": 2.5}.get)
+    found = estimate_debate(table, company, CLAIMS, pace={"openai:m": 2.5}.get)
     assert found.seconds == pytest.approx(2.5 * found.requests)
 
 
@@ -146,16 +146,19 @@ def test_nothing_is_asked_of_a_model_behind_an_api_and_its_price_is_counted():
     remote = ScriptedModel(name="openai:m", write=legal)
     company = company_of(remote, *shelves())
     table = set_up_debate(debating(model="openai:m"), company)
-    assert (rehearse(table, company, CLAIMS).cost, rehearse(table, company, CLAIMS).seconds) == (None, None)
+    assert (estimate_debate(table, company, CLAIMS).cost, estimate_debate(table, company, CLAIMS).seconds) == (
+        None,
+        None,
+    )
     priced = replace(company, prices={"openai:m": Price(1.0, 10.0)})
-    found = rehearse(table, priced, CLAIMS)
+    found = estimate_debate(table, priced, CLAIMS)
     assert remote.options == remote.texts == []
-    dear = rehearse(table, replace(company, prices={"openai:m": Price(2.0, 20.0)}), CLAIMS)
+    dear = estimate_debate(table, replace(company, prices={"openai:m": Price(2.0, 20.0)}), CLAIMS)
     assert 0 < found.cost == pytest.approx(dear.cost / 2)
 
 
 def test_every_sample_of_a_claim_is_counted():
     company = company_of(ScriptedModel(), *shelves())
     table = set_up_debate(debating(), company)
-    once, thrice = rehearse(table, company, CLAIMS), rehearse(table, company, CLAIMS, samples=3)
+    once, thrice = estimate_debate(table, company, CLAIMS), estimate_debate(table, company, CLAIMS, samples=3)
     assert (thrice.requests, thrice.prompt_tokens) == (3 * once.requests, 3 * once.prompt_tokens)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.factcheck.results import page_words
-from climassay.factcheck.results.page import claim_pieces, factcheck_page, notices, safe_link, standing
-from climassay.factcheck.results.view import as_shown
+from climassay.factcheck.results.page import claim_pieces, factcheck_page, notices, safe_link, source_details
+from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER, load_scale
 from climassay.factcheck.transcript import Quotation, Subclaim, cited_numbers
 from factcheck_transcripts import (
@@ -161,7 +161,7 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
 def test_a_verdict_that_nothing_bears_is_not_shown_as_one():
     page = page_of(replace(UNBORNE, rounds=()))
     assert "No verdict: nothing in the sources bears one." in page.words
-    assert "mostly accurate" in " ".join(notices(as_shown(UNBORNE, CLIMATE_FEEDBACK)))
+    assert "mostly accurate" in " ".join(notices(reader_view(UNBORNE, CLIMATE_FEEDBACK)))
     assert "The model gives this verdict" not in page.words
     assert "How certain it is" not in page.words
     assert 'class="scale' not in page.page
@@ -284,7 +284,7 @@ def test_web_addresses_become_links(url):
 
 
 def test_a_passage_says_where_it_stands():
-    assert standing(source(2, ("WMO",), report="AR6", last_page=13, paragraph_ids=("A.1", "A.2"))) == (
+    assert source_details(source(2, ("WMO",), report="AR6", last_page=13, paragraph_ids=("A.1", "A.2"))) == (
         ("Report", "AR6"),
         ("Heading", "Energy > Greenhouse effect"),
         ("Page", "12-13"),
@@ -293,7 +293,7 @@ def test_a_passage_says_where_it_stands():
         ("Collection", "ar6"),
         ("Retrieved for", "WMO"),
     )
-    assert dict(standing(source(1, last_page=11)))["Page"] == "11"
+    assert dict(source_details(source(1, last_page=11)))["Page"] == "11"
 
 
 @given(
@@ -329,7 +329,7 @@ UNQUOTED = checked("It warms.", ({"IPCC": "correct"}, "correct"), share=0.86, ex
 
 @given(transcripts())
 def test_whatever_is_shown_as_a_verdict_rests_on_a_passage_and_contradicts_no_likelihood(transcript):
-    shown = as_shown(transcript, CLIMATE_FEEDBACK)
+    shown = reader_view(transcript, CLIMATE_FEEDBACK)
     verdict, numbers = shown.verdict, {source.number for source in shown.sources}
     if verdict.outcome == "verdict" and verdict.label is not None:
         assert numbers & set(cited_numbers(verdict.explanation, verdict.quotations))
@@ -339,11 +339,11 @@ def test_whatever_is_shown_as_a_verdict_rests_on_a_passage_and_contradicts_no_li
             if label in CLIMATE_FEEDBACK.labels and one.levels and one.levels.likelihood:
                 low, high = "unlikely" in one.levels.likelihood, one.levels.likelihood == "about as likely as not"
                 assert high or low != CLIMATE_FEEDBACK.is_correct(label)
-    assert as_shown(shown, CLIMATE_FEEDBACK) == shown
+    assert reader_view(shown, CLIMATE_FEEDBACK) == shown
 
 
 def test_a_verdict_that_nothing_bears_is_told_as_withheld():
-    verdict = as_shown(UNQUOTED, CLIMATE_FEEDBACK).verdict
+    verdict = reader_view(UNQUOTED, CLIMATE_FEEDBACK).verdict
     assert (verdict.outcome, verdict.label, verdict.withheld) == (
         "not enough information",
         CLIMATE_FEEDBACK.nei,
@@ -366,29 +366,29 @@ def test_a_verdict_that_nothing_bears_is_told_as_withheld():
 )
 def test_one_citation_or_quotation_of_a_passage_that_is_there_bears_a_verdict(changes, outcome):
     changed = replace(UNQUOTED, verdict=replace(UNQUOTED.verdict, **changes))
-    assert as_shown(changed, CLIMATE_FEEDBACK).verdict.outcome == outcome
+    assert reader_view(changed, CLIMATE_FEEDBACK).verdict.outcome == outcome
 
 
 def test_a_fact_check_without_fault_stays_what_it_is():
     strong = {"mediator": "expert, openai:m", "advocates": ()}
     good = replace(checked("It warms.", ({"IPCC": "correct"}, "correct"), levels=SURE), **strong)
-    assert as_shown(good, CLIMATE_FEEDBACK) == good
+    assert reader_view(good, CLIMATE_FEEDBACK) == good
     for outcome in ("not checkable", "not about climate", "failed"):
-        assert as_shown(unchecked("Hello.", outcome), CLIMATE_FEEDBACK) == unchecked("Hello.", outcome)
+        assert reader_view(unchecked("Hello.", outcome), CLIMATE_FEEDBACK) == unchecked("Hello.", outcome)
 
 
 @pytest.mark.parametrize(("label", "kept"), [("false", False), ("misleading", False), ("true", True)])
 def test_no_likelihood_stands_beside_a_verdict_that_it_contradicts(label, kept):
     levels = replace(SURE, likelihood="extremely likely")
     made = checked("It warms.", ({"IPCC": label}, label), scale=ACCURACY, levels=levels)
-    shown = as_shown(made, ACCURACY)
+    shown = reader_view(made, ACCURACY)
     assert shown.verdict.levels == (levels if kept else replace(levels, likelihood=None))
     opposite = replace(levels, likelihood="exceptionally unlikely")
     against = replace(made, verdict=replace(made.verdict, levels=opposite))
-    assert (as_shown(against, ACCURACY).verdict.levels.likelihood is None) == kept
+    assert (reader_view(against, ACCURACY).verdict.levels.likelihood is None) == kept
 
 
 def test_the_debate_of_a_bundled_model_is_a_demonstration_even_where_it_does_not_say_so():
-    assert as_shown(full_transcript(), CLIMATE_FEEDBACK).demonstration
+    assert reader_view(full_transcript(), CLIMATE_FEEDBACK).demonstration
     assert not full_transcript().demonstration
-    assert not as_shown(unchecked("Hello.", "not checkable"), CLIMATE_FEEDBACK).demonstration
+    assert not reader_view(unchecked("Hello.", "not checkable"), CLIMATE_FEEDBACK).demonstration

@@ -12,7 +12,7 @@ from climassay.factcheck.debate.steps import (
     ask_options,
     ask_text,
     counted,
-    together,
+    gather,
 )
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
 from debate_parts import drive
@@ -40,14 +40,14 @@ def echo(ask):
 @given(st.lists(SIZES, max_size=6))
 def test_every_step_gets_its_own_answers_and_results_stand_in_order(plans):
     steps = [asking(f"step {place}", sizes) for place, sizes in enumerate(plans)]
-    found, _ = drive(together(steps), echo)
+    found, _ = drive(gather(steps), echo)
     assert found == [expected(f"step {place}", sizes) for place, sizes in enumerate(plans)]
 
 
 @given(st.lists(SIZES, min_size=1, max_size=6))
 def test_what_is_asked_at_the_same_time_is_asked_in_one_go(plans):
     steps = [asking(str(place), sizes) for place, sizes in enumerate(plans)]
-    _, batches = drive(together(steps), echo)
+    _, batches = drive(gather(steps), echo)
     assert len(batches) == max(map(len, plans))
     for turn, batch in enumerate(batches):
         wanted = [size[turn] if turn < len(size) else 0 for size in plans]
@@ -57,11 +57,11 @@ def test_what_is_asked_at_the_same_time_is_asked_in_one_go(plans):
 @given(st.lists(st.lists(SIZES, max_size=3), max_size=4))
 def test_steps_may_be_made_of_steps(groups):
     def group(number, plans):
-        first = yield from together([asking(f"{number}.{place}", sizes) for place, sizes in enumerate(plans)])
+        first = yield from gather([asking(f"{number}.{place}", sizes) for place, sizes in enumerate(plans)])
         second = yield from asking(f"{number}.after", [1])
         return [*first, second]
 
-    found, _ = drive(together([group(number, plans) for number, plans in enumerate(groups)]), echo)
+    found, _ = drive(gather([group(number, plans) for number, plans in enumerate(groups)]), echo)
     assert found == [
         [*(expected(f"{number}.{place}", sizes) for place, sizes in enumerate(plans)), expected(f"{number}.after", [1])]
         for number, plans in enumerate(groups)
@@ -69,7 +69,7 @@ def test_steps_may_be_made_of_steps(groups):
 
 
 def test_nothing_to_do_is_done_at_once():
-    assert drive(together([]), echo) == ([], [])
+    assert drive(gather([]), echo) == ([], [])
     assert drive(ask_options([]), echo) == ([], [])
 
 
@@ -79,7 +79,7 @@ def test_an_error_of_a_step_ends_all():
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        drive(together([asking("fine", [1, 1]), broken()]), echo)
+        drive(gather([asking("fine", [1, 1]), broken()]), echo)
 
 
 PROMPT = (Message("user", "?"),)
@@ -107,7 +107,7 @@ def test_usage_and_failures_add_up_over_nested_steps():
 
     def both():
         first = yield from asks(OPTIONS, BLANK)
-        second = yield from together([asks(TEXT), asks(AskHead("c", ()), AskHead("d", ())), asks(TEXT)])
+        second = yield from gather([asks(TEXT), asks(AskHead("c", ()), AskHead("d", ())), asks(TEXT)])
         return [first, *second]
 
     ledger = Ledger()

@@ -56,9 +56,9 @@ def _save_probe(path: Path) -> None:
 def _save_masker(path: Path) -> None:
     import numpy as np
 
-    from climassay.generation.masking import FEATURES, MaskerReading, TrainedMasker
+    from climassay.generation.masking import FEATURES, MaskerFeatures, TrainedMasker
 
-    TrainedMasker(np.ones(len(FEATURES)), MaskerReading(vectors=False, impact=False)).save(path)
+    TrainedMasker(np.ones(len(FEATURES)), MaskerFeatures(vectors=False, impact=False)).save(path)
 
 
 def killed_in(work: Callable[[], object]) -> int:

@@ -271,7 +271,7 @@ def make_workspace(folder: Path) -> None:
     import debate_workspaces
     from annotated_drafts import begin
     from climassay.generation import Wording
-    from climassay.generation.annotation import AnnotationStore, GivenLabel
+    from climassay.generation.annotation import AnnotationStore, ImportedLabel
     from climassay.records import Records
     from climassay.workspace import Workspace
     from debate_tables import make_collection, paragraph
@@ -284,10 +284,10 @@ def make_workspace(folder: Path) -> None:
     with Records(Workspace.open(folder).records_url) as records:
         begin(records, [draft(n, wording=Wording(f"What happens to particle {n}?", answers[n % 3])) for n in range(20)])
         given = [
-            GivenLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
+            ImportedLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
             for n in range(14)
         ]
-        AnnotationStore(records).add_all("silver", given)
+        AnnotationStore(records).import_labels("silver", given)
 
 
 def environment(life: Path, encoders: Path) -> dict[str, str]:

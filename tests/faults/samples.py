@@ -213,9 +213,9 @@ def argilla() -> bytes:
 def masker() -> bytes:
     import numpy as np
 
-    from climassay.generation.masking import FEATURES, MaskerReading, TrainedMasker, WordStatistics
+    from climassay.generation.masking import FEATURES, MaskerFeatures, TrainedMasker, WordStatistics
 
-    reading, statistics = MaskerReading(vectors=False, impact=False), WordStatistics({"albedo": 3}, frozenset({"ice"}))
+    reading, statistics = MaskerFeatures(vectors=False, impact=False), WordStatistics({"albedo": 3}, frozenset({"ice"}))
     return written(TrainedMasker(np.ones(len(FEATURES)), reading, statistics).save)
 
 

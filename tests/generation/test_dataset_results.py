@@ -3,20 +3,20 @@ from dataclasses import replace
 
 from climassay.generation import Decision
 from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
-from climassay.generation.dataset_store import Placed
+from climassay.generation.dataset_store import StoredDraft
 from climassay.generation.recipe import Stream
 from climassay.reporting import as_markdown
 from drafts import PASSAGE, make_draft, rejected
 
 OTHER = replace(PASSAGE, id="sea-1", document_id="sea", document="The sea", section="Currents")
 PLACED = [
-    Placed(make_draft("a", "mcq", options=("Ice", "Rain"), correct=1, answer="Rain"), "book", 0),
-    Placed(make_draft("b", "mcq", level="reasoning", passages=(OTHER,)), "sea", 0),
-    Placed(make_draft("c", "mcq", decisions=(rejected("figure"), rejected("length"))), "book", 1),
-    Placed(make_draft("d", "cloze", decisions=(rejected("figure"),)), "book", 0),
-    Placed(make_draft("e", "cloze", decisions=(rejected("figure"), Decision("expert", "ann", True))), "book", 1),
-    Placed(make_draft("f", "cloze", error="The request failed."), "sea", 0),
-    Placed(make_draft("g", "cloze", decisions=(Decision("expert", "ann", False, "wrong answer"),)), "sea", 1),
+    StoredDraft(make_draft("a", "mcq", options=("Ice", "Rain"), correct=1, answer="Rain"), "book", 0),
+    StoredDraft(make_draft("b", "mcq", level="reasoning", passages=(OTHER,)), "sea", 0),
+    StoredDraft(make_draft("c", "mcq", decisions=(rejected("figure"), rejected("length"))), "book", 1),
+    StoredDraft(make_draft("d", "cloze", decisions=(rejected("figure"),)), "book", 0),
+    StoredDraft(make_draft("e", "cloze", decisions=(rejected("figure"), Decision("expert", "ann", True))), "book", 1),
+    StoredDraft(make_draft("f", "cloze", error="The request failed."), "sea", 0),
+    StoredDraft(make_draft("g", "cloze", decisions=(Decision("expert", "ann", False, "wrong answer"),)), "sea", 1),
 ]
 
 
@@ -62,7 +62,7 @@ def test_an_empty_dataset_has_a_table_and_no_figures():
 def test_the_report_shows_each_draft_with_its_decisions_and_escapes_them():
     evil = make_draft("x", question="<script>alert(1)</script>?", decisions=(rejected("figure"),))
     page = dataset_report(
-        dataset_stats("silver", PLACED), [*PLACED, Placed(evil, "book", 9)], [("model", "m")]
+        dataset_stats("silver", PLACED), [*PLACED, StoredDraft(evil, "book", 9)], [("model", "m")]
     ).to_html()
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page

@@ -2,7 +2,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.generation import Decision, Wording
-from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.records import Records
 from drafts import make_draft, rejected
 
@@ -21,7 +21,7 @@ def store(records):
 
 
 def placed(name, number=0, **changes):
-    return Placed(make_draft(name, **changes), "book", number)
+    return StoredDraft(make_draft(name, **changes), "book", number)
 
 
 def test_drafts_come_back_in_the_order_they_were_saved(store):

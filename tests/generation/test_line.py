@@ -14,7 +14,7 @@ from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording
 from climassay.generation.dataset_store import DatasetStore
-from climassay.generation.pipeline import Parts, StreamCounts, run_line
+from climassay.generation.pipeline import Pipeline, StreamCounts, run_pipeline
 from climassay.generation.recipe import CountSpec, Recipe, StopSpec, Stream, WriterSpec
 from climassay.models.contract import Usage
 from climassay.records import Records
@@ -90,7 +90,7 @@ class Workshop:
 
     def parts(self):
         usage = lambda: Usage(cost=self.cost)  # noqa: E731
-        return Parts(
+        return Pipeline(
             lambda: self.books,
             self.seed,
             self.contexts,
@@ -115,7 +115,7 @@ def store(tmp_path):
 
 
 def test_the_line_makes_what_is_wanted_and_balances_the_books(store):
-    report = run_line(
+    report = run_pipeline(
         recipe(CountSpec(mcq=8, freeform=6, cloze=4, base=2, reasoning=1, hypothetical=1)), Workshop().parts(), store
     )
     assert report.complete
@@ -131,7 +131,7 @@ def test_the_line_makes_what_is_wanted_and_balances_the_books(store):
 
 def test_levels_above_base_are_evolved_from_a_base_question_and_screened_twice(store):
     shop = Workshop()
-    run_line(recipe(CountSpec(mcq=2, base=0, reasoning=1)), shop.parts(), store)
+    run_pipeline(recipe(CountSpec(mcq=2, base=0, reasoning=1)), shop.parts(), store)
     for draft in store.drafts("d"):
         assert draft.level == "reasoning"
         assert draft.wording.question == f"Suppose. {draft.origin.evolved_from.question}"
@@ -141,7 +141,7 @@ def test_levels_above_base_are_evolved_from_a_base_question_and_screened_twice(s
 def test_a_faulty_base_question_is_not_evolved(store):
     shop = Workshop()
     shop.faulty = lambda draft: "figure" if draft.wording.question.endswith("0") else None
-    run_line(recipe(CountSpec(mcq=3, base=0, hypothetical=1)), shop.parts(), store)
+    run_pipeline(recipe(CountSpec(mcq=3, base=0, hypothetical=1)), shop.parts(), store)
     refused = [draft for draft in store.drafts("d") if not draft.usable]
     assert refused
     for draft in refused:
@@ -153,7 +153,7 @@ def test_what_was_removed_is_counted_under_its_reason_and_more_is_written(store)
     shop = Workshop()
     shop.faulty = lambda draft: "figure" if int(draft.main.id.split("-")[1]) % 3 == 0 else None
     shop.invalid = lambda draft: int(draft.main.id.split("-")[1]) % 3 == 1
-    report = run_line(recipe(CountSpec(freeform=10)), shop.parts(), store)
+    report = run_pipeline(recipe(CountSpec(freeform=10)), shop.parts(), store)
     counts = report.counts[Stream("freeform", "base")]
     assert counts.accepted >= 10
     assert counts.asked == counts.accepted + counts.rejected["figure"] + counts.rejected["invalid"]
@@ -163,10 +163,10 @@ def test_what_was_removed_is_counted_under_its_reason_and_more_is_written(store)
 def test_repetitions_are_rejected_also_across_runs(store):
     shop = Workshop()
     shop.repeated = lambda draft: draft.main.id.split("-")[1]
-    run_line(recipe(CountSpec(cloze=4)), shop.parts(), store)
+    run_pipeline(recipe(CountSpec(cloze=4)), shop.parts(), store)
     again = Workshop()
     again.repeated = shop.repeated
-    report = run_line(recipe(CountSpec(cloze=9)), again.parts(), store)
+    report = run_pipeline(recipe(CountSpec(cloze=9)), again.parts(), store)
     kept = [draft.main.id.split("-")[1] for draft in store.drafts("d") if draft.usable]
     assert len(kept) == len(set(kept)) >= 9
     assert report.counts[Stream("cloze", "base")].rejected["near-duplicate"] > 0
@@ -186,40 +186,40 @@ def test_a_killed_line_goes_on_as_if_it_had_never_stopped(tmp_path_factory, die_
                 shop = Workshop()
                 shop.faulty, shop.die_after = faulty, first_dies
                 with contextlib.suppress(KeyboardInterrupt):
-                    run_line(plan, shop.parts(), store)
+                    run_pipeline(plan, shop.parts(), store)
             shop = Workshop()
             shop.faulty = faulty
-            run_line(plan, shop.parts(), store)
+            run_pipeline(plan, shop.parts(), store)
             return list(store.placed("d"))
 
     assert made(tmp_path_factory.mktemp("a"), die_after) == made(tmp_path_factory.mktemp("b"), None)
 
 
 def test_a_longer_run_keeps_all_of_a_shorter_one(store):
-    run_line(recipe(CountSpec(cloze=4)), Workshop().parts(), store)
+    run_pipeline(recipe(CountSpec(cloze=4)), Workshop().parts(), store)
     first = list(store.placed("d"))
     shop = Workshop()
-    run_line(recipe(CountSpec(cloze=12)), shop.parts(), store)
+    run_pipeline(recipe(CountSpec(cloze=12)), shop.parts(), store)
     assert list(store.placed("d"))[: len(first)] == first
     assert len(shop.written) == 8
 
 
 def test_a_complete_dataset_asks_nothing(store):
-    run_line(recipe(), Workshop().parts(), store)
+    run_pipeline(recipe(), Workshop().parts(), store)
     shop = Workshop()
-    assert run_line(recipe(), shop.parts(), store).complete
+    assert run_pipeline(recipe(), shop.parts(), store).complete
     assert not shop.written
 
 
 def test_failed_drafts_are_made_again_in_their_place(store):
     shop = Workshop()
     shop.fails = lambda assignment: assignment.passages[0].id.endswith("1")
-    run_line(recipe(), shop.parts(), store)
+    run_pipeline(recipe(), shop.parts(), store)
     failed = [one.draft.id for one in store.placed("d") if one.state == "failed"]
     assert failed
     order = [one.draft.id for one in store.placed("d")]
     again = Workshop()
-    report = run_line(recipe(), again.parts(), store)
+    report = run_pipeline(recipe(), again.parts(), store)
     assert again.written == failed
     assert [one.draft.id for one in store.placed("d")] == order
     assert report.counts[Stream("cloze", "base")].failed == 0
@@ -233,27 +233,27 @@ def test_replies_that_cannot_be_read_are_rejected_and_neither_screened_nor_made_
                 return draft
             return replace(draft, wording=Wording("")).decided(Decision("write", "m", False, "unreadable reply"))
 
-    report = run_line(recipe(CountSpec(mcq=4, base=0, reasoning=1)), Mumbling().parts(), store)
+    report = run_pipeline(recipe(CountSpec(mcq=4, base=0, reasoning=1)), Mumbling().parts(), store)
     assert report.complete
     unread = [draft for draft in store.drafts("d") if not draft.usable]
     assert unread
     assert all([decision.step for decision in draft.decisions] == ["write"] for draft in unread)
     shop = Mumbling()
-    run_line(recipe(CountSpec(mcq=4, base=0, reasoning=1)), shop.parts(), store)
+    run_pipeline(recipe(CountSpec(mcq=4, base=0, reasoning=1)), shop.parts(), store)
     assert not shop.written
 
 
 def test_a_model_that_gives_nothing_ends_the_line(store):
     shop = Workshop()
     shop.fails = lambda _assignment: True
-    report = run_line(recipe(), shop.parts(), store)
+    report = run_pipeline(recipe(), shop.parts(), store)
     assert len(shop.written) == 4
     assert (
         report.ended[Stream("cloze", "base")]
         == "all 4 drafts of a batch failed, the first because: The request failed."
     )
     shop.written.clear()
-    run_line(recipe(), shop.parts(), store)
+    run_pipeline(recipe(), shop.parts(), store)
     assert len(shop.written) == 4
 
 
@@ -269,7 +269,7 @@ def test_a_model_that_gives_nothing_ends_the_line(store):
 def test_the_line_stops_where_the_recipe_says(store, stop, said):
     shop = Workshop()
     shop.faulty = lambda _draft: "figure"
-    report = run_line(recipe(stop=stop), shop.parts(), store)
+    report = run_pipeline(recipe(stop=stop), shop.parts(), store)
     assert not report.complete
     [reason] = report.ended.values()
     assert re.search(said, reason)
@@ -279,7 +279,7 @@ def test_the_line_stops_where_the_recipe_says(store, stop, said):
 def test_a_book_that_gives_nothing_is_not_asked_for_ever(store):
     shop = Workshop()
     shop.faulty = lambda draft: "figure" if draft.main.document_id == "a" else None
-    report = run_line(recipe(CountSpec(cloze=40)), shop.parts(), store)
+    report = run_pipeline(recipe(CountSpec(cloze=40)), shop.parts(), store)
     assert report.complete
     counts = report.counts[Stream("cloze", "base")]
     assert counts.book("b").accepted >= 40
@@ -287,23 +287,23 @@ def test_a_book_that_gives_nothing_is_not_asked_for_ever(store):
 
 
 def test_books_without_a_fit_passage_end_the_stream(store):
-    report = run_line(recipe(), Workshop(passages=0).parts(), store)
+    report = run_pipeline(recipe(), Workshop(passages=0).parts(), store)
     assert list(report.ended.values()) == ["no book has a passage fit to write from"]
 
 
 def test_collections_without_books_are_refused(store):
     with pytest.raises(InputError, match="books have no passage fit"):
-        run_line(recipe(), Workshop(books=()).parts(), store)
+        run_pipeline(recipe(), Workshop(books=()).parts(), store)
 
 
 def test_every_round_is_told_with_counts_and_cost(store):
     told = []
     shop = Workshop()
-    run_line(
+    run_pipeline(
         recipe(),
         shop.parts(),
         store,
-        on_round=lambda counts, usage: told.append((counts[Stream("cloze", "base")].accepted, usage.cost)),
+        on_progress=lambda counts, usage: told.append((counts[Stream("cloze", "base")].accepted, usage.cost)),
     )
     assert [accepted for accepted, _ in told] == [0, 4, 6]
     assert told[-1][1] == pytest.approx(0.06)

@@ -15,7 +15,7 @@ from climassay.generation.question_requests import (
     DeclinedError,
     UnreadableAnswerError,
     answer_schema,
-    deal_positions,
+    assign_positions,
     example_answer,
     read_wording,
 )
@@ -120,15 +120,15 @@ def test_the_seed_shuffles_the_distractors():
 
 @given(st.lists(st.integers(0, 2**31 - 1), max_size=50))
 def test_letters_are_balanced_within_a_call(seeds):
-    positions = deal_positions(seeds)
+    positions = assign_positions(seeds)
     assert len(positions) == len(seeds)
     for start in range(0, len(seeds) - 3, 4):
         assert sorted(positions[start : start + 4]) == [0, 1, 2, 3]
-    assert deal_positions(seeds) == positions
+    assert assign_positions(seeds) == positions
 
 
 def test_no_place_in_a_hand_is_always_the_same_letter():
-    hands = [deal_positions(range(start, start + 4)) for start in range(400)]
+    hands = [assign_positions(range(start, start + 4)) for start in range(400)]
     for place in range(4):
         assert all(60 < count < 140 for count in Counter(hand[place] for hand in hands).values())
 

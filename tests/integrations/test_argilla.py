@@ -53,10 +53,10 @@ def test_labels_go_there_and_come_into_another_workspace(annotated, stores, tmp_
     found = read_argilla(tmp_path, BY_ID, USERS)
     assert found.unreadable == ()
     for stored, known in ((4, 0), (0, 4)):
-        taken = stores[1].add_all(DATASET, found.labels)
+        taken = stores[1].import_labels(DATASET, found.labels)
         assert (taken.stored, taken.known) == (stored, known)
     assert said(stores[1].labels(DATASET)) == said(annotated.labels(DATASET))
-    assert annotated.add_all(DATASET, found.labels).known == 4, "what comes back as it went is no new label"
+    assert annotated.import_labels(DATASET, found.labels).known == 4, "what comes back as it went is no new label"
 
 
 def test_a_folder_is_what_argilla_reads(annotated, tmp_path):

@@ -90,10 +90,10 @@ def test_labels_go_there_and_come_into_another_workspace(annotated, stores, tmp_
     assert write_label_studio(tmp_path, annotated.items(DATASET)) == 4
     found = read_label_studio(tmp_path / "tasks.json", BY_ID)
     assert found.unreadable == ()
-    assert stores[1].add_all(DATASET, found.labels).stored == 4
+    assert stores[1].import_labels(DATASET, found.labels).stored == 4
     key = lambda label: label.key  # noqa: E731
     assert sorted(stores[1].labels(DATASET), key=key) == sorted(annotated.labels(DATASET), key=key)
-    assert annotated.add_all(DATASET, found.labels).known == 4
+    assert annotated.import_labels(DATASET, found.labels).known == 4
 
 
 def test_a_label_that_was_changed_there_is_a_new_one(annotated, tmp_path):
@@ -105,7 +105,7 @@ def test_a_label_that_was_changed_there_is_a_new_one(annotated, tmp_path):
     task["annotations"][0]["result"][2]["value"]["text"] = ["Another remark."]
     file.write_text(json.dumps(tasks), encoding="utf-8")
     for stored in (1, 0):
-        assert annotated.add_all(DATASET, read_label_studio(file, BY_ID).labels).stored == stored
+        assert annotated.import_labels(DATASET, read_label_studio(file, BY_ID).labels).stored == stored
     assert [(one.annotator, one.remark) for one in annotated.item(DATASET, "q0003").labels] == [
         ("bob", "<b>No</b>"),
         ("label-studio:4", "Another remark."),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.models.encoders import embedding_cache as room
-from climassay.models.encoders.embedding_cache import VectorMemory
+from climassay.models.encoders.embedding_cache import CachedEncoder
 from debate_parts import WordEncoder
 from planted_statements import NoisyTopicEncoder
 
@@ -58,7 +58,7 @@ TEXTS = st.lists(st.sampled_from(["ice", "ice melts", "the sea", ""]), max_size=
 
 @given(st.lists(TEXTS, max_size=5), st.integers(0, 3))
 def test_vectors_are_those_of_the_encoder_whatever_is_kept(calls, most):
-    plain, memory = WordEncoder(), VectorMemory(WordEncoder(), most)
+    plain, memory = WordEncoder(), CachedEncoder(WordEncoder(), most)
     for texts in calls:
         np.testing.assert_array_equal(memory.encode(texts), plain.encode(texts))
 
@@ -66,7 +66,7 @@ def test_vectors_are_those_of_the_encoder_whatever_is_kept(calls, most):
 @given(st.lists(TEXTS, max_size=5))
 def test_a_text_is_encoded_once(calls):
     encoder = WordEncoder()
-    memory = VectorMemory(encoder)
+    memory = CachedEncoder(encoder)
     for texts in calls:
         memory.encode(texts)
     assert sorted(encoder.encoded) == sorted({text for texts in calls for text in texts})
@@ -77,7 +77,7 @@ def test_queries_and_passages_may_differ_and_are_kept_apart():
         def encode(self, texts, *, role="passage", on_progress=None):
             return super().encode([f"{role} {text}" for text in texts])
 
-    memory = VectorMemory(ByRole())
+    memory = CachedEncoder(ByRole())
     for _ in range(2):
         assert (memory.encode(["ice"]) != memory.encode(["ice"], role="query")).any()
     assert memory.wrapped.encoded == ["passage ice", "query ice"]
@@ -85,12 +85,12 @@ def test_queries_and_passages_may_differ_and_are_kept_apart():
 
 def test_what_was_not_met_for_the_longest_time_goes_first():
     encoder = WordEncoder()
-    memory = VectorMemory(encoder, most=2)
+    memory = CachedEncoder(encoder, most=2)
     for texts in (["a"], ["b"], ["a"], ["c"], ["a"], ["b"]):
         memory.encode(texts)
     assert encoder.encoded == ["a", "b", "c", "b"]
 
 
 def test_a_memory_is_not_put_around_a_memory():
-    memory = VectorMemory.of(WordEncoder())
-    assert VectorMemory.of(memory) is memory
+    memory = CachedEncoder.of(WordEncoder())
+    assert CachedEncoder.of(memory) is memory

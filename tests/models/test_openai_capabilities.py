@@ -7,11 +7,11 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Connection, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
-from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, Knowledge, blamed
+from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import Connection as Client
 from climassay.models.openai.pacing import RetryPolicy, retry_policy
-from climassay.models.openai.replies import parse_refusal, parse_window
+from climassay.models.openai.replies import parse_error_reply, parse_window
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)
 SENT = {
@@ -64,7 +64,7 @@ def fault(message, **more):
     ],
 )
 def test_a_refusal_is_understood_in_every_providers_form(body, parameters):
-    assert blamed(SENT, parse_refusal(json.dumps(body).encode())) == parameters
+    assert rejected_parameters(SENT, parse_error_reply(json.dumps(body).encode())) == parameters
 
 
 class Manners:
@@ -254,15 +254,15 @@ def test_a_parameter_that_was_taken_is_left_out_for_good_after_several_refusals_
 
 
 def test_several_writers_keep_what_each_has_learnt(tmp_path):
-    known = [Knowledge("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
-    other = Knowledge("http://host/v1", "model 0", tmp_path)
+    known = [LearnedCapabilities("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
+    other = LearnedCapabilities("http://host/v1", "model 0", tmp_path)
     jobs = [threading.Thread(target=one.note_window, args=(number + 1000,)) for number, one in enumerate(known)]
     jobs.append(threading.Thread(target=other.note_logprobs, args=("given",)))
     for job in jobs:
         job.start()
     for job in jobs:
         job.join()
-    read = [Knowledge("http://host/v1", f"model {number}", tmp_path).known for number in range(8)]
+    read = [LearnedCapabilities("http://host/v1", f"model {number}", tmp_path).known for number in range(8)]
     assert [one.window for one in read] == [1000 + number for number in range(8)]
     assert read[0].logprobs == "given"
 
@@ -272,10 +272,10 @@ def test_several_writers_keep_what_each_has_learnt(tmp_path):
 )
 def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
-    knowledge = Knowledge("http://host/v1", "m", tmp_path)
+    knowledge = LearnedCapabilities("http://host/v1", "m", tmp_path)
     assert knowledge.known.schema is None
     knowledge.note_schema("strict", SCHEMA)
-    assert Knowledge("http://host/v1", "m", tmp_path).known.schema == "strict"
+    assert LearnedCapabilities("http://host/v1", "m", tmp_path).known.schema == "strict"
 
 
 def test_many_first_requests_with_a_schema_wait_for_one(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from api_server import ApiServer
 from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message
-from climassay.models.openai.capabilities import Knowledge
+from climassay.models.openai.capabilities import LearnedCapabilities
 from climassay.models.openai.client import OpenAIModel
 from climassay.records import RecordedModel, Records
 
@@ -68,10 +68,10 @@ def test_a_server_that_the_user_names_keeps_its_fingerprint_wherever_it_is(movin
 
 def test_what_a_named_server_can_do_moves_with_it(moving, tmp_path):
     moving("http://localhost:8000/v1")
-    Knowledge("http://localhost:8000/v1", "m", tmp_path).note_window(4096)  # as earlier versions kept it
+    LearnedCapabilities("http://localhost:8000/v1", "m", tmp_path).note_window(4096)  # as earlier versions kept it
     model = OpenAIModel("m", provider="cluster", folder=tmp_path)
     assert model.window == 4096
-    Knowledge(model.base_url, "m", tmp_path, "cluster").note_window(8192)
+    LearnedCapabilities(model.base_url, "m", tmp_path, "cluster").note_window(8192)
     moving("http://localhost:9000/v1")
     model = OpenAIModel("m", provider="cluster", folder=tmp_path)
     assert model.window == 8192
@@ -101,7 +101,7 @@ def test_answers_stored_with_the_address_in_their_identity_are_found(stored_as, 
     """Those of the address now, and those of another one that were asked by the server's name."""
     with ApiServer() as server, ApiServer() as other:
         earlier = OpenAIModel("m", base_url=server.url, folder=tmp_path)
-        Knowledge(server.url, "m", tmp_path).note_window(4096)
+        LearnedCapabilities(server.url, "m", tmp_path).note_window(4096)
         stored = SimpleNamespace(
             name=stored_as, fingerprint=earlier.fingerprint, render=earlier.render, generate=earlier.generate
         )

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from api_server import ApiServer, Behaviour, Reply
 from climassay.models.contract import Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_part
+from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
 from climassay.models.openai.pacing import RetryPolicy
-from climassay.models.openai.replies import Likely, Position
+from climassay.models.openai.replies import Position, TopLogprob
 
 ABCD = ("a", "b", "c", "d")
 
 
 def position(chosen=None, **listed):
     """A position with probabilities by token; the first one is the generated token unless said otherwise."""
-    likely = tuple(Likely(token, log(p)) for token, p in listed.items())
+    likely = tuple(TopLogprob(token, log(p)) for token, p in listed.items())
     return Position(next((one for one in likely if one.token == chosen), likely[0]), likely)
 
 
@@ -51,7 +51,7 @@ def test_a_list_that_adds_up_to_more_than_one_still_has_a_floor():
 
 
 def test_the_generated_token_counts_when_the_list_leaves_it_out():
-    seen = Position(Likely("b", log(0.3)), (Likely("a", log(0.6)),))
+    seen = Position(TopLogprob("b", log(0.3)), (TopLogprob("a", log(0.6)),))
     assert probabilities(("a", "b"), seen) == [0.6, 0.3]
 
 
@@ -145,7 +145,7 @@ def test_generated_answers_have_an_order_and_no_more():
     ("options", "expected"), [(ABCD, 1), (("yes", "no"), 1), (("very likely", "very unlikely"), 6), (("a",), 1)]
 )
 def test_as_many_tokens_are_generated_as_it_takes_to_tell_options_apart(options, expected):
-    assert tokens_to_part(options) == expected
+    assert tokens_to_distinguish(options) == expected
 
 
 def request(text, options=ABCD, prefix=""):

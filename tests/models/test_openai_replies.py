@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.openai.replies import BadReplyError, parse_refusal, parse_reply
+from climassay.models.openai.replies import BadReplyError, parse_error_reply, parse_reply
 
 WORDS = st.sampled_from(
     [
@@ -56,7 +56,7 @@ def test_a_completion_with_anything_in_its_parts_is_a_reply_or_a_sentence(conten
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_reply_or_a_sentence(body):
     check(body)
-    assert isinstance(parse_refusal(body).message, str)
+    assert isinstance(parse_error_reply(body).message, str)
 
 
 def test_deep_json_is_a_sentence():
@@ -76,11 +76,11 @@ def test_deep_json_is_a_sentence():
     ],
 )
 def test_error_bodies_of_all_kinds(body, message):
-    assert parse_refusal(body).message == message
+    assert parse_error_reply(body).message == message
 
 
 def test_a_long_error_is_cut():
-    assert parse_refusal(b"x" * 10_000).message == "x" * 500 + "…"
+    assert parse_error_reply(b"x" * 10_000).message == "x" * 500 + "…"
 
 
 def test_nonsense_counts_of_tokens_are_unknown():

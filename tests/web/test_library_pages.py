@@ -8,7 +8,7 @@ import re
 import pytest
 
 from climassay.corpus import Collection, list_collections, remove_collection
-from climassay.models.encoders.embedding_cache import VectorMemory
+from climassay.models.encoders.embedding_cache import CachedEncoder
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, teach
 from web_routes import Site, turned_away
 
@@ -354,7 +354,7 @@ def test_a_search_of_several_collections_encodes_its_words_once(place, reader):
             return super().encode(texts, role=role, on_progress=on_progress)
 
     encoder = Counting()
-    known = teach(place, VectorMemory(encoder))
+    known = teach(place, CachedEncoder(encoder))
     for name in ("seas", "ice", "sky"):
         add_book(place, name)
     for _ in range(2):

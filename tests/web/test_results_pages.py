@@ -354,14 +354,14 @@ def test_usage_is_counted_by_model_command_and_day(reader, place):
 
 
 def test_a_dataset_shows_its_statistics_and_drafts(reader, place):
-    from climassay.generation.dataset_store import DatasetStore, Placed
+    from climassay.generation.dataset_store import DatasetStore, StoredDraft
     from drafts import make_draft, rejected
 
     store = DatasetStore(place.records)
     store.begin("silver <one>", {})
     drafts = [make_draft(f"d{number}", "freeform") for number in range(3)]
     drafts.append(make_draft("out", "freeform", decisions=(rejected("length"),)))
-    store.save("silver <one>", [Placed(draft, "book", number) for number, draft in enumerate(drafts)])
+    store.save("silver <one>", [StoredDraft(draft, "book", number) for number, draft in enumerate(drafts)])
     assert page_of(reader, "/results/datasets").rows("Datasets")[0][2:] == ["3", "1", "0"]
     [address] = [link for link in page_of(reader, "/results/datasets").links if link.startswith("/results/datasets/")]
     page = page_of(reader, address)

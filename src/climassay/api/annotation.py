@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from climassay.api.validation import open_reader
 from climassay.errors import InputError
 from climassay.io import parse_json, read_text
-from climassay.reporting import Table
+from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session
 
@@ -37,7 +37,8 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
         store.configure(dataset, settings)
         progress = store.progress(dataset)
     data = {"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me}
-    said = f"{dataset}: {progress.left_for_me} of {progress.items} items wait for {settings.overlap} label(s) each."
+    open_items = f"{progress.left_for_me} of {counted(progress.items, 'item')}"
+    said = f"{dataset}: {open_items} to be labelled, {counted(settings.overlap, 'label')} each."
     return Shown(data, said=(said,), noted=("Annotate in the browser: climassay serve",))
 
 
@@ -207,10 +208,10 @@ def import_labels(
                 found = read_label_studio(file, drafts)
             else:
                 found = read_argilla(file, drafts, _users(users))
-        taken = store.add_all(dataset, found.labels, found.skips)
+        taken = store.import_labels(dataset, found.labels, found.skips)
     refused = [*found.unreadable, *taken.refused]
     counts = {"stored": taken.stored, "known": taken.known, "withdrawn": taken.withdrawn}
-    said = f"{taken.stored} labels stored, {taken.known} known before, {taken.withdrawn} withdrawn."
+    said = f"{counted(taken.stored, 'label')} stored, {taken.known} known before, {taken.withdrawn} withdrawn."
     data = {"dataset": dataset, "format": chosen, **counts, "refused": refused}
     return Shown(data, said=(said,), noted=refused)
 

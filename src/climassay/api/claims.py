@@ -17,7 +17,7 @@ from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.factcheck import CheckedClaims, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
-    from climassay.factcheck.checking import Checker, Tell
+    from climassay.factcheck.checking import Checker, OnEvent
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
     from climassay.factcheck.estimate import Estimate
@@ -42,7 +42,7 @@ def check_claim(
     samples: int = 1,
     workspace: Place = None,
     force: bool = False,
-    tell: "Tell | None" = None,
+    on_event: "OnEvent | None" = None,
     on_start: "Callable[[DebateSetup], None] | None" = None,
 ) -> "Transcript":
     """Check a claim by a debate: an advocate for each collection, and a mediator who gives the verdict.
@@ -58,8 +58,8 @@ def check_claim(
         samples: Number of debates; above 1, the transcript says how stable the verdict is.
         workspace: Where collections and records lie.
         force: Debate a claim, too, that looks not checkable or not about climate.
-        tell: Told of everything as it happens.
-        on_start: Told who debates, before anything is asked.
+        on_event: Called with the claim and each event of the debate.
+        on_start: Called with who debates, before anything is asked.
 
     Returns:
         Every word of the debate; ``transcript.verdict`` has the label, its explanation and its citations.
@@ -83,7 +83,9 @@ def check_claim(
     ):
         if on_start is not None:
             on_start(checker.table)
-        [transcript] = checker.check([made], samples=samples, force=force, tell=tell or (lambda _claim, _event: None))
+        [transcript] = checker.check(
+            [made], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
+        )
         checker.keep([transcript])
     return transcript
 
@@ -126,7 +128,7 @@ def check_claims(
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck import CheckedClaims, analyse
-    from climassay.factcheck.checking import AT_ONCE
+    from climassay.factcheck.checking import CONCURRENCY
     from climassay.factcheck.scales import load_scale
 
     rules = _rules(settings, collections, adversaries, plain)
@@ -148,7 +150,7 @@ def check_claims(
         transcripts = checker.check(
             table.claims,
             samples=samples,
-            at_once=concurrency or AT_ONCE,
+            concurrency=concurrency or CONCURRENCY,
             force=force,
             on_done=lambda _: task.advance(),
         )
@@ -324,7 +326,7 @@ def estimate_debates(
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck.checking import set_up_debate
-    from climassay.factcheck.estimate import rehearse
+    from climassay.factcheck.estimate import estimate_debate
     from climassay.records.queries import seconds_per_answer
 
     with Session.opened(workspace) as session:
@@ -332,7 +334,7 @@ def estimate_debates(
         with session.progress.waiting("Estimating ..."):
             table = set_up_debate(settings, company, session.options.prompts)
             database = session.records.database
-            return rehearse(table, company, claims, samples, lambda model: seconds_per_answer(database, model))
+            return estimate_debate(table, company, claims, samples, lambda model: seconds_per_answer(database, model))
 
 
 def list_checks(

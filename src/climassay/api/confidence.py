@@ -69,7 +69,7 @@ class LintedDrafts(Result):
 
     drafts: "tuple[Checked, ...]"
     accuracy: str = ""
-    """Of the tagger that took part, in words; empty where none did."""
+    """Accuracy of the tagger, in words; empty where no tagger was used."""
 
     def to_dict(self) -> dict[str, Any]:
         """Every finding with its place."""

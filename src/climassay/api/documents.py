@@ -63,7 +63,7 @@ def add_documents(
     """
     from climassay.corpus import open_or_create, read_all
     from climassay.corpus.collection_storage import check_name
-    from climassay.corpus.presentation import told_progress
+    from climassay.corpus.presentation import collection_progress
 
     check_name(collection)
     listed = [files] if isinstance(files, (str, Path)) else list(files)
@@ -90,7 +90,7 @@ def add_documents(
             **({} if session.pool is None else {"load": session.pool.load_encoder}),
         )
         with session.progress.task(collection) as task:
-            show = on_progress or told_progress(collection, task)
+            show = on_progress or collection_progress(collection, task)
             report = opened.add(chain([first], read), replace=replace_older, on_progress=show)
         return replace(report, collection=opened.summary(), skipped=(*skipped, *report.skipped))
 

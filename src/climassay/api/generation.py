@@ -14,7 +14,7 @@ from climassay.session import Place, Session, one_or_several
 if TYPE_CHECKING:
     from climassay.generation import Draft, Recipe
     from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
-    from climassay.generation.pipeline import LineCounts, OnRound
+    from climassay.generation.pipeline import PipelineCounts, PipelineProgress
     from climassay.models.contract import Generator, Usage
     from climassay.questions import QuestionSet
 
@@ -31,7 +31,7 @@ def generate(
     recipe: "Recipe | Path | None" = None,
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
-    on_round: "OnRound | None" = None,
+    on_progress: "PipelineProgress | None" = None,
 ) -> "GeneratedDataset":
     """Make questions from the passages of collections, screened; a longer dataset goes on from a shorter one.
 
@@ -45,7 +45,7 @@ def generate(
             nothing, except the name.
         model: Name of the model that writes.
         workspace: Where collections, drafts and records lie.
-        on_round: Told after every batch; by default progress bars are shown.
+        on_progress: Told after every batch; by default progress bars are shown.
 
     Returns:
         The accepted drafts in their order; ``draft.as_question()`` is the question. There may be fewer than wanted
@@ -67,8 +67,8 @@ def generate(
         WriterSpec,
         check_recipe,
         load_recipe,
-        open_parts,
-        run_line,
+        open_pipeline,
+        run_pipeline,
     )
     from climassay.generation.dataset_results import GeneratedDataset
 
@@ -86,7 +86,7 @@ def generate(
         config = {"recipe": asdict(wanted), "prompts": options.prompts}
         run = stack.enter_context(session.run("generate run", config, {"recipe": wanted.seed}))
         with (
-            open_parts(
+            open_pipeline(
                 wanted,
                 session.workspace,
                 session.records,
@@ -98,7 +98,7 @@ def generate(
             ) as parts,
             ExitStack() as shown,
         ):
-            line = run_line(wanted, parts, store, on_round=on_round or _told(session, wanted, shown))
+            line = run_pipeline(wanted, parts, store, on_progress=on_progress or _told(session, wanted, shown))
         made = GeneratedDataset.of(store, name, line=line, run=run.id)
         run.save_results("streams", made.streams())
         return made
@@ -116,7 +116,7 @@ def with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     return replace(recipe, writer=replace(recipe.writer, **changes))
 
 
-def _told(session: Session, recipe: "Recipe", stack: ExitStack) -> "OnRound":
+def _told(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
     """Shows a bar for each kind and level, what became of the drafts so far, and what they cost."""
     wanted = recipe.wanted()
     tasks = {
@@ -124,7 +124,7 @@ def _told(session: Session, recipe: "Recipe", stack: ExitStack) -> "OnRound":
         for stream, number in wanted.items()
     }
 
-    def show(counts: "LineCounts", usage: "Usage") -> None:
+    def show(counts: "PipelineCounts", usage: "Usage") -> None:
         left = made = 0
         for stream, task in tasks.items():
             one, total = counts[stream], wanted[stream]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from climassay.api.learned import card, check_model_path, skipped_note
 from climassay.errors import InputError, ModelError
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.reporting import counted
 from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session
 
@@ -136,7 +137,7 @@ class Judge:
     harvester: "Harvester | None"
     recorded: "RecordedModel"
     tie_band: float = 0.0
-    """Of the probe; 0 without one."""
+    """Half-width of the probe's tie band; 0 without a probe."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -512,7 +513,7 @@ class BenchmarkedJudges(Result):
         """Rows left out, and what the run took."""
         for one in self.tasks:
             if one.skipped:
-                yield f"{one.quality.name}: {len(one.skipped)} rows left out, the first: {one.skipped[0]}."
+                yield f"{one.quality.name}: {counted(len(one.skipped), 'row')} left out, the first: {one.skipped[0]}."
         cost = self.done.cost
         yield (
             f"Run {self.done.run}: {cost.stored} requests from disk, {cost.computed} computed in {cost.passes} passes; "

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
+from climassay.reporting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,6 +105,6 @@ def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tr
     return Table.of(title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=words, strong=[best])
 
 
-def skipped_note(skipped: Sequence[str], what: str = "rows") -> tuple[str, ...]:
+def skipped_note(skipped: Sequence[str], what: str = "row") -> tuple[str, ...]:
     """The sentence that tells how many rows were left out, and the first reason; none where none was."""
-    return (f"{len(skipped)} {what} left out, the first: {skipped[0]}.",) if skipped else ()
+    return (f"{counted(len(skipped), what)} left out, the first: {skipped[0]}.",) if skipped else ()

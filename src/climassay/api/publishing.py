@@ -12,6 +12,7 @@ from climassay.api.generation import PRIMER, holds_drafts
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.questions import KINDS, TYPES, Kind
+from climassay.reporting import counted
 from climassay.reporting.results import Result
 from climassay.session import Place, Session
 
@@ -74,18 +75,18 @@ class Publication(Result):
         yield from self.remarks
         written, files = self.dataset, self._files()
         same = len(written.unchanged) + (0 if self.tasks is None else len(set(self.tasks.unchanged) - set(files)))
-        yield f"{len(files)} files written, {same} were the same already."
+        yield f"{counted(len(files), 'file')} written, {same} unchanged."
         if written.rejected:
-            yield f"{written.rejected} rejected drafts are in drafts.jsonl only."
+            yield f"Only in drafts.jsonl: {counted(written.rejected, 'rejected draft')}."
         if written.waiting:
-            yield f"{written.waiting} cloze statements are left out: they have no term yet."
+            yield f"Left out for want of a term: {counted(written.waiting, 'cloze statement')}."
         if written.unlicensed:
             yield f"The licence is not known of: {', '.join(written.unlicensed)}."
         removed = [*written.removed, *(self.tasks.removed if self.tasks is not None else ())]
         if removed:
-            yield f"{len(removed)} files of the dataset that was there before are removed."
+            yield f"Removed {counted(len(removed), 'file')} of the dataset that was there before."
         if self.skipped:
-            yield f"{len(self.skipped)} rows left out, the first: {self.skipped[0]}"
+            yield f"{counted(len(self.skipped), 'row')} left out, the first: {self.skipped[0]}"
 
 
 def publish(
@@ -190,7 +191,7 @@ def publish(
                 prompts=session.options.prompts,
                 force=force or known,
             )
-        notes = take_over(output)
+        notes = keep_framework_notes(output)
         more = {"more": notes.text, "configs": notes.configs}
     written = write_dataset(prepared, output, force=force, **more)
     skipped = () if isinstance(source, list) else source.skipped
@@ -258,7 +259,7 @@ class FrameworkNotes:
     """Configurations of the prompts, under names of their own."""
 
 
-def take_over(folder: Path) -> FrameworkNotes:
+def keep_framework_notes(folder: Path) -> FrameworkNotes:
     """Make room for the dataset's card where a benchmark was just written, and keep what its own card says.
 
     ``load_dataset(folder, "mcq")`` is to give the questions, so the prompts that Inspect reads from a hub are named

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay.reporting import counted
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session
 
@@ -127,11 +128,11 @@ def merge_records(other: Path, *, workspace: Place = None) -> Shown:
 
 
 def _said(found: "MergedAnswers") -> str:
-    said = f"{found.added} answers taken in, {found.known} were there already."
+    said = f"{counted(found.added, 'answer')} imported, {found.known:,} there already."
     if found.conflicts:
-        said += f" {found.conflicts} requests had another answer here, which is still served."
+        said += f" {counted(found.conflicts, 'request')} had another answer here, which is still served."
     if found.damaged:
-        said += f" {found.damaged} answers are left out: their keys are not those of their requests."
+        said += f" {counted(found.damaged, 'answer')} left out because of a key other than that of the request."
     return said
 
 

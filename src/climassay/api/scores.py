@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
 from climassay.models import Generator
-from climassay.reporting import Table
+from climassay.reporting import Table, counted
 from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session
 
@@ -78,7 +78,7 @@ class ScoredAnswers(Result):
     def notes(self) -> Iterator[str]:
         """Rows that were left out."""
         if self.answers.skipped:
-            yield f"{len(self.answers.skipped)} rows left out, the first: {self.answers.skipped[0]}"
+            yield f"{counted(len(self.answers.skipped), 'row')} left out, the first: {self.answers.skipped[0]}"
 
 
 def score_answers(
@@ -138,9 +138,9 @@ def _judge_note(scored: "AnswerScores") -> str:
 
     if not scored.judgements:
         return ""
-    counted = Counter(one.verdict for one in scored.judgements.values())
-    verdicts = ", ".join(f"{counted[verdict]} {verdict}" for verdict in SCORES)
-    return f" As judged: {verdicts}; {counted[None]} judgements failed. Partly correct counts one half."
+    tally = Counter(one.verdict for one in scored.judgements.values())
+    verdicts = ", ".join(f"{tally[verdict]} {verdict}" for verdict in SCORES)
+    return f" As judged: {verdicts}; {tally[None]} judgements failed. Partly correct counts one half."
 
 
 def calibrate_window(

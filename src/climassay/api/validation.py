@@ -170,7 +170,7 @@ def train_validator(
         {"validator": str(output), **trained.facts()},
         [*trained.scores.tables(), *([threshold_table(threshold)] if threshold else [])],
         noted=(
-            *skipped_note(table.skipped, "labelled rows"),
+            *skipped_note(table.skipped, "labelled row"),
             *(() if refusal is None else (f"No threshold: {refusal}",)),
         ),
         reported=report,
@@ -208,7 +208,7 @@ def evaluate_validator(
             scores = judge.score(fresh, seed=seed, on_judged=task.advance)
     trained_on = len(table.drafts) - len(fresh)
     source = {"validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on}
-    notes = [*skipped_note(table.skipped, "labelled rows")]
+    notes = [*skipped_note(table.skipped, "labelled row")]
     if trained_on:
         notes.append(f"{trained_on} questions left out: it was trained on them.")
     return Shown({**source, **asdict(scores)}, scores.tables(), noted=notes)
@@ -406,7 +406,7 @@ def train_masker(labels: Sequence[str], output: Path, *, glossary: Path | None =
 
     check_model_path(output)
     choices = _choices(labels)
-    reading = masking.MaskerReading(impact=vectors, vectors=vectors)
+    reading = masking.MaskerFeatures(impact=vectors, vectors=vectors)
     masker = masking.train_masker(choices, data=", ".join(labels), statistics=_statistics(glossary), reading=reading)
     masker.save(output)
     measured = masker.provenance.measured

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from climassay.api.learned import card, check_model_path
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL
-from climassay.reporting import Table
+from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session
 
@@ -71,9 +71,9 @@ def _verdicts(
     if left_out:
         notes.append(f"{left_out} claims of {table.name} were left out (sample, or in the head's training).")
     if table.skipped:
-        notes.append(f"{len(table.skipped)} rows were skipped, the first: {table.skipped[0]}.")
+        notes.append(f"{counted(len(table.skipped), 'row')} left out, the first: {table.skipped[0]}.")
     if failed:
-        notes.append(f"{len(failed)} claims got no verdict, the first because: {failed[0]}")
+        notes.append(f"{counted(len(failed), 'claim')} got no verdict, the first because: {failed[0]}")
     cells = [(one.claim.text, one.verdict or "failed", f"{max(one.probabilities, default=0):.0%}") for one in found]
     listed = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
     return Shown(data, **{"shown": listed, "records": rows, "noted": notes, **others})

@@ -148,11 +148,11 @@ def check(
             if dry_run:
                 emit(expected, as_json)
                 return
-            _tell(expected)
+            _show_estimate(expected)
         company = session.debate(settings)
         past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
-        told = _Teller(past)
-        shown: dict[str, Any] = {} if as_json else {"on_start": told.start, "tell": told.tell}
+        printer = _DebatePrinter(past)
+        shown: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
         transcript = api.check_claim(made, settings=settings, samples=samples, force=force, workspace=session, **shown)
     # Files first: what is printed as JSON says that all went well.
     scale = load_scale(settings.scale)
@@ -210,7 +210,7 @@ def run(
             if dry_run:
                 emit(expected, as_json)
                 return
-            _tell(expected)
+            _show_estimate(expected)
         found = api.check_claims(
             table,
             settings=settings,
@@ -331,12 +331,12 @@ _REASONS = {
 }
 
 
-def _tell(expected: "Estimate") -> None:
+def _show_estimate(expected: "Estimate") -> None:
     for line in expected.lines():
         stderr_console().print(line, highlight=False)
 
 
-class _Teller:
+class _DebatePrinter:
     """Prints earlier checks, and then what happens in a debate as it happens."""
 
     def __init__(self, past: "Sequence[PastCheck]") -> None:
@@ -362,7 +362,7 @@ class _Teller:
         if self._past:
             self._console.print()
 
-    def tell(self, claim: "Claim", event: Any) -> None:
+    def event(self, claim: "Claim", event: Any) -> None:
         """One step of the debate."""
         from rich.text import Text
 
@@ -391,13 +391,13 @@ class _Teller:
 def _opinion(opinion: "AdvocateOpinion") -> Any:
     from rich.text import Text
 
-    from climassay.factcheck.results.checked_claims import level_words
+    from climassay.factcheck.results.checked_claims import format_levels
 
     verdict = opinion.verdict or f"no opinion ({opinion.error})"
     changed = " (changed)" if opinion.changed else ""
     text = Text.assemble((f"{opinion.advocate}, round {opinion.round}: ", "bold"), (verdict, "bold cyan"), changed)
     if opinion.levels is not None:
-        text.append(f"  {level_words(opinion.levels)}", style="dim")
+        text.append(f"  {format_levels(opinion.levels)}", style="dim")
     if opinion.explanation:
         text.append(f"\n  {_written(opinion.explanation)}")
     return text.append("\n")

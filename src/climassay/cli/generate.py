@@ -169,11 +169,12 @@ def export(
 ) -> None:
     """Write the drafts of a dataset to a file, with everything that was decided about them."""
     from climassay.generation import DatasetStore, write_drafts
+    from climassay.reporting import counted
 
     with opened_session(workspace, as_json=as_json) as session:
         kept = [draft for draft in DatasetStore(session.records).drafts(dataset) if draft.usable or not accepted]
     write_drafts(output, kept)
-    done({"file": output, "drafts": len(kept)}, f"Wrote {len(kept)} drafts to {output}", as_json=as_json)
+    done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=as_json)
 
 
 @app.command()

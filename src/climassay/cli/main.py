@@ -11,7 +11,7 @@ from typer.main import get_command
 from climassay import __version__
 from climassay.cli.option_groups import LazyCommands, WholeHelpGroup, show_first_names
 from climassay.errors import ClimassayError
-from climassay.io import keep_to_oneself
+from climassay.io import restrict_to_user
 from climassay.redaction import without_secrets
 
 HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
@@ -132,7 +132,7 @@ def main() -> None:
 
     So does a package that is not installed, where an extra brings it.
     """
-    keep_to_oneself()
+    restrict_to_user()
     try:
         _as_click(app)()
     except ClimassayError as error:

@@ -110,6 +110,7 @@ def export_prompts(
 ) -> None:
     """Write all prompts into a folder; change them there and give it to a command with --prompts."""
     from climassay.prompts import export_prompts as write_prompts
+    from climassay.reporting import counted
 
     written = write_prompts(folder)
-    done({"written": written}, f"{len(written)} prompts written to {folder}.", as_json=as_json)
+    done({"written": written}, f"{counted(len(written), 'prompt')} written to {folder}.", as_json=as_json)

@@ -47,15 +47,15 @@ def quickstart(
         raise InputError("There is nobody to answer: run it on a terminal, or with --yes to take every offer.")
     place = Workspace.open(workspace)
     console = stderr_console() if as_json else stdout_console()
-    room = QuickstartContext(place, model, _annotator(yes))
+    context = QuickstartContext(place, model, _annotator(yes))
     with progress_bar(as_json) as bars:
-        talk = _Terminal(console, bars, takes_offers=yes)
-        talk.say(f"Everything is kept in {place.root}. Enter takes what is offered, s skips a step, Ctrl-C leaves.")
+        dialog = _Terminal(console, bars, takes_offers=yes)
+        dialog.say(f"Everything is kept in {place.root}. Enter takes what is offered, s skips a step, Ctrl-C leaves.")
         try:
-            outcomes = run_quickstart(room, talk)
+            outcomes = run_quickstart(context, dialog)
         finally:
-            room.close()
-    files = sorted(path for path in room.folder.glob("*") if path.is_file()) if room.folder.is_dir() else []
+            context.close()
+    files = sorted(path for path in context.folder.glob("*") if path.is_file()) if context.folder.is_dir() else []
     if as_json:
         commands = [command.partition("#")[0].strip() for command in NEXT]
         steps = [asdict(outcome) for outcome in outcomes]

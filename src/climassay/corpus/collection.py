@@ -27,9 +27,9 @@ from climassay.corpus.collection_storage import (
     Location,
     check_name,
     compact,
-    join,
-    join_if_many,
-    take_in_small,
+    compact_if_fragmented,
+    compact_locked,
+    index_new_passages,
     write_lock,
 )
 from climassay.corpus.documents import Document, Hit, Passage, Skipped
@@ -109,7 +109,7 @@ ProgressCallback = Callable[[AddProgress], None]
 
 
 @dataclass
-class _Intake:
+class _Addition:
     """The state of one adding."""
 
     table: Any
@@ -130,7 +130,7 @@ class _Intake:
             self.on_progress(AddProgress(self.passages_done, self.passages_known, documents))
 
 
-def _pending(intake: _Intake, documents: Iterable[Document]) -> Iterator[PendingPassage]:
+def _pending(intake: _Addition, documents: Iterable[Document]) -> Iterator[PendingPassage]:
     """Passages that are not stored yet, document after document."""
     size, overlap = intake.settings.passage_size, intake.settings.passage_overlap
     for document in documents:
@@ -290,7 +290,7 @@ class Collection:
         """
         encoder = self.encoder
         before = stored_documents(self._table)
-        intake = _Intake(self._table, self.settings, {document.id: document for document in before}, on_progress)
+        intake = _Addition(self._table, self.settings, {document.id: document for document in before}, on_progress)
         lock = self._store.lock_file(self.name)
         replaced: tuple[StoredDocument, ...] = ()
         pending = _pending(intake, documents)
@@ -314,7 +314,7 @@ class Collection:
                     self._table.delete(f"document_id IN ({', '.join(quoted(document.id) for document in older)})")
         finally:
             with write_lock(lock):
-                (join if replaced else join_if_many)(self._table, self._store, self.name)
+                (compact_locked if replaced else compact_if_fragmented)(self._table, self._store, self.name)
         return AddReport(
             added=tuple(intake.seen.values()),
             already_there=tuple(intake.already_there),
@@ -339,7 +339,7 @@ class Collection:
         ids = ", ".join(quoted(stored.id) for stored in gone)
         with write_lock(self._store.lock_file(self.name)):
             self._table.delete(f"document_id IN ({ids})")
-            join(self._table, self._store, self.name)
+            compact_locked(self._table, self._store, self.name)
         return gone
 
     def compact(self) -> Compaction:
@@ -459,7 +459,7 @@ class Collection:
         weight = DENSE_WEIGHT.get(self.settings.encoder, DEFAULT_DENSE_WEIGHT)
 
         def index_words() -> None:
-            take_in_small(self._table, self._store, self.name)
+            index_new_passages(self._table, self._store, self.name)
 
         return Searcher(self._table, self.settings.width, dense_weight=weight, index_words=index_words)
 

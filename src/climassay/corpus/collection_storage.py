@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def reading(path: Path | None) -> Iterator[None]:
+def reader_lock(path: Path | None) -> Iterator[None]:
     """Say that passages are read one after the other, so that the version they belong to is not removed meanwhile."""
     if path is None or fcntl is None:
         yield
@@ -71,7 +71,7 @@ def reading(path: Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def no_reader(path: Path | None) -> Iterator[bool]:
+def exclude_readers(path: Path | None) -> Iterator[bool]:
     """Keep readers waiting, unless somebody reads; give whether nobody does, False where that cannot be known."""
     if path is None or fcntl is None:
         yield False
@@ -160,7 +160,7 @@ class GuardedTable:
         return call
 
     def _batches(self, begin: Callable[[], Any]) -> Iterator[Any]:
-        with reading(self._reading_file):
+        with reader_lock(self._reading_file):
             reader = self._try(begin)
             while True:
                 try:
@@ -226,7 +226,7 @@ def ensure_text_index(table: Any) -> None:
             raise
 
 
-def outside_text_index(table: Any) -> int:
+def count_unindexed(table: Any) -> int:
     """Number of passages that were stored since the index was last brought up to date; all, where there is none."""
     found = table.index_stats(TEXT_INDEX)
     return int(table.count_rows() if found is None else found.num_unindexed_rows)
@@ -387,11 +387,11 @@ def compact(table: Any, store: CollectionStore, name: str) -> Compaction:
     """
     before = store.bytes_of(name)
     with write_lock(store.lock_file(name)):
-        join(table, store, name)
+        compact_locked(table, store, name)
     return Compaction(before, store.bytes_of(name))
 
 
-def join(table: Any, store: CollectionStore, name: str) -> None:
+def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
     """As :func:`compact`, for who holds the write lock.
 
     Passages outside the index are found as well, only more slowly: LanceDB scans them. So when another process is at
@@ -399,7 +399,7 @@ def join(table: Any, store: CollectionStore, name: str) -> None:
     """
     ensure_text_index(table)
     try:
-        with no_reader(store.reading_file(name)) as alone, warnings.catch_warnings():
+        with exclude_readers(store.reading_file(name)) as alone, warnings.catch_warnings():
             # The warning is about other readers and writers, of whom there are none now.
             warnings.simplefilter("ignore", UserWarning)
             table.optimize()
@@ -413,21 +413,21 @@ def join(table: Any, store: CollectionStore, name: str) -> None:
         logger.info("The files of %s were left as they are: %s", name, error)
 
 
-def join_if_many(table: Any, store: CollectionStore, name: str) -> None:
+def compact_if_fragmented(table: Any, store: CollectionStore, name: str) -> None:
     """Compact after an addition that was not small, or after many; the write lock is held."""
     files = table.stats()["fragment_stats"]["num_fragments"]
-    if outside_text_index(table) > min(SMALL, SHARE * table.count_rows()) or files > FILES:
-        join(table, store, name)
+    if count_unindexed(table) > min(SMALL, SHARE * table.count_rows()) or files > FILES:
+        compact_locked(table, store, name)
 
 
-def take_in_small(table: Any, store: CollectionStore, name: str) -> None:
+def index_new_passages(table: Any, store: CollectionStore, name: str) -> None:
     """Take a small addition into the index before a search for words.
 
     A large one is under way in another process, or was killed: its passages are scanned until it has ended.
     """
-    if not 0 < outside_text_index(table) <= SMALL:
+    if not 0 < count_unindexed(table) <= SMALL:
         return
     # Where nothing can be written, the passages are scanned.
     with suppress(OSError), write_lock(store.lock_file(name)):
-        if outside_text_index(table):
-            join(table, store, name)
+        if count_unindexed(table):
+            compact_locked(table, store, name)

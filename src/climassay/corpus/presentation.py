@@ -10,6 +10,7 @@ from climassay.corpus.collection_rows import CollectionSettings, StoredDocument
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.retrieval_evaluation import RetrievalReport
 from climassay.progress import Task
+from climassay.reporting import counted
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 from climassay.statistics import Interval
@@ -90,12 +91,12 @@ def added_lines(report: AddReport) -> Iterator[str]:
     if len(skipped) > MOST_LISTED:
         yield f"skipped   and {len(skipped) - MOST_LISTED:,} more (--json lists all)"
     yield (
-        f"{name}: {_count(len(report.added), 'document')} added with {_count(report.passages, 'new passage')}, "
+        f"{name}: {counted(len(report.added), 'document')} added with {counted(report.passages, 'new passage')}, "
         f"{len(report.already_there):,} already there, {len(skipped):,} skipped"
     )
 
 
-def told_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
+def collection_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
     """Shows on a task how far adding to a collection is, with the passages embedded a second."""
     start = time.monotonic()
 
@@ -108,7 +109,7 @@ def told_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
         task.update(
             completed=state.passages_done,
             total=state.passages_known or None,
-            description=f"{name}: {_count(state.documents, 'document')}, passages{rate}",
+            description=f"{name}: {counted(state.documents, 'document')}, passages{rate}",
         )
 
     return show
@@ -207,7 +208,3 @@ def _excerpt(text: str) -> str:
 
 def _share(value: float, interval: Interval) -> str:
     return f"{value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -47,7 +47,7 @@ class Share:
 
 
 @contextmanager
-def joined(options: ClusterOptions) -> Iterator[Share]:
+def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
     """Be part of a cluster.
 
     Raises:

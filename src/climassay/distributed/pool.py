@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import __version__
-from climassay.distributed.cluster import ClusterOptions, Share, joined
+from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection
 from climassay.distributed.jobs import EncoderInfoJob, EncoderSpec, Job, JobResult, LoadSpec, ModelInfoJob, ModelSpec
 from climassay.distributed.remote import DistributedEncoder, DistributedModel
 from climassay.errors import ClimassayError, ModelError
@@ -420,7 +420,7 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
         >>> with open_pool(ClusterOptions("local", workers=2)) as pool:
         ...     model = pool.load_model("local:smollm2")
     """
-    with joined(options) as share:
+    with cluster_connection(options) as share:
         pool = WorkerPool(share, windows)
         try:
             yield pool

@@ -65,8 +65,8 @@ class DistributedModel(DescribedModel):
         return f"DistributedModel({self.name!r}, workers={self._pool.workers})"
 
     @property
-    def wave(self) -> int:
-        """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.Spread`."""
+    def requests_at_once(self) -> int:
+        """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.MultiWorkerModel`."""
         return 4 * self._pool.workers * self._most
 
     def generate(

@@ -183,7 +183,7 @@ def _collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":
 
 
 @dataclass(frozen=True, slots=True)
-class _Lesson:
+class _TrainingData:
     """What a training learns from and is checked on."""
 
     learned: "TuningData"
@@ -210,7 +210,7 @@ def chosen_config(
     return (None if chosen is None else chosen.name), config.with_values(settings)
 
 
-def _questions_to_learn(training: Training, plan: ExperimentPlan, prompts: TaskPrompts) -> _Lesson:
+def _questions_to_learn(training: Training, plan: ExperimentPlan, prompts: TaskPrompts) -> _TrainingData:
     def read(file: str) -> QuestionSet:
         return named_questions(file if file == PRIMER else located(plan.folder, file))
 
@@ -223,14 +223,14 @@ def _questions_to_learn(training: Training, plan: ExperimentPlan, prompts: TaskP
     else:
         learned, held_out = split_questions(learned, VALIDATION_SHARE, seed=plan.seed)
         checked_name = f"{given.name}, held out"
-    return _Lesson(
+    return _TrainingData(
         question_data(given.name, learned, prompts),
         question_data(checked_name, held_out, prompts),
         tuple(map(question_text, learned)),
     )
 
 
-def _texts_to_learn(training: Training, workspace: Workspace) -> _Lesson:
+def _texts_to_learn(training: Training, workspace: Workspace) -> _TrainingData:
     from climassay.tuning import ContinuedPretrainingData, split_documents
 
     if not training.collections:
@@ -243,7 +243,7 @@ def _texts_to_learn(training: Training, workspace: Workspace) -> _Lesson:
     data = ContinuedPretrainingData.assemble(
         learned, source=source, validation=checked, validate_on=training.validate_on
     )
-    return _Lesson(
+    return _TrainingData(
         data.train, data.validation, tuple(document.text for document in data.train.documents), data.warnings
     )
 

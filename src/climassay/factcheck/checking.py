@@ -17,12 +17,12 @@ from climassay.factcheck.debate.context import load_templates
 from climassay.factcheck.debate.mediator import Mediator
 from climassay.factcheck.debate.rounds import DebateSetup, debate
 from climassay.factcheck.debate.scheduler import EntailmentScorer, RequestBatcher, Scheduler, Watch
-from climassay.factcheck.debate.steps import Steps, together
-from climassay.factcheck.results.view import as_shown
+from climassay.factcheck.debate.steps import Steps, gather
+from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data
 from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
-from climassay.models.encoders.embedding_cache import VectorMemory
+from climassay.models.encoders.embedding_cache import CachedEncoder
 from climassay.models.profiles import profile_of
 from climassay.records import RecordedModel, Records, Run, Tally
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from climassay.grounding import CollectionGroup
     from climassay.models.servers import Price
 
-AT_ONCE = 16
+CONCURRENCY = 16
 """Debates held side by side: enough to fill the batches of a local model, and not many texts to lose from sight."""
 SAMPLE_TEMPERATURE = 0.7
 """Temperature at which the second and further samples of a claim are written."""
-Tell = Callable[[Claim, Event], None]
+OnEvent = Callable[[Claim, Event], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
             {one.name: one for one in profiles},
         ),
         load_templates(prompts),
-        VectorMemory.of(encoder) if encoder else None,
+        CachedEncoder.of(encoder) if encoder else None,
         config,
         profile_of(resources.models[settings.model], settings.asked_as),
     )
@@ -190,9 +190,9 @@ class Checker:
         claims: Sequence[Claim],
         *,
         samples: int = 1,
-        at_once: int = AT_ONCE,
+        concurrency: int = CONCURRENCY,
         force: bool = False,
-        tell: Tell = lambda *_: None,
+        on_event: OnEvent = lambda *_: None,
         on_done: Callable[[Transcript], None] | None = None,
         watch: Watch | None = None,
     ) -> list[Transcript]:
@@ -202,9 +202,9 @@ class Checker:
             claims: Each is debated once; equal claims share their answers through the records.
             samples: Debates a claim; from the second on texts are drawn with another seed, and the transcript, that of
                 the first, says how often its verdict came out.
-            at_once: Claims debated side by side.
+            concurrency: Claims debated side by side.
             force: Debate claims, too, that look as if they could not be checked or were not about climate.
-            tell: Told of everything as it happens, with the claim; further samples are silent.
+            on_event: Called with the claim and each event of its debate; not for further samples.
             on_done: Called with each transcript as it is finished.
             watch: Called before anything is asked, with what will be; an exception of its own ends the debates there.
 
@@ -214,16 +214,16 @@ class Checker:
         Raises:
             InputError: A number is below 1.
         """
-        if samples < 1 or at_once < 1:
+        if samples < 1 or concurrency < 1:
             raise InputError("Samples and debates at a time must be at least 1.")
         refused = [None] * len(claims) if force else self._refused(claims)
         setup = self.table
         if force:
             setup = replace(setup, settings=replace(setup.settings, check_claims=False))
         steps = [
-            self._sampled(setup, claim, samples, tell, given) for claim, given in zip(claims, refused, strict=True)
+            self._sampled(setup, claim, samples, on_event, given) for claim, given in zip(claims, refused, strict=True)
         ]
-        return Scheduler(steps, self._exchange, at_once, on_done, watch).run()
+        return Scheduler(steps, self._exchange, concurrency, on_done, watch).run()
 
     def keep(self, transcripts: Sequence[Transcript], published: Mapping[str, str] | None = None) -> None:
         """Store transcripts as results of the run, with the verdicts that people came to, by the claim's id."""
@@ -233,7 +233,7 @@ class Checker:
             self._run.save_results("published", rows)
 
     def _sampled(
-        self, setup: DebateSetup, claim: Claim, samples: int, tell: Tell, refused: Transcript | None
+        self, setup: DebateSetup, claim: Claim, samples: int, on_event: OnEvent, refused: Transcript | None
     ) -> "Steps[Transcript]":
         from climassay.factcheck.fallacies import with_fallacy
 
@@ -245,9 +245,12 @@ class Checker:
             seed = setup.config.seed + number
             config = replace(setup.config, temperature=SAMPLE_TEMPERATURE, seed=seed)
             tables.append(replace(setup, config=config))
-        debates = [debate(claim, tables[0], lambda event: tell(claim, event)), *(debate(claim, t) for t in tables[1:])]
-        transcripts = yield from together(debates)
-        shown = [as_shown(transcript, self.table.scale) for transcript in transcripts]
+        debates = [
+            debate(claim, tables[0], lambda event: on_event(claim, event)),
+            *(debate(claim, t) for t in tables[1:]),
+        ]
+        transcripts = yield from gather(debates)
+        shown = [reader_view(transcript, self.table.scale) for transcript in transcripts]
         first = replace(shown[0], demonstration=self._demonstration)
         first = with_fallacy(first, self.table.scale, self.table.encoder)
         if samples == 1:

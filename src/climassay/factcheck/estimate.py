@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from climassay.factcheck.checking import DebateResources
 from climassay.factcheck.debate.rounds import DebateSetup, debate
 from climassay.factcheck.debate.scheduler import RequestBatcher
-from climassay.factcheck.debate.steps import Ask, AskHead, AskOptions, AskPassages, AskText, Steps, together
+from climassay.factcheck.debate.steps import Ask, AskHead, AskOptions, AskPassages, AskText, Steps, gather
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
 from climassay.models.profiles import parameters_of
+from climassay.reporting import counted
 from climassay.reporting.results import Result
 
 T = TypeVar("T")
@@ -53,7 +54,6 @@ class Estimate(Result):
 
     def lines(self) -> Iterator[str]:
         """What it takes, in words."""
-        claims = "1 claim" if self.claims == 1 else f"{self.claims} claims"
         wait = "time unknown, as the records have no answer of this model"
         if self.seconds is not None:
             minutes, hours = self.seconds / 60, self.seconds / 3600
@@ -62,15 +62,16 @@ class Estimate(Result):
         money = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
         further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
         if self.further_rounds and self.further_sequence is not None:
-            further += f" with at most {self.further_sequence} more calls one after the other in each"
+            further += f" with at most {counted(self.further_sequence, 'more call')} one after the other in each"
         yield (
-            f"{claims}, one round{further}. The first round: {self.requests} calls, for each claim at most "
+            f"{counted(self.claims, 'claim')}, one round{further}. "
+            f"The first round: {counted(self.requests, 'call')}, for each claim at most "
             f"{self.sequence} one after the other; {self.prompt_tokens:,} prompt and up to {self.completion_tokens:,} "
             f"completion tokens; {money}; {wait}. Answers that the records have are not asked again."
         )
 
 
-class _Rehearsal(RequestBatcher):
+class _DryRunBatcher(RequestBatcher):
     """Searches for real; every model answers something legal at once and is only counted."""
 
     def __init__(self, resources: DebateResources, text_tokens: int) -> None:
@@ -126,7 +127,7 @@ def _legal(schema: Mapping[str, Any], words: str) -> Any:
     return words[: schema.get("maxLength")]
 
 
-def rehearse(
+def estimate_debate(
     setup: DebateSetup,
     resources: DebateResources,
     claims: Sequence[Claim],
@@ -139,9 +140,9 @@ def rehearse(
     """
     sample = _spread(claims, SAMPLE)
     short = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
-    rehearsal = _Rehearsal(resources, setup.config.text_tokens)
+    rehearsal = _DryRunBatcher(resources, setup.config.text_tokens)
     waits: list[int] = []
-    steps = together([_waits(debate(claim, short), waits) for claim in sample])
+    steps = gather([_waits(debate(claim, short), waits) for claim in sample])
     answers: list[Any] | None = None
     try:
         while True:

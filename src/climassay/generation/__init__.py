@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from climassay.generation.build_pipeline import open_parts
+    from climassay.generation.build_pipeline import open_pipeline
     from climassay.generation.dataset_store import DatasetStore
     from climassay.generation.draft import (
         EXPERT_REASONS,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         open_masker,
     )
     from climassay.generation.passages import ContextFinder, SeedSampler
-    from climassay.generation.pipeline import LineReport, run_line
+    from climassay.generation.pipeline import PipelineResult, run_pipeline
     from climassay.generation.publishing import (
         PublishedDataset,
         contains_canary,
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
-        "build_pipeline": "open_parts",
+        "build_pipeline": "open_pipeline",
         "dataset_store": "DatasetStore",
         "draft": "EXPERT_REASONS Decision Draft Origin Reason SourcePassage Step Subject Wording "
         "read_drafts write_drafts",
         "masking": "Choice Masker PromptedMasker StatisticsMasker TrainedMasker mask open_masker",
         "passages": "ContextFinder SeedSampler",
-        "pipeline": "LineReport run_line",
+        "pipeline": "PipelineResult run_pipeline",
         "publishing": "PublishedDataset contains_canary publish_dataset push_dataset read_dataset",
         "recipe": "CountSpec Recipe ScreenSpec WriterSpec check_recipe load_recipe",
         "writing": "Assignment Evolver Writer",
@@ -61,11 +61,44 @@ _MODULE_OF = {
 }
 
 __all__ = [
-    "EXPERT_REASONS", "Assignment", "Choice", "ContextFinder", "CountSpec", "DatasetStore", "Decision", "Draft",
-    "Evolver", "LineReport", "Masker", "Origin", "PromptedMasker", "PublishedDataset", "Reason", "Recipe", "ScreenSpec",
-    "SeedSampler", "SourcePassage", "StatisticsMasker", "Step", "Subject", "TrainedMasker", "Wording", "Writer",
-    "WriterSpec", "check_recipe", "contains_canary", "load_recipe", "mask", "open_masker", "open_parts",
-    "publish_dataset", "push_dataset", "read_dataset", "read_drafts", "run_line", "write_drafts",
+    "EXPERT_REASONS",
+    "Assignment",
+    "Choice",
+    "ContextFinder",
+    "CountSpec",
+    "DatasetStore",
+    "Decision",
+    "Draft",
+    "Evolver",
+    "Masker",
+    "Origin",
+    "PipelineResult",
+    "PromptedMasker",
+    "PublishedDataset",
+    "Reason",
+    "Recipe",
+    "ScreenSpec",
+    "SeedSampler",
+    "SourcePassage",
+    "StatisticsMasker",
+    "Step",
+    "Subject",
+    "TrainedMasker",
+    "Wording",
+    "Writer",
+    "WriterSpec",
+    "check_recipe",
+    "contains_canary",
+    "load_recipe",
+    "mask",
+    "open_masker",
+    "open_pipeline",
+    "publish_dataset",
+    "push_dataset",
+    "read_dataset",
+    "read_drafts",
+    "run_pipeline",
+    "write_drafts",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Draft
 from climassay.generation.masking import STATISTICS, mask, open_masker, read_glossary
 from climassay.generation.passages import ContextFinder, SeedSampler
-from climassay.generation.pipeline import Deciding, Parts
+from climassay.generation.pipeline import DecisionStep, Pipeline
 from climassay.generation.question_requests import Examples
 from climassay.generation.recipe import Recipe, WriterSpec
 from climassay.generation.screening import (
@@ -137,7 +137,7 @@ def _examples(recipe: Recipe) -> Examples:
 
 
 @contextmanager
-def open_parts(
+def open_pipeline(
     recipe: Recipe,
     workspace: Workspace,
     records: Records,
@@ -147,7 +147,7 @@ def open_parts(
     deadline: float | None = None,
     use_cache: bool = True,
     load: LoadModel = load_model,
-) -> Iterator[Parts]:
+) -> Iterator[Pipeline]:
     """Everything that a recipe names, opened, with every model behind records; closed at the end.
 
     Args:
@@ -212,7 +212,7 @@ def open_parts(
             # Statements whose term was chosen only now; what was verified before is not asked again.
             *((answering.check,) if answering and verifies and recipe.counts.cloze else ()),
         ]
-        yield Parts(
+        yield Pipeline(
             books=lambda: writing.sampler.books,
             seed=writing.sampler.passage,
             contexts=writing.finder.find,
@@ -241,7 +241,7 @@ def _entailment(recipe: Recipe, recorded: Recording, load: LoadModel) -> Entailm
     return load_entailment(located(recipe.folder, spec), model=model, profile=recipe.profile)
 
 
-def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load: LoadModel) -> Iterator[Deciding]:
+def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
     """The validators of the kinds that have one."""
     from climassay.generation.validation import ByKind, load_validator, validate
 
@@ -263,7 +263,7 @@ def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load:
 
 def _masking(
     recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None, load: LoadModel
-) -> Iterator[Deciding]:
+) -> Iterator[DecisionStep]:
     """Choosing the term of cloze statements, and the checks that look at the term; nothing where none are wanted.
 
     The statistics masker knows the words of the recipe's collections.

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.generation.draft import Draft
-from climassay.generation.pipeline import LineReport
+from climassay.generation.pipeline import PipelineResult
 from climassay.generation.recipe import Stream
 from climassay.generation.screening import check_counts, table
 from climassay.questions import KINDS, LEVELS, Kind, option_letter
@@ -74,7 +74,7 @@ class DatasetStats:
         return sum(one.accepted for one in self.streams.values())
 
 
-def dataset_stats(name: str, placed: Iterable[Placed]) -> DatasetStats:
+def dataset_stats(name: str, placed: Iterable[StoredDraft]) -> DatasetStats:
     """Count the drafts of a dataset in one pass."""
     stats = DatasetStats(name)
     for one in placed:
@@ -179,7 +179,7 @@ def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
     return figures
 
 
-def dataset_report(stats: DatasetStats, placed: Sequence[Placed], facts: Sequence[tuple[str, str]] = ()) -> Report:
+def dataset_report(stats: DatasetStats, placed: Sequence[StoredDraft], facts: Sequence[tuple[str, str]] = ()) -> Report:
     """A page with the numbers and with every draft: its words, its passages and what was decided about it.
 
     Args:
@@ -205,7 +205,7 @@ def dataset_report(stats: DatasetStats, placed: Sequence[Placed], facts: Sequenc
     return Report(f"Dataset {stats.name}", lead, (yields, *made, Section("Drafts", (answers,))))
 
 
-def _answered(one: Placed, place: int) -> AnsweredQuestion:
+def _answered(one: StoredDraft, place: int) -> AnsweredQuestion:
     draft, wording = one.draft, one.draft.wording
     rows = []
     if draft.error is not None:
@@ -245,7 +245,7 @@ class Dataset(Result):
     """The drafts of a dataset, and what was counted over them; its items are the accepted drafts, in their order."""
 
     stats: DatasetStats
-    placed: tuple[Placed, ...]
+    placed: tuple[StoredDraft, ...]
 
     @classmethod
     def of(cls, store: DatasetStore, name: str, **more: Any) -> Self:
@@ -310,7 +310,7 @@ class Dataset(Result):
 class GeneratedDataset(Dataset):
     """A dataset after a run of its recipe."""
 
-    line: LineReport
+    line: PipelineResult
     run: str
 
     def streams(self) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ decisions = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class StoredDraft:
     """A draft and its place in the plan of its dataset."""
 
     draft: Draft
@@ -152,7 +152,7 @@ class DatasetStore:
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def save(self, name: str, placed: Sequence[Placed]) -> None:
+    def save(self, name: str, placed: Sequence[StoredDraft]) -> None:
         """Store drafts in one transaction, after those that are there; a draft of the same id is replaced in its place.
 
         Args:
@@ -227,7 +227,7 @@ class DatasetStore:
 
         return self._database.write(work)
 
-    def placed(self, name: str) -> Iterator[Placed]:
+    def placed(self, name: str) -> Iterator[StoredDraft]:
         """All drafts of a dataset in the pipeline's order, with every later decision.
 
         Raises:
@@ -248,7 +248,7 @@ class DatasetStore:
             if not rows:
                 return
             for row in rows:
-                yield Placed(_draft(row.body, later.get(row.id, ())), row.book, row.number)
+                yield StoredDraft(_draft(row.body, later.get(row.id, ())), row.book, row.number)
             last = rows[-1].ordinal
 
     def drafts(self, name: str) -> Iterator[Draft]:

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.io import cannot_write, first_problem, parse_json, put, read_lines, reason
+from climassay.io import cannot_write, first_problem, move_into_place, parse_json, read_lines, reason
 from climassay.primer import ScreeningExample
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types.base import Content
@@ -212,7 +212,7 @@ class Draft:
         )
 
 
-def nothing(text: str) -> bool:
+def is_blank(text: str) -> bool:
     """Whether a field that may be left empty was left so, or filled with a word that says as much."""
     return text.strip().strip(".").casefold() in ("", "-", "no", "none", "null", "n/a", "false", "nothing", "empty")
 
@@ -363,7 +363,7 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
         with unfinished.open("w", encoding="utf-8") as file:
             for draft in drafts:
                 file.write(json.dumps(draft_row(draft), ensure_ascii=False, allow_nan=False) + "\n")
-        put(unfinished, path)
+        move_into_place(unfinished, path)
     except OSError as error:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)

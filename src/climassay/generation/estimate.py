@@ -8,7 +8,7 @@ from typing import Any
 
 from climassay.generation.build_pipeline import load_writer_model, open_writer
 from climassay.generation.dataset_store import DatasetStore
-from climassay.generation.pipeline import LineCounts, StreamCounts
+from climassay.generation.pipeline import PipelineCounts, StreamCounts
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
 from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
@@ -88,7 +88,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         ModelError: The model cannot be loaded.
     """
     with Records(workspace.records_url) as records:
-        counts = LineCounts()
+        counts = PipelineCounts()
         store = DatasetStore(records)
         if recipe.name in store:
             for placed in store.placed(recipe.name):

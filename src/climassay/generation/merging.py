@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from climassay.generation.annotation.labels import GivenLabel
+from climassay.generation.annotation.labels import ImportedLabel
 from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.tables import queues
 from climassay.generation.dataset_store import DRAFTS_PER_QUERY, EXPERTS, DatasetStore, datasets, decisions, drafts
@@ -62,12 +62,12 @@ def merge_datasets(records: Records, other: Records) -> MergedDatasets:
             known = connection.execute(sa.select(queues.c.dataset).where(queues.c.dataset == name)).first()
         if known is None:
             here.configure(name, there.settings(name))
-        names = {one.name for one in fields(GivenLabel)}
+        names = {one.name for one in fields(ImportedLabel)}
         given = [
-            GivenLabel(**{field: getattr(label, field) for field in names})
+            ImportedLabel(**{field: getattr(label, field) for field in names})
             for label in there.labels(name, current=False)
         ]
-        taken = here.add_all(name, given, there.skipped(name))
+        taken = here.import_labels(name, given, there.skipped(name))
         new_labels += taken.stored
         conflicts += [f"A label of the dataset {name} is left out: {said}" for said in taken.refused]
     return MergedDatasets(begun, new_drafts, new_labels, tuple(conflicts))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.generation.draft import Decision, Draft, SourcePassage, draft_id
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
@@ -56,7 +56,7 @@ class StreamCounts:
         share = (self.accepted + 2) / (self.asked + 2)
         return min(most, math.ceil(missing / share))
 
-    def neediest(self, books: Sequence[str], pending: Mapping[str, int]) -> str:
+    def next_book(self, books: Sequence[str], pending: Mapping[str, int]) -> str:
         """The book with the fewest accepted questions, those under way counted as accepted.
 
         A poor book, which would have to be asked without end to keep up with the others, is asked more rarely.
@@ -72,23 +72,23 @@ class StreamCounts:
         return min(books, key=lambda book: (waits(book), self.book(book).accepted + pending.get(book, 0), asked[book]))
 
 
-class LineCounts(dict[Stream, StreamCounts]):
+class PipelineCounts(dict[Stream, StreamCounts]):
     """All drafts of a dataset, counted; a stream without any has counts of 0."""
 
     def __missing__(self, stream: Stream) -> StreamCounts:
         return self.setdefault(stream, StreamCounts())
 
-    def add(self, placed: Placed) -> None:
+    def add(self, placed: StoredDraft) -> None:
         """Count a draft."""
         self._tally(placed, 1)
         book = self[placed.stream].book(placed.book)
         book.following = max(book.following, placed.number + 1)
 
-    def remove(self, placed: Placed) -> None:
+    def remove(self, placed: StoredDraft) -> None:
         """Take back the count of a draft that is made again; its seed passage stays used."""
         self._tally(placed, -1)
 
-    def _tally(self, placed: Placed, one: int) -> None:
+    def _tally(self, placed: StoredDraft, one: int) -> None:
         counts = self[placed.stream]
         counts.asked += one
         if placed.state == "accepted":
@@ -101,12 +101,12 @@ class LineCounts(dict[Stream, StreamCounts]):
             counts.rejected[standing.reason if standing else ""] += one
 
 
-Deciding = Callable[[Sequence[Draft]], list[Draft]]
+DecisionStep = Callable[[Sequence[Draft]], list[Draft]]
 """A step that adds decisions to drafts: the same drafts come back, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Pipeline:
     """What the pipeline is made of."""
 
     books: Callable[[], Sequence[str]]
@@ -118,8 +118,8 @@ class Parts:
     write: Callable[[Sequence[Assignment]], list[Draft]]
     evolve: Callable[[Sequence[Draft], Level, Sequence[int]], list[Draft]]
     """(base drafts, level, seeds) -> evolved drafts."""
-    screen: Deciding
-    later: tuple[Deciding, ...]
+    screen: DecisionStep
+    later: tuple[DecisionStep, ...]
     """Steps after screening, in their order: self-consistency, validation, masking ..."""
     repeats: Callable[[Draft], str | None]
     """Id of the accepted draft that this one repeats; one that repeats none is remembered."""
@@ -130,11 +130,11 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class LineReport:
+class PipelineResult:
     """What a run of the pipeline came to."""
 
     dataset: str
-    counts: LineCounts
+    counts: PipelineCounts
     """Counts of the whole dataset, earlier runs included."""
     wanted: Mapping[Stream, int]
     ended: Mapping[Stream, str]
@@ -148,10 +148,12 @@ class LineReport:
         return all(self.counts[stream].accepted >= number for stream, number in self.wanted.items())
 
 
-OnRound = Callable[[LineCounts, Usage], None]
+PipelineProgress = Callable[[PipelineCounts, Usage], None]
 
 
-def run_line(recipe: Recipe, parts: Parts, store: DatasetStore, *, on_round: OnRound | None = None) -> LineReport:
+def run_pipeline(
+    recipe: Recipe, parts: Pipeline, store: DatasetStore, *, on_progress: PipelineProgress | None = None
+) -> PipelineResult:
     """Write, screen, validate, mask and deduplicate until each stream has what the recipe wants.
 
     Drafts that failed in an earlier run are made again first.
@@ -160,7 +162,7 @@ def run_line(recipe: Recipe, parts: Parts, store: DatasetStore, *, on_round: OnR
         recipe: What is wanted.
         parts: What makes and judges drafts.
         store: Where drafts are kept; a batch is stored before it is counted.
-        on_round: Called with the counts and the usage of this run after every batch.
+        on_progress: Called with the counts and the usage of this run after every batch.
 
     Raises:
         InputError: The dataset was begun with another recipe, or no book has a passage to write from.
@@ -178,7 +180,7 @@ def run_line(recipe: Recipe, parts: Parts, store: DatasetStore, *, on_round: OnR
     parts.remember(accepted)
     if not parts.books():
         raise InputError(f"The collections {', '.join(recipe.collections)} have no passage fit to write from.")
-    progress = on_round or (lambda _counts, _usage: None)
+    progress = on_progress or (lambda _counts, _usage: None)
     progress(run.counts, parts.usage())
     for start in range(0, len(failed), recipe.batch):
         again = failed[start : start + recipe.batch]
@@ -191,7 +193,7 @@ def run_line(recipe: Recipe, parts: Parts, store: DatasetStore, *, on_round: OnR
     while slots := run.plan():
         run.make(slots)
         progress(run.counts, parts.usage())
-    return LineReport(recipe.name, run.counts, run.wanted, run.ended, parts.usage())
+    return PipelineResult(recipe.name, run.counts, run.wanted, run.ended, parts.usage())
 
 
 Slot = tuple[Stream, str, int]
@@ -203,10 +205,10 @@ class _Run:
     """The state of a run."""
 
     recipe: Recipe
-    parts: Parts
+    parts: Pipeline
     store: DatasetStore
     wanted: Mapping[Stream, int]
-    counts: LineCounts = field(default_factory=LineCounts)
+    counts: PipelineCounts = field(default_factory=PipelineCounts)
     ended: dict[Stream, str] = field(default_factory=dict)
     barren: set[str] = field(default_factory=set)
     """Books without a passage that is fit to write from."""
@@ -243,7 +245,7 @@ class _Run:
         pending: Counter[str] = Counter()
         slots: list[Slot] = []
         while books and len(slots) < number:
-            book = counts.neediest(books, pending)
+            book = counts.next_book(books, pending)
             at = counts.book(book).following + pending[book]
             if self.parts.seed(stream.name, book, at) is None:
                 self.barren.add(book)
@@ -266,7 +268,7 @@ class _Run:
                 detail = f"It says the same as {earlier}."
                 repeats = Decision("deduplicate", "near-duplicates", False, "near-duplicate", detail)
                 drafts[place] = draft.decided(repeats)
-        placed = [Placed(draft, book, number) for draft, (_, book, number) in zip(drafts, slots, strict=True)]
+        placed = [StoredDraft(draft, book, number) for draft, (_, book, number) in zip(drafts, slots, strict=True)]
         self.store.save(self.recipe.name, placed)
         for one in placed:
             self.counts.add(one)
@@ -303,7 +305,7 @@ class _Run:
         return drafts
 
 
-def _where_usable(step: Deciding, drafts: Sequence[Draft]) -> list[Draft]:
+def _where_usable(step: DecisionStep, drafts: Sequence[Draft]) -> list[Draft]:
     """The drafts, with what a step decides about those that are usable so far."""
     decided = list(drafts)
     places = [place for place, draft in enumerate(drafts) if draft.usable]

@@ -14,7 +14,7 @@ from typing import Any
 
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, Draft, SourcePassage, Step, Wording, nothing
+from climassay.generation.draft import Decision, Draft, SourcePassage, Step, Wording, is_blank
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, token_count, window_of
 from climassay.prompts import RenderedPrompt
 from climassay.questions import TYPES, Kind, Question
@@ -89,7 +89,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
     if not isinstance(fields, dict):
         raise UnreadableAnswerError("The reply is not a JSON object.")
     declined = fields.get("declined")
-    if lengths.reason and isinstance(declined, str) and not nothing(declined):
+    if lengths.reason and isinstance(declined, str) and not is_blank(declined):
         raise DeclinedError(" ".join(declined.split()))
     given: dict[str, Any] = {}
     for name, most in TYPES[kind].texts(lengths).items():
@@ -98,7 +98,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
             continue
         term = fields.get(TERM)
         # A statement without its term is as good as any other: a masker chooses it then.
-        given[TERM] = "" if not isinstance(term, str) or nothing(term) else term.strip()
+        given[TERM] = "" if not isinstance(term, str) or is_blank(term) else term.strip()
     for name, (count, most) in TYPES[kind].lists(lengths).items():
         found = fields[name] if isinstance(fields.get(name), list) else []
         if len(found) < count:
@@ -108,7 +108,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
     return Wording(*TYPES[kind].worded(given, position, random.Random(seed)))
 
 
-def deal_positions(seeds: Sequence[int]) -> list[int]:
+def assign_positions(seeds: Sequence[int]) -> list[int]:
     """Where the correct options of questions written together shall stand, every letter about equally often.
 
     Each four questions in a row use every position once, in an order that their seeds decide.
@@ -217,7 +217,7 @@ class QuestionAsker:
         positions = [0] * len(requests)
         for kind in dict.fromkeys(request.kind for request in requests if TYPES[request.kind].options):
             places = [place for place, request in enumerate(requests) if request.kind == kind]
-            for place, position in zip(places, deal_positions([requests[one].seed for one in places]), strict=True):
+            for place, position in zip(places, assign_positions([requests[one].seed for one in places]), strict=True):
                 positions[place] = position
         results: dict[int, QuestionResult] = {}
 

@@ -17,7 +17,7 @@ from climassay.corpus.search import (
 )
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.encoders.embedding_cache import VectorMemory
+from climassay.models.encoders.embedding_cache import CachedEncoder
 from climassay.workspace import Workspace
 
 
@@ -156,12 +156,12 @@ def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Enc
         raise InputError("Name at least one collection (--collection NAME).")
     if len(set(names)) < len(names):
         raise InputError(f"Every collection can be named once, got {', '.join(names)}.")
-    encoders = {encoder.name: VectorMemory.of(encoder)} if encoder else {}
+    encoders = {encoder.name: CachedEncoder.of(encoder)} if encoder else {}
     opened = []
     for name in names:
         collection = Collection.open(workspace, name)
         made_with = collection.settings.encoder
         if made_with not in encoders:
-            encoders[made_with] = VectorMemory(collection.encoder)
+            encoders[made_with] = CachedEncoder(collection.encoder)
         opened.append(Collection.open(workspace, name, encoders[made_with]))
     return CollectionGroup(tuple(opened))

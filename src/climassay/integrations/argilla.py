@@ -17,7 +17,7 @@ from climassay.generation.annotation import (
     ANNOTATION_REASONS,
     AnnotationFile,
     EditTexts,
-    GivenLabel,
+    ImportedLabel,
     Item,
     Label,
     content_key,
@@ -207,7 +207,7 @@ def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, st
     except ValueError as error:
         raise InputError(f"{file} holds no records of Argilla (JSON): {error}.") from None
     names = {_user_id(annotator, text): annotator for annotator, text in (users or {}).items()}
-    labels: list[GivenLabel] = []
+    labels: list[ImportedLabel] = []
     unreadable: list[str] = []
     for number, record in enumerate(records, start=1):
         try:
@@ -228,7 +228,7 @@ def _by_user(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _given(name: str, annotator: str, answers: Mapping[str, Any], drafts: Mapping[str, Draft]) -> list[GivenLabel]:
+def _given(name: str, annotator: str, answers: Mapping[str, Any], drafts: Mapping[str, Draft]) -> list[ImportedLabel]:
     if not answers.get("verdict"):
         return []
     said = {question: str(answers.get(question) or "") for question, _ in _TEXTS}

@@ -19,7 +19,7 @@ from climassay.generation.annotation import (
     ANNOTATION_REASONS,
     AnnotationFile,
     EditTexts,
-    GivenLabel,
+    ImportedLabel,
     Item,
     Label,
     content_key,
@@ -174,7 +174,7 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
             raise ValueError("the annotations of a task are a list")
     except ValueError as error:
         raise InputError(f"{path} is no export of Label Studio (JSON): {error}.") from None
-    labels: list[GivenLabel] = []
+    labels: list[ImportedLabel] = []
     unreadable: list[str] = []
     for number, task in enumerate(tasks, start=1):
         for annotation in _annotations(task):
@@ -192,7 +192,7 @@ def _annotations(task: Mapping[str, Any]) -> Any:
     return task.get("annotations") or task.get("completions") or []
 
 
-def _given(data: Mapping[str, Any], annotation: Mapping[str, Any], drafts: Mapping[str, Draft]) -> GivenLabel | None:
+def _given(data: Mapping[str, Any], annotation: Mapping[str, Any], drafts: Mapping[str, Draft]) -> ImportedLabel | None:
     said: dict[str, list[str]] = {}
     for result in annotation.get("result") or ():
         value = result["value"]
@@ -215,7 +215,7 @@ def _first(said: Mapping[str, list[str]], name: str) -> str:
     return said.get(name, [""])[0] if said.get(name) else ""
 
 
-def _known(content: GivenLabel, annotation: Mapping[str, Any]) -> GivenLabel | None:
+def _known(content: ImportedLabel, annotation: Mapping[str, Any]) -> ImportedLabel | None:
     """The label that was written here, if it says the same as then."""
     for result in annotation["result"]:
         ours = (result.get("meta") or {}).get(META)
@@ -231,7 +231,7 @@ def _known(content: GivenLabel, annotation: Mapping[str, Any]) -> GivenLabel | N
     return None
 
 
-def _new(content: GivenLabel, annotation: Mapping[str, Any]) -> GivenLabel:
+def _new(content: ImportedLabel, annotation: Mapping[str, Any]) -> ImportedLabel:
     by = annotation.get("completed_by")
     name = by.get("email") or by.get("id") if isinstance(by, dict) else by
     at = annotation.get("updated_at") or annotation.get("created_at")

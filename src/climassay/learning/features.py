@@ -172,7 +172,7 @@ def text_states(
 ) -> NDArray[np.float32]:
     """Hidden states of texts read as running text, without chat template; shape [texts, layers, 2, width].
 
-    Of the two, the first is the mean over the text's tokens, the second the state at :data:`OPENING` behind it.
+    The first of the two is the mean over the text's tokens, the second the state at :data:`OPENING` behind it.
 
     Args:
         model: A local model, itself and not wrapped.

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, MissingExtraError, ModelError
-from climassay.models.contract import OpenWeights, OptionRequest, Spread
+from climassay.models.contract import MultiWorkerModel, OpenWeights, OptionRequest
 
 StorageType = Literal["float32", "float16"]
 
@@ -346,7 +346,9 @@ def harvest(
     served = sum(key in kept for key in keys.values())
     progress(served + len(failed))
     missing = sorted((indices[0] for key, indices in same.items() if key not in kept), key=prompts.__getitem__)
-    for piece in _pieces(missing, prompts, max(shard, model.wave) if isinstance(model, Spread) else shard):
+    for piece in _pieces(
+        missing, prompts, max(shard, model.requests_at_once) if isinstance(model, MultiWorkerModel) else shard
+    ):
         counts = [len(same[keys[index]]) for index in piece]
         found = model.harvest(
             [requests[index] for index in piece],

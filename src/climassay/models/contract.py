@@ -349,11 +349,11 @@ class StreamingEncoder(Encoder, Protocol):
 
 
 @runtime_checkable
-class Spread(Protocol):
+class MultiWorkerModel(Protocol):
     """A model that is computed in several places, and is therefore given more at a time."""
 
     @property
-    def wave(self) -> int:
+    def requests_at_once(self) -> int:
         """Requests of one call that keep all places busy."""
 
 

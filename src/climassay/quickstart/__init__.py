@@ -7,20 +7,20 @@ whose steps were done by their own commands finds them done.
 from collections.abc import Sequence
 
 from climassay.errors import InputError
-from climassay.quickstart.step import NAME, Outcome, QuickstartContext, Step, Talk
+from climassay.quickstart.step import NAME, Dialog, Outcome, QuickstartContext, Step
 from climassay.quickstart.steps import FIRST_STEPS, LATER_STEPS
 
-__all__ = ["NAME", "STEPS", "Outcome", "QuickstartContext", "Step", "Talk", "run_quickstart"]
+__all__ = ["NAME", "STEPS", "Dialog", "Outcome", "QuickstartContext", "Step", "run_quickstart"]
 
 STEPS: tuple[Step, ...] = (*FIRST_STEPS, *LATER_STEPS)
 
 
-def run_quickstart(room: QuickstartContext, talk: Talk, steps: Sequence[Step] = STEPS) -> tuple[Outcome, ...]:
+def run_quickstart(context: QuickstartContext, dialog: Dialog, steps: Sequence[Step] = STEPS) -> tuple[Outcome, ...]:
     """Lead somebody through the steps.
 
     Args:
-        room: What the steps work with; closed by who made it.
-        talk: Asked and told.
+        context: What the steps work with; closed by who made it.
+        dialog: Asked and told.
         steps: In their order.
 
     Returns:
@@ -30,32 +30,32 @@ def run_quickstart(room: QuickstartContext, talk: Talk, steps: Sequence[Step] = 
         InputError: An answer is of no use, where it may not be asked for again.
         ModelError: The model cannot be loaded.
     """
-    return tuple(_led(step, f"{number}/{len(steps)}", room, talk) for number, step in enumerate(steps, start=1))
+    return tuple(_led(step, f"{number}/{len(steps)}", context, dialog) for number, step in enumerate(steps, start=1))
 
 
-def _led(step: Step, place: str, room: QuickstartContext, talk: Talk) -> Outcome:
-    offer = step.offer(room)
-    talk.say(f"\n{place}  {step.title}")
-    if not step.needs(room):
+def _led(step: Step, place: str, context: QuickstartContext, dialog: Dialog) -> Outcome:
+    offer = step.offer(context)
+    dialog.say(f"\n{place}  {step.title}")
+    if not step.needs(context):
         said = "Left out: what it builds upon is not there."
-        talk.say(said)
-        return Outcome(step.name, "skipped", said, step.command(room, offer))
-    there = step.found(room)
+        dialog.say(said)
+        return Outcome(step.name, "skipped", said, step.command(context, offer))
+    there = step.found(context)
     if there is not None:
-        talk.say(f"There already: {there}")
-        return Outcome(step.name, "found", there, step.command(room, offer))
+        dialog.say(f"There already: {there}")
+        return Outcome(step.name, "found", there, step.command(context, offer))
     while True:
-        answer = talk.answer(step.asks, offer)
+        answer = dialog.answer(step.asks, offer)
         if answer is None:
-            talk.say(f"Skipped. Alone: {step.command(room, offer)}")
-            return Outcome(step.name, "skipped", "Skipped.", step.command(room, offer))
+            dialog.say(f"Skipped. Alone: {step.command(context, offer)}")
+            return Outcome(step.name, "skipped", "Skipped.", step.command(context, offer))
         try:
-            said = step.work(room, answer, talk)
+            said = step.work(context, answer, dialog)
         except InputError as error:
-            if not talk.patient:
+            if not dialog.patient:
                 raise
-            talk.say(str(error))
+            dialog.say(str(error))
             continue
-        command = step.command(room, answer)
-        talk.say(f"{said}\nAlone: {command}")
+        command = step.command(context, answer)
+        dialog.say(f"{said}\nAlone: {command}")
         return Outcome(step.name, "done", said, command)

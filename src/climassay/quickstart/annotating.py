@@ -7,14 +7,14 @@ from climassay.errors import InputError
 from climassay.generation import Draft
 from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationStore, Item
 from climassay.questions import option_letter
-from climassay.quickstart.step import Talk
+from climassay.quickstart.step import Dialog
 
 PASSAGE_CHARACTERS = 700
 YES, NO = ("y", "yes"), ("n", "no")
 OTHER = "other"
 
 
-def annotate(store: AnnotationStore, dataset: str, annotator: str, count: int, talk: Talk) -> tuple[int, int]:
+def annotate(store: AnnotationStore, dataset: str, annotator: str, count: int, dialog: Dialog) -> tuple[int, int]:
     """Put items before the user until so many are labelled, or nothing is left.
 
     Args:
@@ -22,7 +22,7 @@ def annotate(store: AnnotationStore, dataset: str, annotator: str, count: int, t
         dataset: Name of the dataset.
         annotator: Under which labels are kept.
         count: Items to label.
-        talk: Asked for y or n, and for the reason of an n; a skipped item does not come again.
+        dialog: Asked for y or n, and for the reason of an n; a skipped item does not come again.
 
     Returns:
         Accepted and rejected items of this call.
@@ -32,12 +32,12 @@ def annotate(store: AnnotationStore, dataset: str, annotator: str, count: int, t
     """
     said = [0, 0]
     while sum(said) < count and (item := store.next(dataset, annotator)) is not None:
-        talk.say(shown(item))
-        verdict = _verdict(talk)
+        dialog.say(shown(item))
+        verdict = _verdict(dialog)
         if verdict is None:
             store.skip(dataset, item.draft.id, annotator)
             continue
-        reasons, remark = ((), "") if verdict else _reason(talk)
+        reasons, remark = ((), "") if verdict else _reason(dialog)
         store.label(
             dataset,
             item.draft.id,
@@ -72,32 +72,32 @@ def _question(draft: Draft) -> list[str]:
     return [f"Question: {wording.question}", f"Answer: {wording.answer}"]
 
 
-def _verdict(talk: Talk) -> bool | None:
+def _verdict(dialog: Dialog) -> bool | None:
     while True:
-        said = talk.answer("Is it right and fit for a benchmark? y or n", YES[0])
+        said = dialog.answer("Is it right and fit for a benchmark? y or n", YES[0])
         word = None if said is None else said.strip().lower()
         if word is None or word in YES or word in NO:
             return None if word is None else word in YES
-        _refuse(talk, "Answer y or n.")
+        _refuse(dialog, "Answer y or n.")
 
 
-def _reason(talk: Talk) -> tuple[tuple[str, ...], str]:
+def _reason(dialog: Dialog) -> tuple[tuple[str, ...], str]:
     for reason in ANNOTATION_REASONS:
-        talk.say(f"  {reason.key}  {reason.words}")
+        dialog.say(f"  {reason.key}  {reason.words}")
     by_key = {reason.key: reason.name for reason in ANNOTATION_REASONS}
     while True:
-        said = talk.answer("Why not? A number, or the reason in your own words", "4")
+        said = dialog.answer("Why not? A number, or the reason in your own words", "4")
         name = by_key.get((said or "").strip())
         if name == OTHER:
-            said = talk.answer("In words", "")
+            said = dialog.answer("In words", "")
         if name is not None and name != OTHER:
             return (name,), ""
         if said and said.strip() not in by_key:
             return (OTHER,), said.strip()
-        _refuse(talk, "A rejected question needs a reason.")
+        _refuse(dialog, "A rejected question needs a reason.")
 
 
-def _refuse(talk: Talk, sentence: str) -> None:
-    if not talk.patient:
+def _refuse(dialog: Dialog, sentence: str) -> None:
+    if not dialog.patient:
         raise InputError(sentence)
-    talk.say(sentence)
+    dialog.say(sentence)

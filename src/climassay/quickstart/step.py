@@ -19,7 +19,7 @@ NAME = "quickstart"
 State = Literal["done", "found", "skipped"]
 
 
-class Talk(Protocol):
+class Dialog(Protocol):
     """The one whom the quickstart leads."""
 
     @property
@@ -103,7 +103,7 @@ class Step:
     """The command that does this step alone, with the user's answer."""
     found: Callable[[QuickstartContext], str | None]
     """What is there of an earlier time, in words; None where the step is still to be done."""
-    work: Callable[[QuickstartContext, str, Talk], str]
+    work: Callable[[QuickstartContext, str, Dialog], str]
     """Does it with the user's answer; what came out, in words. What is wrong with the answer is an InputError."""
     needs: Callable[[QuickstartContext], bool] = field(default=lambda _room: True)
     """Whether what the step builds upon is there."""

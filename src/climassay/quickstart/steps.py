@@ -11,58 +11,59 @@ from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
 from climassay.models.profiles import profile_of
 from climassay.models.servers import is_served
-from climassay.quickstart.step import NAME, QuickstartContext, Step, Talk
+from climassay.quickstart.step import NAME, Dialog, QuickstartContext, Step
+from climassay.reporting import counted
 
 if TYPE_CHECKING:
     from climassay.corpus import AddProgress
     from climassay.factcheck import DebateSettings
     from climassay.generation import Draft, Recipe
-    from climassay.generation.pipeline import LineCounts
+    from climassay.generation.pipeline import PipelineCounts
     from climassay.models.contract import Usage
 
 DOCUMENTS = "primer:physical_climate"
 PASSAGES = 3
 ROUNDS = 2
-"""Of a debate of models behind a server; one on this machine has a single, short one."""
+"""Rounds of a debate where the model is behind a server; a local model holds a single short one."""
 
 
-def has_collection(room: QuickstartContext) -> bool:
+def has_collection(context: QuickstartContext) -> bool:
     """Whether the quickstart's collection holds a document."""
-    return _documents_found(room) is not None
+    return _documents_found(context) is not None
 
 
-def _documents_found(room: QuickstartContext) -> str | None:
+def _documents_found(context: QuickstartContext) -> str | None:
     from climassay.corpus.collection import survey_collections
 
-    if not room.workspace.collections.is_dir():
+    if not context.workspace.collections.is_dir():
         return None
     # A damaged collection beside it is none of its business.
-    readable, _ = survey_collections(room.workspace)
+    readable, _ = survey_collections(context.workspace)
     one = next((one for one in readable if one.name == NAME), None)
     if one is None or not one.documents or one.incomplete:
         return None
-    return f"{one.documents} document(s) in {one.passages} passages, in the collection {NAME}."
+    return f"{counted(one.documents, 'document')} in {counted(one.passages, 'passage')}, in the collection {NAME}."
 
 
-def _add(room: QuickstartContext, answer: str, talk: Talk) -> str:
+def _add(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
     from climassay.api import add_documents
 
     try:
         files = shlex.split(answer)
     except ValueError:
         files = [answer]
-    tell = talk.progress("Reading and indexing", None)
+    advance = dialog.progress("Reading and indexing", None)
     done = 0
 
     def on_progress(progress: "AddProgress") -> None:
         nonlocal done
-        tell(progress.passages_done - done)
+        advance(progress.passages_done - done)
         done = progress.passages_done
 
     report = add_documents(
         NAME,
         files,
-        workspace=room.session,
+        workspace=context.session,
         passage_size=PASSAGE_SIZE,
         passage_overlap=PASSAGE_OVERLAP,
         on_progress=on_progress,
@@ -70,7 +71,7 @@ def _add(room: QuickstartContext, answer: str, talk: Talk) -> str:
     kept = (*report.added, *report.already_there)
     if not kept:
         raise InputError(f"There is no text in it: {report.skipped[0].reason}")
-    lines = [f"{one.title}: {one.passages} passages" for one in kept]
+    lines = [f"{one.title}: {counted(one.passages, 'passage')}" for one in kept]
     return "\n".join([*lines, *(f"left out: {one.reason}" for one in report.skipped)])
 
 
@@ -78,28 +79,28 @@ def _add_command(_room: QuickstartContext, answer: str) -> str:
     return f"climassay corpus add {NAME} {answer} --passage-size {PASSAGE_SIZE} --passage-overlap {PASSAGE_OVERLAP}"
 
 
-def _asked(room: QuickstartContext) -> str | None:
-    for run in room.runs("ask"):
+def _asked(context: QuickstartContext) -> str | None:
+    for run in context.runs("ask"):
         answers = run.results.get("answer", [])
         if run.config.get("collections") == [NAME] and answers and not answers[0]["error"]:
             return f"{answers[0]['question']}\n{answers[0]['text']}"
     return None
 
 
-def _ask(room: QuickstartContext, answer: str, talk: Talk) -> str:
+def _ask(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
     from climassay.api import ask
 
-    tell = talk.progress("Searching and asking", 1)
-    found = ask(answer, NAME, model=room.model, workspace=room.session, passages=PASSAGES)
-    tell(1)
+    advance = dialog.progress("Searching and asking", 1)
+    found = ask(answer, NAME, model=context.model, workspace=context.session, passages=PASSAGES)
+    advance(1)
     if found.error is not None:
         return found.text
     sources = [f"[{source.number}] {source.citation}" for source in found.sources]
     return "\n".join([found.text, *sources])
 
 
-def _checked(room: QuickstartContext) -> str | None:
-    for run in room.runs("check", "factcheck"):
+def _checked(context: QuickstartContext) -> str | None:
+    for run in context.runs("check", "factcheck"):
         transcripts = run.results.get("transcript", [])
         sides = [name for advocate in run.config.get("advocates", []) for name in advocate["collections"]]
         if NAME in sides and transcripts and transcripts[0]["verdict"]["outcome"] != "failed":
@@ -108,33 +109,33 @@ def _checked(room: QuickstartContext) -> str | None:
     return None
 
 
-def debate_settings(room: QuickstartContext) -> "DebateSettings":
+def debate_settings(context: QuickstartContext) -> "DebateSettings":
     """A short debate of the documents with the model's own memory."""
     from climassay.factcheck import DebateSettings, advocates_from_names
 
     advocates = advocates_from_names([NAME], plain=True)
-    if is_served(room.model_name):
-        return DebateSettings(advocates=advocates, model=room.model_name, split="none", rounds=ROUNDS)
-    return DebateSettings(advocates=advocates, model=room.model_name, split="none", rounds=1, profile=SHORT_DEBATE)
+    if is_served(context.model_name):
+        return DebateSettings(advocates=advocates, model=context.model_name, split="none", rounds=ROUNDS)
+    return DebateSettings(advocates=advocates, model=context.model_name, split="none", rounds=1, profile=SHORT_DEBATE)
 
 
-def _check(room: QuickstartContext, answer: str, talk: Talk) -> str:
+def _check(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
     from climassay.api import check_claim
     from climassay.factcheck import factcheck_page
     from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
     from climassay.grounding import written
     from climassay.io import write_file
 
-    tell = talk.progress("Debating", None)
+    advance = dialog.progress("Debating", None)
     transcript = check_claim(
         answer,
-        settings=debate_settings(room),
-        model=room.model,
-        workspace=room.session,
+        settings=debate_settings(context),
+        model=context.model,
+        workspace=context.session,
         force=True,
-        tell=lambda _claim, _event: tell(1),
+        on_event=lambda _claim, _event: advance(1),
     )
-    page = room.folder / "factcheck.html"
+    page = context.folder / "factcheck.html"
     write_file(page, factcheck_page(transcript).encode())
     verdict = transcript.verdict
     if verdict.error is not None:
@@ -150,26 +151,26 @@ def _check(room: QuickstartContext, answer: str, talk: Talk) -> str:
     return "\n".join([*opinions, f"{result} {reason}".strip(), *told, f"The page: {page}"])
 
 
-def _check_command(room: QuickstartContext, answer: str) -> str:
+def _check_command(context: QuickstartContext, answer: str) -> str:
     short = SHORT_DEBATE
     rounds = (
         f"--rounds {ROUNDS}"
-        if is_served(room.model_name)
+        if is_served(context.model_name)
         else f"--rounds 1 --passages {short.passages} --excerpt-words {short.excerpt_words} "
         f"--text-tokens {short.text_tokens}"
     )
     return (
         f"climassay check {shlex.quote(answer)} --collection {NAME} --plain --force --split none "
-        f"{rounds}{_model_option(room)}"
+        f"{rounds}{_model_option(context)}"
     )
 
 
-def _ask_command(room: QuickstartContext, answer: str) -> str:
-    return f"climassay ask {shlex.quote(answer)} --collection {NAME} --passages {PASSAGES}{_model_option(room)}"
+def _ask_command(context: QuickstartContext, answer: str) -> str:
+    return f"climassay ask {shlex.quote(answer)} --collection {NAME} --passages {PASSAGES}{_model_option(context)}"
 
 
-def _model_option(room: QuickstartContext) -> str:
-    return "" if room.model_name == DEFAULT_MODEL else f" --model {room.model_name}"
+def _model_option(context: QuickstartContext) -> str:
+    return "" if context.model_name == DEFAULT_MODEL else f" --model {context.model_name}"
 
 
 FIRST_STEPS = (
@@ -254,48 +255,48 @@ passages = 1
 """
 
 
-def _recipe_file(room: QuickstartContext) -> Path:
-    return room.folder / "recipe.toml"
+def _recipe_file(context: QuickstartContext) -> Path:
+    return context.folder / "recipe.toml"
 
 
-def _write_recipe(room: QuickstartContext, count: int) -> "Recipe":
+def _write_recipe(context: QuickstartContext, count: int) -> "Recipe":
     """The recipe in a file of its own, so that the command that is told does the same."""
     from climassay.generation import load_recipe
 
-    small = profile_of(room.model).name == "small"
+    small = profile_of(context.model).name == "small"
     # A very small model writes usable statements at times, and a usable choice of options hardly ever.
     counts = {"cloze": count} if small else {"mcq": count - count // 2, "cloze": count // 2}
     text = _RECIPE.format(
         name=NAME,
-        model=room.model_name,
+        model=context.model_name,
         writer="brief = true                # short prompts, for very small models\nmax_tokens = 60\n" if small else "",
         counts="\n".join(f"{kind} = {number}" for kind, number in counts.items() if number),
         asked=DRAFTS_A_QUESTION * count,
     )
-    write_file(_recipe_file(room), text.encode())
-    return load_recipe(_recipe_file(room))
+    write_file(_recipe_file(context), text.encode())
+    return load_recipe(_recipe_file(context))
 
 
-def _drafts(room: QuickstartContext) -> "list[Draft]":
+def _drafts(context: QuickstartContext) -> "list[Draft]":
     """The drafts of the quickstart's dataset, with what was said about them; none where there is no dataset."""
     from climassay.generation import DatasetStore
 
-    if not room.workspace.has_records:
+    if not context.workspace.has_records:
         return []
-    store = DatasetStore(room.session.records)
+    store = DatasetStore(context.session.records)
     return list(store.drafts(NAME)) if NAME in store else []
 
 
-def _has_questions(room: QuickstartContext) -> bool:
-    return any(draft.usable for draft in _drafts(room))
+def _has_questions(context: QuickstartContext) -> bool:
+    return any(draft.usable for draft in _drafts(context))
 
 
-def _questions_found(room: QuickstartContext) -> str | None:
+def _questions_found(context: QuickstartContext) -> str | None:
     from climassay.generation import load_recipe
 
-    if not _recipe_file(room).is_file():
+    if not _recipe_file(context).is_file():
         return None
-    recipe, drafts = load_recipe(_recipe_file(room)), _drafts(room)
+    recipe, drafts = load_recipe(_recipe_file(context)), _drafts(context)
     for stream, wanted in recipe.wanted().items():
         own = [draft for draft in drafts if draft.kind == stream.kind]
         accepted = sum(draft.rejection is None or draft.rejection.step == "expert" for draft in own if not draft.error)
@@ -310,85 +311,87 @@ def _number(answer: str) -> int:
     return int(answer)
 
 
-def _generate(room: QuickstartContext, answer: str, talk: Talk) -> str:
+def _generate(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
     from climassay.api import generate
 
-    recipe = _write_recipe(room, _number(answer))
+    recipe = _write_recipe(context, _number(answer))
     most = sum(recipe.stop.asked or 0 for _ in recipe.wanted())
-    tell = talk.progress(f"Writing and checking, at most {most} drafts", most)
+    advance = dialog.progress(f"Writing and checking, at most {most} drafts", most)
     told = 0
 
-    def on_round(counts: "LineCounts", _usage: "Usage") -> None:
+    def on_progress(counts: "PipelineCounts", _usage: "Usage") -> None:
         nonlocal told
         asked = sum(counts[stream].asked for stream in recipe.wanted())
-        tell(asked - told)
+        advance(asked - told)
         told = asked
 
-    drafts = generate(NAME, recipe=recipe, workspace=room.session, on_round=on_round)
+    drafts = generate(NAME, recipe=recipe, workspace=context.session, on_progress=on_progress)
     if not drafts:
         return f"None of {told} drafts passed the checks: write them with a larger model (--model)."
     lines = [f"{draft.as_question().question}   [{draft.wording.answer}]" for draft in drafts]
     return "\n".join([f"{len(drafts)} of {told} drafts passed the checks:", *lines])
 
 
-def _annotated(room: QuickstartContext) -> str | None:
+def _annotated(context: QuickstartContext) -> str | None:
     from climassay.generation.annotation import AnnotationStore
 
-    store = AnnotationStore(room.session.records)
+    store = AnnotationStore(context.session.records)
     labels = store.labels(NAME)
-    left = store.progress(NAME, room.labels_by).left_for_me
+    left = store.progress(NAME, context.labels_by).left_for_me
     if len(labels) < LABELS and (left or not labels):
         return None
     return f"{len(labels)} labels, {sum(label.accepted for label in labels)} of them for valid."
 
 
-def _annotate(room: QuickstartContext, answer: str, talk: Talk) -> str:
+def _annotate(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
     from climassay.generation.annotation import AnnotationStore
     from climassay.quickstart.annotating import annotate
 
-    store = AnnotationStore(room.session.records)
-    accepted, rejected = annotate(store, NAME, room.labels_by, _number(answer), talk)
-    return f"Labelled {accepted + rejected}: {accepted} valid, {rejected} not. The labels are {room.labels_by}'s."
+    store = AnnotationStore(context.session.records)
+    accepted, rejected = annotate(store, NAME, context.labels_by, _number(answer), dialog)
+    return f"Labelled {accepted + rejected}: {accepted} valid, {rejected} not. The labels are {context.labels_by}'s."
 
 
-def _evaluated(room: QuickstartContext) -> str | None:
-    for run in room.runs("evaluate run"):
+def _evaluated(context: QuickstartContext) -> str | None:
+    for run in context.runs("evaluate run"):
         if run.config.get("experiment", {}).get("name") == NAME and run.results.get("outcomes"):
-            return f"{len(run.results['outcomes'])} answers in the run {run.summary.id}; {room.folder / 'report.html'}"
+            return (
+                f"{len(run.results['outcomes'])} answers in the run {run.summary.id}; {context.folder / 'report.html'}"
+            )
     return None
 
 
-def _publish(room: QuickstartContext) -> list[str]:
+def _publish(context: QuickstartContext) -> list[str]:
     """Publish the questions that stand; the files of each kind, relative to the quickstart's folder."""
     from climassay.generation import publish_dataset
 
-    folder = room.folder / "benchmark"
-    publish_dataset(_drafts(room), folder, name=NAME, force=True)
-    return [file.relative_to(room.folder).as_posix() for file in sorted(folder.glob("jsonl/*/*.jsonl"))]
+    folder = context.folder / "benchmark"
+    publish_dataset(_drafts(context), folder, name=NAME, force=True)
+    return [file.relative_to(context.folder).as_posix() for file in sorted(folder.glob("jsonl/*/*.jsonl"))]
 
 
-def _write_experiment(room: QuickstartContext, files: Sequence[str]) -> Path:
-    small = profile_of(room.model).name == "small"
-    file = room.folder / "experiment.toml"
+def _write_experiment(context: QuickstartContext, files: Sequence[str]) -> Path:
+    small = profile_of(context.model).name == "small"
+    file = context.folder / "experiment.toml"
     text = _EXPERIMENT.format(
         name=NAME,
-        scoring="text" if small else "letter" if is_served(room.model_name) else "likelihood",
+        scoring="text" if small else "letter" if is_served(context.model_name) else "likelihood",
         files=", ".join(f'"{one}"' for one in files),
-        model=room.model_name,
+        model=context.model_name,
     )
     write_file(file, text.encode())
     return file
 
 
-def _evaluate(room: QuickstartContext, _answer: str, talk: Talk) -> str:
+def _evaluate(context: QuickstartContext, _answer: str, dialog: Dialog) -> str:
     from climassay.api import run_plan
     from climassay.evaluation import load_plan
     from climassay.reporting import as_markdown
 
-    plan = load_plan(_write_experiment(room, _publish(room)))
-    tell = talk.progress("Asking and scoring", None)
-    result = run_plan(plan, model=room.model, workspace=room.session, on_answers=tell)
-    report = room.folder / "report.html"
+    plan = load_plan(_write_experiment(context, _publish(context)))
+    advance = dialog.progress("Asking and scoring", None)
+    result = run_plan(plan, model=context.model, workspace=context.session, on_answers=advance)
+    report = context.folder / "report.html"
     write_file(report, result.report.to_html().encode())
     tables = "\n".join(as_markdown(table) for table in result.tables[:1])
     return f"{tables}\nSo few questions say little: look at the intervals. The report: {report}"
@@ -399,8 +402,8 @@ LATER_STEPS: tuple[Step, ...] = (
         "questions",
         "Make questions: the model writes from the passages, and every draft is checked.",
         "How many",
-        lambda room: str(QUESTIONS if is_served(room.model_name) else LOCAL_QUESTIONS),
-        lambda room, _answer: f"climassay generate run {_recipe_file(room)}",
+        lambda context: str(QUESTIONS if is_served(context.model_name) else LOCAL_QUESTIONS),
+        lambda context, _answer: f"climassay generate run {_recipe_file(context)}",
         _questions_found,
         _generate,
         has_collection,
@@ -420,7 +423,7 @@ LATER_STEPS: tuple[Step, ...] = (
         "Evaluate: the model answers the questions that stand, without and with the documents.",
         "Go ahead",
         lambda _room: "yes",
-        lambda room, _answer: f"climassay evaluate run {room.folder / 'experiment.toml'}",
+        lambda context, _answer: f"climassay evaluate run {context.folder / 'experiment.toml'}",
         _evaluated,
         _evaluate,
         _has_questions,

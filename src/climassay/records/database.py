@@ -165,7 +165,7 @@ class Database:
                         connection.execute(sa.text("SET LOCAL synchronous_commit TO off"))
                     return work(connection)
             except DBAPIError as error:
-                if attempt == ATTEMPTS - 1 or not lost_to_another(error):
+                if attempt == ATTEMPTS - 1 or not is_write_conflict(error):
                     raise self._in_words(error) from None
         raise AssertionError("unreachable")
 
@@ -379,7 +379,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def lost_to_another(error: DBAPIError) -> bool:
+def is_write_conflict(error: DBAPIError) -> bool:
     """Whether the transaction merely lost against another one."""
     text = str(error.orig).lower()
     return any(word in text for word in ("database is locked", "deadlock detected", "could not serialize"))
@@ -402,7 +402,7 @@ def _explain(error: DBAPIError, full: bool) -> str:
     if "disk i/o" in text or "file too large" in text:
         advice = "see whether the disk is full or damaged; restore a file that was cut off from a copy."
         return f"cannot be read or written ({reason}): {advice}"
-    if lost_to_another(error):
+    if is_write_conflict(error):
         return f"stayed locked by another process for {BUSY_SECONDS} s: wait for it or stop it, then try again."
     return f"does not work ({reason})."
 

@@ -24,8 +24,8 @@ from climassay.models.contract import (
 )
 from climassay.records.requests import (
     AnsweredRequest,
+    HasEarlierFingerprints,
     Identity,
-    KnownEarlier,
     generation_identity,
     scoring_identity,
     storable_answer,
@@ -162,9 +162,9 @@ class RecordedModel:
             raise
 
     def _stored_earlier(self) -> Mapping[str, str | None]:
-        """The model's earlier fingerprints under which something is stored (:class:`KnownEarlier`), looked up once."""
+        """The model's earlier fingerprints under which something is stored, looked up once."""
         if self._earlier is None:
-            earlier = self.wrapped.earlier_fingerprints if isinstance(self.wrapped, KnownEarlier) else {}
+            earlier = self.wrapped.earlier_fingerprints if isinstance(self.wrapped, HasEarlierFingerprints) else {}
             among = self._store.fingerprints_among(earlier)
             self._earlier = {fingerprint: earlier[fingerprint] for fingerprint in earlier if fingerprint in among}
         return self._earlier
@@ -283,12 +283,12 @@ class _Call(Generic[A]):
         Where asking is interrupted, nothing is handed on any more; the end of the run stores what was answered.
         """
         yield
-        self._run.writer.hurry(True)
+        self._run.writer.set_urgent(True)
         try:
             while self._waiting:
                 self._hand_on_committed()
         finally:
-            self._run.writer.hurry(False)
+            self._run.writer.set_urgent(False)
 
     def answers(self) -> list[A]:
         """All answers, in the order of the requests.

@@ -37,7 +37,7 @@ class Renderer(Protocol):
 
 
 @runtime_checkable
-class KnownEarlier(Protocol):
+class HasEarlierFingerprints(Protocol):
     """A model whose answers may be stored under fingerprints that earlier versions gave it."""
 
     @property

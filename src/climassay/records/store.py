@@ -154,9 +154,9 @@ class AnswerWriter:
         self._run = run
         self._in_flight = in_flight
         self._queue: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
-        self._hurry = threading.Event()
-        self._hurried = 0
-        self._hurrying = threading.Lock()
+        self._urgent = threading.Event()
+        self._waiting = 0
+        self._urgency_lock = threading.Lock()
         self._failure: RecordsError | None = None
         self._thread = threading.Thread(target=self._work, name="climassay-records", daemon=True)
         self._thread.start()
@@ -175,18 +175,18 @@ class AnswerWriter:
         if self._failure is not None:
             raise self._failure
 
-    def hurry(self, on: bool) -> None:
+    def set_urgent(self, on: bool) -> None:
         """Commit at once (somebody waits, of several threads perhaps) or gather answers for a moment first."""
-        with self._hurrying:
-            self._hurried += 1 if on else -1
-            if self._hurried:
-                self._hurry.set()
+        with self._urgency_lock:
+            self._waiting += 1 if on else -1
+            if self._waiting:
+                self._urgent.set()
             else:
-                self._hurry.clear()
+                self._urgent.clear()
 
     def close(self) -> None:
         """Store what is queued, then end the thread."""
-        self._hurry.set()
+        self._urgent.set()
         self._queue.put(None)
         self._thread.join()
 
@@ -218,7 +218,7 @@ class AnswerWriter:
         except queue.Empty:
             return batch, False
         if item is not None:
-            self._hurry.wait(LINGER_SECONDS)
+            self._urgent.wait(LINGER_SECONDS)
         while item is not None:
             batch.append(item)
             try:

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.io import cannot_write, parse_json, put, read_lines, safe_cell
+from climassay.io import cannot_write, move_into_place, parse_json, read_lines, safe_cell
 from climassay.records import tables
 from climassay.records.database import Database
 from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, count_answers, iso_time, iterate_answers
@@ -66,7 +66,7 @@ def export_answers(
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         write(partial, counted())
-        put(partial, path)
+        move_into_place(partial, path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:

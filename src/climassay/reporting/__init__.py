@@ -31,11 +31,11 @@ from climassay.reporting.html import (
     render_page,
     write_page,
 )
-from climassay.reporting.tables import Mark, Table, as_csv, as_latex, as_markdown, as_rich
+from climassay.reporting.tables import Mark, Table, as_csv, as_latex, as_markdown, as_rich, counted
 
 __all__ = [
     "AnswerCard", "AnswerRow", "AnswerTables", "AnsweredQuestion", "Axis", "Case", "Cases", "Category", "Cloud",
     "Dot", "DotPlot", "Facts", "HeatMap", "Label", "LinePlot", "Mark", "Option", "Point", "Prose", "Report",
     "ScatterPlot", "Section", "Series", "SourceText", "StackedBar", "StackedBars", "Table", "as_csv", "as_latex",
-    "as_markdown", "as_rich", "render_page", "write_page",
+    "as_markdown", "as_rich", "counted", "render_page", "write_page",
 ]  # fmt: skip

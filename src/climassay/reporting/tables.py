@@ -83,6 +83,11 @@ class Table:
         return " ".join([*words, self.note] if self.note else words)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, for example ``1 claim`` or ``1,200 claims``; the noun is regular, in the singular."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def split_columns(table: Table, leading: int, at_most: int) -> list[Table]:
     """Tables of at most so many columns beside the leading ones, for screens that are too narrow for all of them.
 

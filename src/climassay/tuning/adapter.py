@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from climassay.errors import InputError
-from climassay.models.local.loading import Loaded
+from climassay.models.local.loading import LoadedModel
 from climassay.tuning.config import ALL_LINEAR, TuningConfig
 from climassay.tuning.result import replace_file, save_tensors
 
@@ -39,7 +39,7 @@ class Adapted:
 
 
 @contextmanager
-def adapted(loaded: Loaded, config: TuningConfig) -> Iterator[Adapted]:
+def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Adapted]:
     """A model with a fresh adapter, which as yet changes nothing; the model is as before when the block is left.
 
     Args:

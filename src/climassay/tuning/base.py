@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.cpu_settings import choose_threads, fastest_cpu_dtype
-from climassay.models.local.loading import Loaded, default_device, find_folder, load_local
+from climassay.models.local.loading import LoadedModel, default_device, find_folder, load_local
 from climassay.models.model_files import model_fingerprint
 from climassay.models.servers import is_served
 
@@ -47,11 +47,11 @@ class TuningBase:
         self.device = _checked_device(device) if device else default_device()
         self.dtype = dtype or default_dtype(self.device)
         self.folder = find_folder(self.name.removeprefix("local:"))
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedModel | None = None
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the model in this dtype, the same that loading it gives.
+        """Fingerprint of the model in this dtype, the same as that of the loaded model.
 
         Raises:
             ModelError: Its tokenizer cannot be loaded.
@@ -71,7 +71,7 @@ class TuningBase:
         name = self.name.removeprefix("local:")
         return self.folder.name if Path(name).expanduser().is_dir() else name
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedModel:
         """The model in memory, loaded once.
 
         Raises:
@@ -109,7 +109,7 @@ def default_dtype(device: str) -> str:
     return fastest_cpu_dtype() if kind == "cpu" else "float32"
 
 
-def _few_tokens(loaded: Loaded | None) -> None:
+def _few_tokens(loaded: LoadedModel | None) -> None:
     import torch
 
     assert loaded is not None

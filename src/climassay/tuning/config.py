@@ -25,7 +25,7 @@ class TuningConfig:
     alpha: float = 16.0
     """The product of the factors is scaled by alpha / rank."""
     dropout: float = 0.0
-    """Of the adapter's inputs; of the same seed for the same step, also after an interruption."""
+    """Dropout of the adapter's inputs; each step has its own seed, also after an interruption."""
     targets: tuple[str, ...] = (ALL_LINEAR,)
     """Names of the linear layers that get an adapter, for example ``("q_proj", "v_proj")``."""
     epochs: int = 1
@@ -46,9 +46,9 @@ class TuningConfig:
     max_gradient_norm: float = 1.0
     """A longer gradient is scaled down to this norm; 0 leaves it alone."""
     dtype: str | None = None
-    """Of the model's frozen weights; None: bfloat16 on GPUs and CPUs where it is faster, float32 elsewhere: half the
-    memory, and more than twice as fast (see docs/tuning.md). The adapter itself and the optimiser are always float32:
-    steps of 1e-5 vanish in the 8 bits of a bfloat16."""
+    """Number format of the model's frozen weights; None: bfloat16 on GPUs and CPUs where it is faster (half the memory,
+    more than twice the speed; see docs/tuning.md), float32 elsewhere. Adapter and optimiser are always float32: steps
+    of 1e-5 vanish in the 8 bits of a bfloat16."""
     gradient_checkpointing: bool = False
     """Compute activations again in the backward pass instead of keeping them: less memory for about a third more time.
     Part of nothing that is learned."""

@@ -261,12 +261,12 @@ class TuningResult(Result):
 
     @property
     def before(self) -> Evaluation:
-        """Of the model without the adapter."""
+        """Evaluation of the model without the adapter."""
         return self.evaluations[0]
 
     @property
     def best(self) -> Evaluation:
-        """Of the adapter kept."""
+        """Evaluation of the adapter that was kept."""
         return next(one for one in self.evaluations if one.step == self.best_step)
 
 

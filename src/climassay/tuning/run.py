@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from climassay.errors import InputError, ModelError
-from climassay.models.local.loading import Loaded
+from climassay.models.local.loading import LoadedModel
 from climassay.models.local.prompts import PromptFormat
 from climassay.models.model_files import file_digest
 from climassay.tuning.adapter import WEIGHTS_FILE, Adapted, adapted, save_adapter, save_adapter_config
@@ -114,19 +114,19 @@ class Progress:
     """Where a training is."""
 
     fingerprint: str
-    """Of the training; a checkpoint of another one is refused."""
+    """Fingerprint of the training; a checkpoint of another training is refused."""
     step: int = 0
     """Steps taken."""
     losses: list[StepLoss] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
     best_step: int | None = None
-    """Of the lowest validation loss of an adapter that has learned something; None before the first."""
+    """Step with the lowest validation loss of an adapter that has learned something; None before the first."""
     without_gain: int = 0
     """Evaluations since then."""
     stopped_early: bool = False
     seconds: float = 0.0
     threads: int = 1
-    """Of torch. Another number adds numbers up in another order, and ends up elsewhere in the last digits."""
+    """Number of torch threads. Another number sums in another order and changes the last digits of the result."""
 
     @property
     def lowest(self) -> float:
@@ -232,7 +232,7 @@ class TuningProgress:
     """Steps taken."""
     steps: int
     loss: float | None
-    """Of the last step; None before the first."""
+    """Training loss of the last step; None before the first."""
     validation_loss: float
     """The newest."""
     tokens: int
@@ -437,7 +437,7 @@ class Run:
         return result
 
 
-def _tokenised(data: TuningData, loaded: Loaded, config: TuningConfig) -> TokenisedData:
+def _tokenised(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> TokenisedData:
     context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
     if config.max_length > context:
         raise InputError(f"The model takes {context} tokens: lower the max length of {config.max_length} to that.")

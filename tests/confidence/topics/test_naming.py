@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.topics import NamedTopic, judge_names, match_names, propose_names, read_names, write_names
-from climassay.confidence.topics.naming import SKETCH, sketch_of, statement_hash, topic_overlaps
+from climassay.confidence.topics.naming import SKETCH, smallest_hashes, statement_hash, topic_overlaps
 from climassay.errors import InputError
 from scripted_model import ScriptedModel
 from topic_encoder import TopicEncoder
@@ -100,7 +100,7 @@ def test_own_prompts_are_used(tmp_path):
 
 
 def named(name, texts, proposed=None):
-    return NamedTopic(name, proposed or name, len(texts), sketch_of(texts))
+    return NamedTopic(name, proposed or name, len(texts), smallest_hashes(texts))
 
 
 def texts(letter, count):

@@ -1,6 +1,6 @@
 """Reports that did not tag their statements are told from silence."""
 
-from climassay.confidence.trends import document_coverage, gap_reason, silent_reports
+from climassay.confidence.trends import document_coverage, gap_reason, untagged_reports
 from planted_statements import statement
 
 
@@ -12,13 +12,13 @@ def sentences(count, tagged, *, cycle="AR6", group="WG1"):
 
 
 def test_known_reports_are_named_where_their_cycle_is_at_hand():
-    found = silent_reports(sentences(3, 3, cycle="AR3", group="WG2"))
+    found = untagged_reports(sentences(3, 3, cycle="AR3", group="WG2"))
     assert [(one.cycle, one.working_group, one.known) for one in found] == [("AR3", "WG1", True), ("AR3", "WG3", True)]
-    assert silent_reports(sentences(3, 3)) == []
+    assert untagged_reports(sentences(3, 3)) == []
 
 
 def test_a_report_whose_sentences_carry_no_tags_is_found_in_the_data():
-    [found] = silent_reports([*sentences(400, 2), *sentences(400, 60, group="WG2")])
+    [found] = untagged_reports([*sentences(400, 2), *sentences(400, 60, group="WG2")])
     assert (found.cycle, found.working_group, found.known) == ("AR6", "WG1", False)
     assert "2 of its 400 sentences" in found.reason
 
@@ -32,7 +32,7 @@ def test_coverage_needs_untagged_sentences():
 
 
 def test_a_gap_is_explained_by_reports_that_speak_of_the_topic_elsewhere():
-    silent = silent_reports(sentences(3, 3, cycle="AR3", group="WG2"))
+    silent = untagged_reports(sentences(3, 3, cycle="AR3", group="WG2"))
     assert [one.working_group for one in gap_reason("AR3", {"WG1": 5, "WG2": 1}, silent)] == ["WG1"]
     assert gap_reason("AR3", {"WG2": 7}, silent) == ()
     assert gap_reason("AR5", {"WG1": 5}, silent) == ()

@@ -8,7 +8,7 @@ import pytest
 from climassay.confidence.trends import analyse_trends, trend_data, trend_report, trend_tables
 from climassay.confidence.trends.figures import statement_map
 from climassay.confidence.trends.predictions import Predictions
-from climassay.confidence.trends.report import number, p_words, score_rows, signed
+from climassay.confidence.trends.report import format_p_value, number, score_rows, signed
 from climassay.reporting.html import report_data, report_from_data
 from planted_statements import planted, statement, topics_of
 
@@ -60,7 +60,7 @@ def test_data_are_finite_numbers(analysis):
 
 
 def test_tables_without_content_are_left_out(analysis):
-    assert "silent_reports" not in trend_tables(analysis)
+    assert "untagged_reports" not in trend_tables(analysis)
     assert {"scores", "shares", "deviations", "coverage", "untagged", "tagger"} <= set(trend_tables(analysis))
     assert "tagger" not in trend_tables(two_cycles())
 
@@ -70,7 +70,7 @@ def test_a_gap_of_a_report_without_tags_is_not_shown_as_silence():
     rows = {row[0]: row for row in tables["scores"].rows}
     assert rows["Topic 0"][1] == "not tagged (WG1)"
     assert rows["Topic 1"][2] == "-"
-    assert [row[:2] for row in tables["silent_reports"].rows] == [("AR4", "WG1"), ("AR4", "WG3")]
+    assert [row[:2] for row in tables["untagged_reports"].rows] == [("AR4", "WG1"), ("AR4", "WG3")]
     assert "does not mean silence: AR4 WG1, AR4 WG3" in trend_report(two_cycles(), source="f").to_html()
 
 
@@ -107,4 +107,4 @@ def test_rows_for_spreadsheets_hold_numbers(analysis):
 
 def test_numbers_as_words():
     assert [number(-0.001), number(-1.5), signed(0.2), signed(-0.2)] == ["0.00", "−1.50", "+0.20", "−0.20"]
-    assert [p_words(0.0002), p_words(0.0491)] == ["< 0.001", "0.049"]
+    assert [format_p_value(0.0002), format_p_value(0.0491)] == ["< 0.001", "0.049"]

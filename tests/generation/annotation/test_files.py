@@ -12,7 +12,7 @@ from climassay.generation import Wording
 from climassay.generation.annotation import (
     AnnotationSettings,
     AnnotationStore,
-    GivenLabel,
+    ImportedLabel,
     edit_texts,
     edited_wording,
     read_annotations,
@@ -76,13 +76,13 @@ def test_our_format_loses_nothing(annotated, other, tmp_path):
     found = read_annotations(file)
     assert found.settings == annotated.settings(DATASET)
     other.configure(DATASET, found.settings)
-    taken = other.add_all(DATASET, found.labels, found.skips)
+    taken = other.import_labels(DATASET, found.labels, found.skips)
     assert (taken.stored, taken.known, taken.refused) == (6, 0, ())
     assert other.labels(DATASET, current=False) == everything
     assert other.skipped(DATASET) == annotated.skipped(DATASET)
     assert list(other.items(DATASET)) == list(annotated.items(DATASET))
     assert list(other._datasets.drafts(DATASET)) == list(annotated._datasets.drafts(DATASET))
-    again = other.add_all(DATASET, found.labels, found.skips)
+    again = other.import_labels(DATASET, found.labels, found.skips)
     assert (again.stored, again.known) == (0, 6)
     assert other.labels(DATASET, current=False) == everything
 
@@ -96,9 +96,9 @@ def test_a_table_goes_to_another_workspace_and_back(annotated, other, tmp_path):
     other.configure(DATASET, annotated.settings(DATASET))
     found = read_table(file, drafts(other))
     assert found.unreadable == ()
-    assert other.add_all(DATASET, found.labels).stored == 5
+    assert other.import_labels(DATASET, found.labels).stored == 5
     assert said(other.labels(DATASET)) == said(annotated.labels(DATASET))
-    assert annotated.add_all(DATASET, found.labels).known == 5
+    assert annotated.import_labels(DATASET, found.labels).known == 5
 
 
 def test_a_table_of_somebody_elses_spreadsheet(store, tmp_path):
@@ -115,37 +115,37 @@ def test_a_table_of_somebody_elses_spreadsheet(store, tmp_path):
     )
     found = read_table(file, drafts(store))
     assert [line.split(": ", 1)[0] for line in found.unreadable] == ["labels.csv, row 4", "labels.csv, row 5"]
-    taken = store.add_all(DATASET, found.labels)
+    taken = store.import_labels(DATASET, found.labels)
     assert taken.stored == 2
     [refused] = taken.refused
     assert "Say why" in refused
     assert store.item(DATASET, "q0002").labels[0].wording.answer == "high"
-    again = store.add_all(DATASET, read_table(file, drafts(store)).labels)
+    again = store.import_labels(DATASET, read_table(file, drafts(store)).labels)
     assert (again.stored, again.known) == (0, 2)
 
 
 def test_of_two_labels_the_later_counts_whatever_their_order(store):
-    early = GivenLabel("q0000", "ann", True, made_at=10.0, key="early")
-    late = GivenLabel("q0000", "ann", False, ("wrong answer",), made_at=20.0, key="late")
-    store.add_all(DATASET, [late])
-    store.add_all(DATASET, [early])
-    store.add_all(DATASET, [replace(early, draft="q0003", key="e"), replace(late, draft="q0003", key="l")][::-1])
+    early = ImportedLabel("q0000", "ann", True, made_at=10.0, key="early")
+    late = ImportedLabel("q0000", "ann", False, ("wrong answer",), made_at=20.0, key="late")
+    store.import_labels(DATASET, [late])
+    store.import_labels(DATASET, [early])
+    store.import_labels(DATASET, [replace(early, draft="q0003", key="e"), replace(late, draft="q0003", key="l")][::-1])
     assert [label.key for label in store.labels(DATASET, draft="q0003")] == ["l"]
     store.undo(DATASET, "ann")
     assert [label.key for label in store.labels(DATASET)] == ["late"]
     assert len(store.labels(DATASET, current=False)) == 4
     store.label(DATASET, "q0000", "ann", key="now", **VALID)
-    assert store.add_all(DATASET, [late]).known == 1
+    assert store.import_labels(DATASET, [late]).known == 1
     assert [label.key for label in store.labels(DATASET)] == ["now"]
 
 
 def test_a_label_that_was_withdrawn_elsewhere_is_withdrawn_here(store):
-    label = GivenLabel("q0000", "ann", True, made_at=10.0, key="k")
-    store.add_all(DATASET, [label])
-    gone = GivenLabel("q0000", "ann", True, made_at=10.0, withdrawn_at=11.0, key="k")
-    assert store.add_all(DATASET, [gone]).withdrawn == 1
+    label = ImportedLabel("q0000", "ann", True, made_at=10.0, key="k")
+    store.import_labels(DATASET, [label])
+    gone = ImportedLabel("q0000", "ann", True, made_at=10.0, withdrawn_at=11.0, key="k")
+    assert store.import_labels(DATASET, [gone]).withdrawn == 1
     assert store.item(DATASET, "q0000").state == "open"
-    assert store.add_all(DATASET, [label]).known == 1, "and does not come back"
+    assert store.import_labels(DATASET, [label]).known == 1, "and does not come back"
     assert store.labels(DATASET) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from annotated_drafts import DATASET, VALID, WRONG, begin
 from climassay.errors import InputError
 from climassay.generation import Wording
-from climassay.generation.annotation import AnnotationSettings, AnnotationStore, GivenLabel, retrain
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore, ImportedLabel, retrain
 from climassay.generation.validation import TextReader, TrainedValidator
 from climassay.records import Records
 from climassay.workspace import Workspace
@@ -47,10 +47,12 @@ def annotated(workspace):
     begin(records, [made(number) for number in range(60)])
     store = AnnotationStore(records)
     given = [
-        GivenLabel(f"q{number:04d}", "ann", bool(number % 3), () if number % 3 else ("wrong answer",), key=str(number))
+        ImportedLabel(
+            f"q{number:04d}", "ann", bool(number % 3), () if number % 3 else ("wrong answer",), key=str(number)
+        )
         for number in range(40)
     ]
-    assert store.add_all(DATASET, given).stored == 40
+    assert store.import_labels(DATASET, given).stored == 40
     return records, store
 
 

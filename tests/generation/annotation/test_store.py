@@ -9,7 +9,7 @@ from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin, judged, plain
 from climassay.errors import InputError
 from climassay.generation import Decision, Wording
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
-from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.records import Records
 from generated_drafts import draft, rejected
 
@@ -209,9 +209,9 @@ def test_what_waits_and_what_does_not(records):
 def test_drafts_that_come_later_and_failures_made_again_join_the_queue(records):
     store = opened(records, [draft(0), draft(1, error="cut off", wording=Wording(""))])
     assert store.progress(DATASET).items == 1
-    DatasetStore(records).save(DATASET, [Placed(draft(1), "book", 1), Placed(draft(2), "book", 2)])
+    DatasetStore(records).save(DATASET, [StoredDraft(draft(1), "book", 1), StoredDraft(draft(2), "book", 2)])
     assert store.progress(DATASET).items == 3
-    DatasetStore(records).save(DATASET, [Placed(draft(3), "book", 3)])
+    DatasetStore(records).save(DATASET, [StoredDraft(draft(3), "book", 3)])
     assert store.label(DATASET, "q0003", "ann", key="k", **VALID)
 
 

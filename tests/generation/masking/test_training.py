@@ -9,7 +9,7 @@ from climassay.generation import Decision, Wording, write_drafts
 from climassay.generation.masking import (
     FEATURES,
     ExpertChoice,
-    MaskerReading,
+    MaskerFeatures,
     StatisticsMasker,
     TrainedMasker,
     accuracies,
@@ -28,7 +28,7 @@ from climassay.primer import gold_questions
 from command_line import done, refused
 from generated_drafts import draft, rejected
 
-PLAIN = MaskerReading(impact=False, vectors=False)
+PLAIN = MaskerFeatures(impact=False, vectors=False)
 
 
 @pytest.fixture(scope="module")

@@ -319,7 +319,7 @@ class CompletedClause(NamedTuple):
     """Whether it says what the sentence says, as far as rules can tell."""
 
 
-def stand_alone(clauses: Sequence[str], tail: str = "", opened: Sequence[bool] = ()) -> list[CompletedClause]:
+def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bool] = ()) -> list[CompletedClause]:
     """The clauses of one sentence, each as a sentence of its own as far as rules can tell.
 
     Args:
@@ -368,7 +368,7 @@ def stand_alone(clauses: Sequence[str], tail: str = "", opened: Sequence[bool] =
     ]
 
 
-def goes_on(tail: str) -> bool:
+def continues_clause(tail: str) -> bool:
     """Whether words behind a mark only go on with its clause, so that they are no clause of their own."""
     return bool(tail.strip(_END)) and any(_tail_words(tail))
 

@@ -68,7 +68,7 @@ _NUMBER_OF_PARAGRAPH = re.compile(
 def clutter_spans(text: str) -> tuple[Span, ...]:
     """Spans of references, section marks, footnote numbers and the paragraph's own number, in order, apart.
 
-    Of brackets that hold more than references, only these go: ``(NAO; Hurrell, 1995)`` leaves ``(NAO)``.
+    Where brackets hold more than references, only those are removed: ``(NAO; Hurrell, 1995)`` leaves ``(NAO)``.
     """
     spans: list[tuple[int, int]] = [*_whole_brackets(text)]
     for pattern in (_NUMBER_OF_PARAGRAPH, _RETURN_ARROW, _LINKS, _NARRATIVE_YEAR):

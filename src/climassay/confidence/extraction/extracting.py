@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from typing import Literal, NamedTuple, get_args
 
 from climassay.confidence.extraction.acronyms import AcronymList, Acronyms
-from climassay.confidence.extraction.clauses import Clause, divide, goes_on, stand_alone
+from climassay.confidence.extraction.clauses import Clause, complete_clauses, continues_clause, divide
 from climassay.confidence.extraction.cleaning import (
     bracketed_spans,
     clean_sentence,
@@ -235,19 +235,19 @@ class _DocumentStatements:
         divided = divide(words, marks)
         plain = [plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end])) for clause in divided.clauses]
         plain_tail = plain_words(words[divided.tail :])
-        has_rest = levelled and bool(plain_tail) and not goes_on(plain_tail)
+        has_rest = levelled and bool(plain_tail) and not continues_clause(plain_tail)
         completed = [
             one._replace(sure=one.sure and (len(plain) == 1 or _is_clear(clause, words)))
             for clause, one in zip(
                 divided.clauses,
-                stand_alone(plain, plain_tail, [clause.opened for clause in divided.clauses]),
+                complete_clauses(plain, plain_tail, [clause.opened for clause in divided.clauses]),
                 strict=True,
             )
         ]
         clauses = list(divided.clauses)
         if has_rest and _is_long_enough(plain_tail):
             clauses.append(Clause(divided.tail, len(words), ()))
-            completed.append(stand_alone([*plain, plain_tail])[-1])
+            completed.append(complete_clauses([*plain, plain_tail])[-1])
         elif not has_rest:
             clauses[-1] = replace(clauses[-1], end=len(words))
         for clause, (text, complete) in zip(clauses, completed, strict=True):

@@ -15,6 +15,7 @@ from climassay.confidence.linting.term_rules import TERM_RULES
 from climassay.confidence.linting.vocabulary_rules import VOCABULARY_RULES
 from climassay.errors import InputError
 from climassay.registry import Registry
+from climassay.reporting import counted
 
 _COMMENT = re.compile(r"<!--\s*climassay:\s*(?P<what>ignore-file|ignore)\b(?P<rules>[^<>]{0,500}?)\s*-->")
 UNKNOWN_IGNORE = "unknown-ignore"
@@ -22,7 +23,7 @@ UNKNOWN_IGNORE = "unknown-ignore"
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class Suppression:
     """A part of a text where rules are silent."""
 
     start: int
@@ -35,7 +36,7 @@ class Silence:
         return self.start <= offset < self.end and (not self.rules or rule in self.rules)
 
 
-def silences(draft: Draft, known: Collection[str]) -> tuple[list[Silence], list[Remark]]:
+def suppressions(draft: Draft, known: Collection[str]) -> tuple[list[Suppression], list[Remark]]:
     """What the comments of a text silence.
 
     A comment speaks about the paragraph, item or cell that it stands in; one on a line of its own about the next.
@@ -44,7 +45,7 @@ def silences(draft: Draft, known: Collection[str]) -> tuple[list[Silence], list[
     Returns:
         The silent parts, and a remark on each comment that names an unknown rule.
     """
-    found: list[Silence] = []
+    found: list[Suppression] = []
     remarks: list[Remark] = []
     for match in _COMMENT.finditer(draft.text) if not draft.paged else ():
         names = [name for name in re.split(r"[\s,]+", match["rules"]) if name]
@@ -57,14 +58,14 @@ def silences(draft: Draft, known: Collection[str]) -> tuple[list[Silence], list[
         if names and not rules:
             continue
         if match["what"] == "ignore-file":
-            found.append(Silence(0, len(draft.text), rules))
+            found.append(Suppression(0, len(draft.text), rules))
             continue
         start, end = match.span()
         for block in draft.blocks:
             # A block in which a comment is all there is has no prose.
             has_prose = draft.mask[block.start : block.end].strip("\x00 \t\r\n")
             if has_prose and (block.start >= end or (block.start <= start and end <= block.end)):
-                found.append(Silence(block.start, block.end, rules))
+                found.append(Suppression(block.start, block.end, rules))
                 break
     return found, remarks
 
@@ -134,7 +135,7 @@ class Examined:
     def looked_at(self) -> str:
         """One sentence."""
         return (
-            f"Looked at: {_number(self.sentences, 'sentence')}, {self.with_terms:,} with a calibrated term, and "
+            f"Looked at: {counted(self.sentences, 'sentence')}, {self.with_terms:,} with a calibrated term, and "
             f"{self.stating_findings:,} that state a finding without one."
         )
 
@@ -190,17 +191,17 @@ class Checked:
         if not examined.is_english:
             return (
                 f"The rules read English, and this text seems to be in {examined.language}: that "
-                f"{_number(found, 'finding')} came out says nothing about it."
+                f"{counted(found, 'finding')} came out says nothing about it."
             )
         if found:
-            return f"{_number(found, 'finding')} in {_number(self.draft.words, 'word')}."
+            return f"{counted(found, 'finding')} in {counted(self.draft.words, 'word')}."
         if not examined.holds_assessment:
             return (
                 "There is nothing to check: the text has no calibrated term, and no sentence that states a finding. "
                 "This says nothing about how it states certainty."
             )
         return (
-            f"No rule complains of the {_number(examined.with_terms, 'sentence')} with a calibrated term"
+            f"No rule complains of the {counted(examined.with_terms, 'sentence')} with a calibrated term"
             + (f", nor of {examined.stating_findings:,} without one" if examined.stating_findings else "")
             + "; whether the evidence bears the terms was not looked at."
         )
@@ -220,21 +221,17 @@ def check(draft: Draft, rules: Sequence[Rule] | None = None) -> Checked:
             None takes the default ones.
     """
     rules = chosen_rules() if rules is None else tuple(rules)
-    silent, complaints = silences(draft, frozenset((*RULES, TAGGER_DIFFERS)))
+    suppressed, complaints = suppressions(draft, frozenset((*RULES, TAGGER_DIFFERS)))
     found = [_finding(draft, UNKNOWN_IGNORE, "warning", remark) for remark in complaints]
     hidden = 0
     for rule in rules:
         for remark in rule.check(draft):
-            if any(one.covers(rule.name, remark.start) for one in silent):
+            if any(one.covers(rule.name, remark.start) for one in suppressed):
                 hidden += 1
             else:
                 found.append(_finding(draft, rule.name, rule.severity, remark))
     found.sort(key=lambda finding: (finding.start_offset, finding.end_offset, finding.rule))
     return Checked(draft, tuple(rules), tuple(found), hidden)
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _finding(draft: Draft, rule: str, severity: Severity, remark: Remark) -> Finding:

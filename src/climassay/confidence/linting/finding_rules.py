@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from climassay.confidence.linting.draft import Example, Remark, Sentence, rule
 from climassay.confidence.linting.probability_rules import gives_probability
-from climassay.confidence.linting.vocabulary_rules import off_scale, slips
+from climassay.confidence.linting.vocabulary_rules import misspellings, off_scale
 from climassay.confidence.marks import speaks_of_trust
 
 FEWEST_WORDS = 7
@@ -135,7 +135,7 @@ def cues(text: str) -> int:
 def _untagged_finding(sentence: Sentence) -> Iterator[Remark]:
     tagged = any(not mark.attributive for mark in sentence.marks) or sentence.likelihoods
     # A term that is misspelt or off the scale is one that other rules name.
-    if not tagged and states_finding(sentence) and not off_scale(sentence) and not any(slips(sentence)):
+    if not tagged and states_finding(sentence) and not off_scale(sentence) and not any(misspellings(sentence)):
         yield Remark(
             *sentence.at(0, len(sentence.text)),
             "This sentence states a finding without a term of confidence or likelihood: add one, or leave it where "

@@ -278,7 +278,7 @@ def _distance(one: str, other: str) -> int:
     return row[-1]
 
 
-def slips(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
+def misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
     """Where a misspelt term begins and ends, and the term that was meant."""
     text = sentence.text
     words = list(_WORD.finditer(text))
@@ -319,7 +319,7 @@ def _meant(one: str, other: str) -> str:
     Example("It is virtualy certain.", "The high-level conference was very lively."),
 )
 def _misspelt_term(sentence: Sentence) -> Iterator[Remark]:
-    for start, end, meant in slips(sentence):
+    for start, end, meant in misspellings(sentence):
         message = f'"{sentence.text[start:end]}" is a misspelt term, which a search for the terms does not find.'
         yield Remark(*sentence.at(start, end), message, meant)
 

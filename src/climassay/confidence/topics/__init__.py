@@ -13,7 +13,7 @@ from climassay.confidence.topics.naming import (
 )
 from climassay.confidence.topics.topic import (
     OUTSIDE,
-    PlacedStatement,
+    AssignedStatement,
     Topic,
     TopicModel,
     TopicSettings,
@@ -25,12 +25,12 @@ from climassay.confidence.topics.topic import (
 
 __all__ = [
     "OUTSIDE",
+    "AssignedStatement",
     "FittedTopics",
     "Grouping",
     "NameProposal",
     "NamedTopic",
     "NamedTopics",
-    "PlacedStatement",
     "Topic",
     "TopicModel",
     "TopicSettings",

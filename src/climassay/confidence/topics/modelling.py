@@ -17,10 +17,10 @@ from climassay.confidence.topics.naming import (
     judge_names,
     match_names,
     propose_names,
-    sketch_of,
+    smallest_hashes,
 )
 from climassay.confidence.topics.phrases import joined_name, phrases, written
-from climassay.confidence.topics.topic import OUTSIDE, PlacedStatement, Topic, TopicModel, TopicSettings
+from climassay.confidence.topics.topic import OUTSIDE, AssignedStatement, Topic, TopicModel, TopicSettings
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
 from climassay.models.encoders.embedding_cache import cached_vectors
@@ -92,12 +92,12 @@ def fit_topics(
     found = group_statements([one.text for one in tagged], own, encoder, asked)
     places = map_of(own, asked.seed, asked.neighbours).round(3)
     placed = [
-        PlacedStatement(one.id, int(group), bool(outlier), float(x), float(y))
+        AssignedStatement(one.id, int(group), bool(outlier), float(x), float(y))
         for one, group, outlier, (x, y) in zip(tagged, found.groups, found.outliers, places.tolist(), strict=True)
     ]
     if untagged:
         numbers = nearest(vectors[len(tagged) :], found.centres)
-        placed += [PlacedStatement(one.id, int(number)) for one, number in zip(untagged, numbers, strict=True)]
+        placed += [AssignedStatement(one.id, int(number)) for one, number in zip(untagged, numbers, strict=True)]
     several = len({one.report for one in tagged}) > 1
     topics = tuple(_topic(number, tagged, own, found, several) for number in range(len(found.words)))
     outliers = int(found.outliers.sum())
@@ -185,7 +185,7 @@ def name_topics(
             name, source = proposal.name, "model"
         done.append(replace(topic, name=name, named_by=source))
         mine = texts[topic.number]
-        named.append(NamedTopic(name, known.proposed if known else name, len(set(mine)), sketch_of(mine)))
+        named.append(NamedTopic(name, known.proposed if known else name, len(set(mine)), smallest_hashes(mine)))
     used = set(kept.values())
     unused = tuple(one for place, one in enumerate(earlier) if one.by_hand and place not in used)
     asked = tuple(proposals.get(topic.number) for topic in topics)

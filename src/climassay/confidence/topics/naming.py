@@ -196,7 +196,7 @@ def statement_hash(text: str) -> str:
     return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:10]
 
 
-def sketch_of(texts: Sequence[str]) -> tuple[str, ...]:
+def smallest_hashes(texts: Sequence[str]) -> tuple[str, ...]:
     """The smallest hashes of statements."""
     return tuple(sorted({statement_hash(text) for text in texts})[:SKETCH])
 

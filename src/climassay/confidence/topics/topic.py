@@ -68,7 +68,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedStatement:
+class AssignedStatement:
     """Where a statement belongs."""
 
     id: str
@@ -85,7 +85,7 @@ class TopicModel:
     """All topics of a file of statements."""
 
     topics: tuple[Topic, ...]
-    statements: tuple[PlacedStatement, ...]
+    statements: tuple[AssignedStatement, ...]
     """Tagged ones that are no duplicates, and untagged ones, each with its topic."""
     clusters: int
     outliers: int
@@ -95,7 +95,7 @@ class TopicModel:
     settings: TopicSettings = field(default_factory=TopicSettings)
 
     @cached_property
-    def by_id(self) -> Mapping[str, PlacedStatement]:
+    def by_id(self) -> Mapping[str, AssignedStatement]:
         """Statements by their ids."""
         return {one.id: one for one in self.statements}
 
@@ -143,7 +143,8 @@ def read_topics(path: Path) -> TopicModel:
         model = TopicModel(
             topics=tuple(Topic(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in data["topics"]),
             statements=tuple(
-                PlacedStatement(str(id), topic, bool(outlier), x, y) for id, topic, outlier, x, y in data["statements"]
+                AssignedStatement(str(id), topic, bool(outlier), x, y)
+                for id, topic, outlier, x, y in data["statements"]
             ),
             clusters=data["clusters"],
             outliers=data["outliers"],

@@ -2,12 +2,12 @@
 
 from climassay.confidence.trends.analysis import (
     DocumentCoverage,
-    SilentReport,
     TrendAnalysis,
+    UntaggedReport,
     analyse_trends,
     document_coverage,
     gap_reason,
-    silent_reports,
+    untagged_reports,
 )
 from climassay.confidence.trends.predictions import (
     Predictions,
@@ -38,13 +38,13 @@ __all__ = [
     "ColumnKind",
     "DocumentCoverage",
     "Predictions",
-    "SilentReport",
     "TopicAccuracy",
     "TopicChange",
     "TopicDeviation",
     "TopicScore",
     "TrendAnalysis",
     "TrendScores",
+    "UntaggedReport",
     "UntaggedScore",
     "analyse_trends",
     "cases_of",
@@ -52,12 +52,12 @@ __all__ = [
     "gap_reason",
     "read_predictions",
     "shrink",
-    "silent_reports",
     "topic_accuracies",
     "topic_changes",
     "trend_data",
     "trend_report",
     "trend_scores",
     "trend_tables",
+    "untagged_reports",
     "untagged_scores",
 ]

@@ -64,7 +64,7 @@ class DocumentCoverage:
 
 
 @dataclass(frozen=True, slots=True)
-class SilentReport:
+class UntaggedReport:
     """A report of a cycle that did not tag its statements."""
 
     cycle: str
@@ -94,10 +94,10 @@ def document_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]
     return found
 
 
-def silent_reports(statements: Sequence[Statement]) -> list[SilentReport]:
+def untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
     """Reports of the cycles at hand that did not tag their statements: the known ones, and those found in the data."""
     cycles = {one.cycle for one in statements if one.cycle}
-    found = [SilentReport(*key, reason, True) for key, reason in UNTAGGED_REPORTS.items() if key[0] in cycles]
+    found = [UntaggedReport(*key, reason, True) for key, reason in UNTAGGED_REPORTS.items() if key[0] in cycles]
     tagged: Counter[tuple[str, str]] = Counter()
     total: Counter[tuple[str, str]] = Counter()
     for one in statements:
@@ -108,11 +108,11 @@ def silent_reports(statements: Sequence[Statement]) -> list[SilentReport]:
     for key, count in sorted(total.items()):
         if key not in known and count >= _ENOUGH and tagged[key] / count < HARDLY:
             reason = f"{tagged[key]} of its {count} sentences carry a level of confidence"
-            found.append(SilentReport(*key, reason, False))
+            found.append(UntaggedReport(*key, reason, False))
     return sorted(found, key=lambda one: (one.cycle, one.working_group))
 
 
-def gap_reason(cycle: str, groups: Mapping[str, int], silent: Sequence[SilentReport]) -> tuple[SilentReport, ...]:
+def gap_reason(cycle: str, groups: Mapping[str, int], silent: Sequence[UntaggedReport]) -> tuple[UntaggedReport, ...]:
     """Reports that a topic's gap in a cycle may come from.
 
     Args:
@@ -136,7 +136,7 @@ class TrendAnalysis:
     cases: Cases
     scores: TrendScores
     coverage: tuple[DocumentCoverage, ...]
-    silent: tuple[SilentReport, ...]
+    silent: tuple[UntaggedReport, ...]
     accuracies: tuple[TopicAccuracy, ...] = ()
     """How right a tagger is by topic; empty without its predictions for tagged statements."""
     untagged: tuple[UntaggedScore, ...] = ()
@@ -184,7 +184,7 @@ def analyse_trends(
         cases,
         trend_scores(cases, topics, seed=seed),
         tuple(document_coverage(statements)),
-        tuple(silent_reports(statements)),
+        tuple(untagged_reports(statements)),
         tuple(accuracies),
         tuple(untagged),
         topic_changes(cases, topics, seed=seed),

@@ -42,9 +42,9 @@ def score_table(analysis: TrendAnalysis) -> Table:
             score = scores.cells.get((topic.number, column))
             silent = gap_reason(column, groups, analysis.silent) if analysis.cases.kind == "cycle" else ()
             gap = f"not tagged ({', '.join(one.working_group for one in silent)})" if silent else "-"
-            cells.append(gap if score is None else score_words(score))
-        rows.append((topic.name, *cells, score_words(scores.by_topic[topic.number])))
-    rows.append(("all topics", *map(score_words, scores.by_column), score_words(scores.overall)))
+            cells.append(gap if score is None else format_score(score))
+        rows.append((topic.name, *cells, format_score(scores.by_topic[topic.number])))
+    rows.append(("all topics", *map(format_score, scores.by_column), format_score(scores.overall)))
     note = (
         "Mean of \N{MINUS SIGN}2 (very low) to 2 (very high), interval of 95 % over sections, number of statements. "
         f"No interval stands where fewer than {FEWEST_SECTIONS} sections speak of a topic."
@@ -97,10 +97,10 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
         (
             analysis.model.name(one.topic),
             signed(one.shrunken.value),
-            interval_words(one.shrunken.interval, signs=True),
+            format_interval(one.shrunken.interval, signs=True),
             signed(one.raw.value),
-            interval_words(one.raw.interval, signs=True),
-            p_words(one.p_holm),
+            format_interval(one.raw.interval, signs=True),
+            format_p_value(one.p_holm),
         )
         for one in shown
     ]
@@ -124,8 +124,8 @@ def change_table(analysis: TrendAnalysis) -> Table:
             f"{number(one.means[0])}, {one.statements[0]}",
             f"{number(one.means[1])}, {one.statements[1]}",
             signed(one.value),
-            interval_words(one.interval, signs=True),
-            p_words(one.p_holm),
+            format_interval(one.interval, signs=True),
+            format_p_value(one.p_holm),
         )
         for one in analysis.changes
     ]
@@ -164,7 +164,7 @@ def coverage_table(analysis: TrendAnalysis) -> Table:
     return Table.of("Tagged statements by document", headings, rows, note=note, left=2)
 
 
-def silence_table(analysis: TrendAnalysis) -> Table:
+def untagged_report_table(analysis: TrendAnalysis) -> Table:
     """Reports of the cycles at hand that did not tag their statements."""
     rows = [
         (one.cycle, one.working_group, one.reason, "literature" if one.known else "these files")
@@ -206,7 +206,7 @@ def untagged_table(analysis: TrendAnalysis) -> Table:
             (
                 analysis.name(one.topic),
                 one.column,
-                score_words(known) if known else "-",
+                format_score(known) if known else "-",
                 f"{number(one.shares.score)} ({number(one.shares.score_low)} to {number(one.shares.score_high)})",
                 str(one.untagged),
                 f"{number(one.together)} ({number(one.low)} to {number(one.high)})",
@@ -224,15 +224,15 @@ def untagged_table(analysis: TrendAnalysis) -> Table:
     return Table.of("Trends with untagged statements tagged", headings, rows, note=note, left=2)
 
 
-def score_words(score: TopicScore) -> str:
+def format_score(score: TopicScore) -> str:
     """A score with its interval and n, for a cell."""
     if not score.n:
         return "-"
-    interval = f" ({interval_words(score.interval)})" if score.interval else ""
+    interval = f" ({format_interval(score.interval)})" if score.interval else ""
     return f"{number(score.value)}{interval}, {score.n}"
 
 
-def interval_words(interval: Interval, *, signs: bool = False) -> str:
+def format_interval(interval: Interval, *, signs: bool = False) -> str:
     """``low to high``, with plus signs where differences are shown."""
     shown = signed if signs else number
     return f"{shown(interval.low)} to {shown(interval.high)}"
@@ -249,12 +249,12 @@ def signed(value: float) -> str:
     return words if words.startswith(_MINUS) or words == "0.00" else f"+{words}"
 
 
-def p_words(p: float) -> str:
+def format_p_value(p: float) -> str:
     """A p-value; very small ones as a bound."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def telling(found: Sequence[TopicDeviation]) -> tuple[list[TopicDeviation], list[TopicDeviation]]:
+def significant_deviations(found: Sequence[TopicDeviation]) -> tuple[list[TopicDeviation], list[TopicDeviation]]:
     """Those above and below the mean whose corrected p is below 0.05, the furthest first."""
     clear = [one for one in found if one.p_holm < 0.05]
     above = [one for one in clear if one.shrunken.value > 0]
@@ -276,7 +276,7 @@ def trend_tables(analysis: TrendAnalysis) -> dict[str, Table]:
         "changes": change_table(analysis),
         "topics": topic_table(analysis.model),
         "reports": report_table(analysis.model, analysis.statements),
-        "silent_reports": silence_table(analysis),
+        "untagged_reports": untagged_report_table(analysis),
         "coverage": coverage_table(analysis),
         "tagger": accuracy_table(analysis),
         "untagged": untagged_table(analysis),
@@ -312,7 +312,7 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
         Section("Topics", (tables["topics"], report_heat(analysis))),
         Section(
             "Gaps: reports that did not tag their statements",
-            tuple(tables[n] for n in ("silent_reports", "coverage") if n in tables),
+            tuple(tables[n] for n in ("untagged_reports", "coverage") if n in tables),
         ),
     ]
     if "untagged" in tables:
@@ -343,7 +343,7 @@ def summary(analysis: TrendAnalysis) -> list[str]:
     if len(scores.by_column) > 1:
         by_column = "; ".join(f"{one.column} {_with_interval(one)}" for one in scores.by_column if one.n)
         said.append(f"By {kind}: {by_column}.")
-    above, below = telling(scores.deviations)
+    above, below = significant_deviations(scores.deviations)
     looked = len(scores.deviations)
     if above or below:
         what = f"others of the same {kind}s (Holm, 0.05, {looked} topics)"
@@ -360,7 +360,7 @@ def summary(analysis: TrendAnalysis) -> list[str]:
         pair = [one for one in analysis.changes if (one.before, one.after) == (whole.before, whole.after)]
         clear = [one for one in pair if one.topic is not None and one.p_holm < 0.05]
         named = "; ".join(f"{analysis.name(one.topic)} ({signed(one.value)})" for one in clear)
-        change = f"{signed(whole.value)} ({interval_words(whole.interval, signs=True)}, p {p_words(whole.p)})"
+        change = f"{signed(whole.value)} ({format_interval(whole.interval, signs=True)}, p {format_p_value(whole.p)})"
         said.append(
             f"From {whole.before} to {whole.after} the mean score changed by {change}. Clearly changed topics "
             f"(Holm, 0.05, of {len(pair) - 1}): {named or 'none'}."
@@ -399,7 +399,7 @@ def trend_data(analysis: TrendAnalysis) -> dict[str, Any]:
             {"name": None if one.topic is None else model.name(one.topic), **asdict(one), "change": one.value}
             for one in analysis.changes
         ],
-        "silent_reports": [asdict(one) for one in analysis.silent],
+        "untagged_reports": [asdict(one) for one in analysis.silent],
         "coverage": [{**asdict(one), "share": one.share} for one in analysis.coverage],
         "tagger": [asdict(one) for one in analysis.accuracies],
         "untagged": [
@@ -409,7 +409,7 @@ def trend_data(analysis: TrendAnalysis) -> dict[str, Any]:
 
 
 def _with_interval(score: TopicScore) -> str:
-    return number(score.value) + (f" ({interval_words(score.interval)})" if score.interval else "")
+    return number(score.value) + (f" ({format_interval(score.interval)})" if score.interval else "")
 
 
 def _score_data(analysis: TrendAnalysis, score: TopicScore) -> dict[str, Any]:

@@ -19,14 +19,14 @@ from climassay.factcheck.debate.context import (
     CheckedAssessment,
     DebateContext,
     RetrievedPassage,
+    as_one_line,
     last_question,
     look_up,
-    material,
     shown_exchanges,
     shown_quotations,
     shown_sources,
 )
-from climassay.factcheck.debate.steps import ON_SUBJECT, AskHead, AskPassages, Steps, ask_text, together
+from climassay.factcheck.debate.steps import ON_SUBJECT, AskHead, AskPassages, Steps, ask_text, gather
 from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Levels, Subclaim, weakest
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.calibration import BLANK
@@ -79,7 +79,7 @@ class Exchanges:
     """Whether no further round can follow, so that no question need be asked."""
 
 
-class Given(NamedTuple):
+class RoundOpinions(NamedTuple):
     """What an advocate has said in a round."""
 
     opinion: AdvocateOpinion
@@ -97,13 +97,13 @@ def give_opinions(
     exhibits: Sequence[Sequence[RetrievedPassage]],
     said: Exchanges,
     before: AdvocateOpinion | None,
-) -> Steps[Given]:
+) -> Steps[RoundOpinions]:
     """An advocate's view of the claim and, where there are several, of its subclaims; ``before``: its last one."""
     number = 1 if before is None else before.round + 1
     if context.config.elicitation == "schema":
         given = yield from _judge_at_once(advocate, context, subclaims, exhibits, said, number)
     else:
-        parts = yield from together(
+        parts = yield from gather(
             [
                 _judge(advocate, context, subclaim, shown, said, number)
                 for subclaim, shown in zip(subclaims, exhibits, strict=True)
@@ -113,14 +113,14 @@ def give_opinions(
         whole = (
             (yield from _aggregate(advocate, context, subclaims, parts)) if kept else replace(parts[0], subclaim=None)
         )
-        given = Given(whole, kept)
+        given = RoundOpinions(whole, kept)
     # A call that failed is no change of view: it must not keep a debate open that would close without it.
     verdict = given.opinion.verdict
     changed = before is not None and verdict is not None and before.verdict != verdict
     given = given._replace(opinion=replace(given.opinion, changed=changed))
     for replied in given.replies:
-        context.tell(replied)
-    context.tell(given.opinion)
+        context.on_event(replied)
+    context.on_event(given.opinion)
     return given
 
 
@@ -139,7 +139,7 @@ def _judge_at_once(
     exhibits: Sequence[Sequence[RetrievedPassage]],
     said: Exchanges,
     number: int,
-) -> Steps[Given]:
+) -> Steps[RoundOpinions]:
     """All statements, the whole claim and the answers to questions in one call.
 
     No model is asked where there is no passage, or where all passages are only on the claim's subject.
@@ -153,12 +153,14 @@ def _judge_at_once(
     questions = [one for one in said.questions if one.to == advocate.name]
     unheard = tuple(replace(one, retrieved=()) for one in questions)
     if advocate.settings.kind != "plain" and all(one.grade == ON_SUBJECT for one in shown):
-        return Given(replace(empty, unasked=True), tuple(replace(part, unasked=True) for part in parts), unheard)
+        return RoundOpinions(
+            replace(empty, unasked=True), tuple(replace(part, unasked=True) for part in parts), unheard
+        )
     interview = _interview(advocate, context, subclaims, shown, said, questions)
     assessment = yield from assess(interview, context.config)
     if assessment.error is not None:
         failed = assessment.error
-        return Given(
+        return RoundOpinions(
             replace(empty, verdict=None, error=failed),
             tuple(replace(part, verdict=None, error=failed) for part in parts),
             tuple(replace(one, error=failed) for one in unheard),
@@ -178,7 +180,7 @@ def _judge_at_once(
         replace(one, retrieved=empty.retrieved, reply=context.ground(text, False, shown)[0])
         for one, text in zip(questions, assessment.replies, strict=True)
     )
-    return Given(whole, tuple(opinions), replies)
+    return RoundOpinions(whole, tuple(opinions), replies)
 
 
 def _with(
@@ -257,7 +259,7 @@ def _interview(
     several = subclaims if len(subclaims) > 1 else ()
     common = {
         **_self(advocate),
-        "about": material(profile.about) if profile else "",
+        "about": as_one_line(profile.about) if profile else "",
         "others": others,
         "ask": bool(others) and not said.last,
         "most_questions": MOST_QUESTIONS,
@@ -265,13 +267,13 @@ def _interview(
     prompt = context.messages(
         "advocate",
         **common,
-        claim=material(context.claim),
-        statement=material(context.claim if several else subclaims[0].text),
-        statements=[{"number": one.number, "text": material(one.text)} for one in several],
+        claim=as_one_line(context.claim),
+        statement=as_one_line(context.claim if several else subclaims[0].text),
+        statements=[{"number": one.number, "text": as_one_line(one.text)} for one in several],
         sources=shown_sources(exhibits),
         opinions=[_shown(context, opinion) for opinion in said.opinions],
         exchanges=shown_exchanges(context, said.follow_ups),
-        questions=[{"asker": one.asker, "question": material(one.question)} for one in questions],
+        questions=[{"asker": one.asker, "question": as_one_line(one.question)} for one in questions],
     )
     blank = context.messages(
         "advocate",
@@ -299,12 +301,12 @@ def _interview(
 def _self(advocate: Advocate) -> dict[str, str]:
     """Who an advocate is, for its prompts."""
     own = advocate.settings
-    return {"name": own.name, "kind": own.kind, "stance": material(own.stance)}
+    return {"name": own.name, "kind": own.kind, "stance": as_one_line(own.stance)}
 
 
 def participant(profile: AdvocateProfile) -> dict[str, str]:
     """Who takes part, for the prompts of the others."""
-    return {"name": profile.name, "kind": profile.kind, "about": material(profile.about)}
+    return {"name": profile.name, "kind": profile.kind, "about": as_one_line(profile.about)}
 
 
 def _shown(context: DebateContext, opinion: AdvocateOpinion) -> dict[str, object]:
@@ -334,7 +336,7 @@ def find_contradiction(
     text = " ".join(sentence.text for sentence in explanation)
     prompts = [
         context.messages("side", claim=shown_claim, explanation=shown)
-        for shown_claim, shown in ((material(claim), material(text)), (BLANK, BLANK))
+        for shown_claim, shown in ((as_one_line(claim), as_one_line(text)), (BLANK, BLANK))
     ]
     try:
         right, wrong = yield from weigh(model, prompts, (" right", " wrong"), context.config)
@@ -373,10 +375,13 @@ def _aggregate(
         context.messages(
             "whole",
             parts=[
-                {"statement": BLANK if blank else material(subclaim.text), "verdict": BLANK if blank else part.verdict}
+                {
+                    "statement": BLANK if blank else as_one_line(subclaim.text),
+                    "verdict": BLANK if blank else part.verdict,
+                }
                 for subclaim, part in zip(subclaims, parts, strict=True)
             ],
-            claim=BLANK if blank else material(context.claim),
+            claim=BLANK if blank else as_one_line(context.claim),
         )
         for blank in (False, True)
     ]
@@ -411,7 +416,7 @@ def write_question(
         "question",
         asker=asker,
         to=to,
-        claim=material(context.claim),
+        claim=as_one_line(context.claim),
         opinions=[_shown(context, opinion) for opinion in opinions],
     )
     sampling = replace(context.config.sampling, max_tokens=_QUESTION_TOKENS, stop=("\n",))
@@ -428,9 +433,9 @@ def reply(
         "reply",
         **_self(advocate),
         sources=shown_sources(exhibits),
-        claim=material(context.claim),
+        claim=as_one_line(context.claim),
         asker=follow_up.asker,
-        question=material(follow_up.question),
+        question=as_one_line(follow_up.question),
     )
     request = GenerationRequest(rendered.messages, context.config.sampling, assistant_prefix=rendered.assistant_prefix)
     completion = yield from ask_text(advocate.model, request)
@@ -440,5 +445,5 @@ def reply(
     else:
         sentences, _ = context.ground(completion.text, completion.finish_reason == "length", exhibits)
         answered = replace(shown, reply=sentences)
-    context.tell(answered)
+    context.on_event(answered)
     return answered

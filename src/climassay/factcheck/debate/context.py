@@ -127,7 +127,7 @@ class DebateContext:
     encoder: Encoder | None
     """Attributes sentences to passages; None attributes nothing."""
     has_head: bool
-    tell: Callable[[Event], None]
+    on_event: Callable[[Event], None]
     """Told of everything as it happens."""
     sources: SourceBook = field(default_factory=SourceBook)
 
@@ -135,7 +135,7 @@ class DebateContext:
         """Tell of the passages found since the last time, where there are any."""
         news = self.sources.news()
         if news:
-            self.tell(Retrieval(news))
+            self.on_event(Retrieval(news))
 
     def messages(self, template: str, **values: object) -> RenderedPrompt:
         """A filled template, the brief one where there is one; what it has in common with all others is added."""
@@ -171,7 +171,7 @@ class DebateContext:
         return " ".join(words[:_LONGEST_WORDS]) + (" ..." if len(words) > _LONGEST_WORDS else "")
 
 
-def material(text: str) -> str:
+def as_one_line(text: str) -> str:
     """Text of others on one line, so that it cannot pass for a line of the prompt."""
     return " ".join(text.split())
 
@@ -179,14 +179,16 @@ def material(text: str) -> str:
 def provenance(passage: Passage) -> str:
     """Where a passage stands, for a prompt: report or title, chapter or heading, page, and year."""
     report = passage.report and report_name(passage.report, passage.source)
-    where = material(replace(passage, url=None, report=report).citation)
+    where = as_one_line(replace(passage, url=None, report=report).citation)
     year = (passage.date or "")[:4]
     return f"{where}, {year}" if year and year not in where else where
 
 
 def shown_sources(exhibits: Sequence[RetrievedPassage]) -> list[dict[str, object]]:
     """Passages for a prompt."""
-    return [{"number": one.number, "where": provenance(one.passage), "text": material(one.excerpt)} for one in exhibits]
+    return [
+        {"number": one.number, "where": provenance(one.passage), "text": as_one_line(one.excerpt)} for one in exhibits
+    ]
 
 
 def shown_quotations(quotations: Sequence[Quotation]) -> list[dict[str, object]]:
@@ -194,7 +196,7 @@ def shown_quotations(quotations: Sequence[Quotation]) -> list[dict[str, object]]
     return [
         {
             "number": one.passage,
-            "text": material(one.text),
+            "text": as_one_line(one.text),
             "side": one.side,
             "statements": " and ".join(map(str, one.statements)),
         }
@@ -209,7 +211,7 @@ def shown_exchanges(context: DebateContext, follow_ups: Sequence[FollowUp]) -> l
         {
             "asker": one.asker,
             "to": one.to,
-            "question": material(one.question),
+            "question": as_one_line(one.question),
             "reply": context.told(one.reply) or "(no reply)",
         }
         for one in follow_ups
@@ -218,7 +220,7 @@ def shown_exchanges(context: DebateContext, follow_ups: Sequence[FollowUp]) -> l
 
 def last_question(text: str) -> str | None:
     """What a model wrote up to its first question mark; None where that is no question worth asking."""
-    match = re.match(r"[^?]*\?", material(text))
+    match = re.match(r"[^?]*\?", as_one_line(text))
     question = match[0].strip(' "') if match else ""
     return question if len(re.findall(r"\w+", question)) >= 4 else None
 

@@ -20,14 +20,14 @@ from climassay.factcheck.debate.assessment import (
 )
 from climassay.factcheck.debate.context import (
     DebateContext,
+    as_one_line,
     look_up,
-    material,
     provenance,
     shown_exchanges,
     shown_quotations,
 )
 from climassay.factcheck.debate.steps import Steps
-from climassay.factcheck.results.view import unborne
+from climassay.factcheck.results.view import withheld_caveat
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     UNCERTAIN,
@@ -157,7 +157,7 @@ def _interview(
     asking: Asking,
 ) -> AssessmentPrompt:
     informed = informed_opinions(opinions)
-    statements = {subclaim.number: material(subclaim.text) for subclaim in subclaims}
+    statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in subclaims}
     several, asks = len(subclaims) > 1, asking != "no"
     views = [
         {
@@ -168,7 +168,7 @@ def _interview(
             "text": context.told(opinion.explanation),
             "reasoning": _reasoning(opinion),
             "quotations": shown_quotations(opinion.quotations),
-            "asks": [{"to": one.to, "question": material(one.question)} for one in opinion.asks] if asks else [],
+            "asks": [{"to": one.to, "question": as_one_line(one.question)} for one in opinion.asks] if asks else [],
             "parts": [
                 {
                     "number": part.subclaim,
@@ -194,7 +194,7 @@ def _interview(
     prompt = context.messages(
         "mediator",
         **common,
-        claim=material(context.claim),
+        claim=as_one_line(context.claim),
         opinions=shown,
         silent=silent,
         exchanges=shown_exchanges(context, follow_ups),
@@ -335,7 +335,7 @@ def decide(
         asked.draft,
         asked.error,
     )
-    context.tell(decision)
+    context.on_event(decision)
     return decision
 
 
@@ -428,7 +428,11 @@ def final_verdict(
         withheld=borne.withheld,
     )
     if borne.verdict == context.scale.nei:
-        reason = unborne(borne.withheld) if borne.withheld else "What the advocates brought does not settle the claim."
+        reason = (
+            withheld_caveat(borne.withheld)
+            if borne.withheld
+            else "What the advocates brought does not settle the claim."
+        )
         return replace(verdict, caveats=(reason, *verdict.caveats))
     contradicts = yield from find_contradiction(context, mediator.model, claim, borne.verdict, borne.explanation)
     caveats = []

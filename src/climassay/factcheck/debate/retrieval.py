@@ -21,8 +21,8 @@ from climassay.corpus.passages import excerpt
 from climassay.corpus.search import RELEVANCE_COSINE, fuse
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.context import material, provenance
-from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, AskPassages, Found, Steps, ask_text, together
+from climassay.factcheck.debate.context import as_one_line, provenance
+from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, AskPassages, Found, Steps, ask_text, gather
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Encoder, GenerationRequest, Sampling
@@ -64,7 +64,7 @@ def find_evidence(
     ``claim`` is worded as it is put before models. Without a grader the passages stay in the order of the search.
     """
     wanted = [(advocate, subclaim) for advocate in advocates for subclaim in subclaims]
-    lists: list[tuple[Found, ...]] = yield from together(
+    lists: list[tuple[Found, ...]] = yield from gather(
         [_search(advocate, (one.text, *one.queries), grader is not None) for advocate, one in wanted]
     )
     candidates = _deal(lists) if grader is not None else {}
@@ -92,7 +92,7 @@ def find_for_questions(
     questions: Sequence[tuple[Advocate, FollowUp]], first: Evidence, *, graded: bool
 ) -> Steps[list[tuple[Found, ...]]]:
     """Passages for the questions of a further round, in order, best first; ``first`` is what the first round found."""
-    lists: list[tuple[Found, ...]] = yield from together(
+    lists: list[tuple[Found, ...]] = yield from gather(
         # A question is put to somebody; its queries are worded for a search.
         [_search(advocate, one.queries or (one.question,), graded) for advocate, one in questions]
     )
@@ -193,9 +193,9 @@ def _grade(
     """
     several = len(subclaims) > 1
     rendered = grader.prompt.render(
-        claim=material(claim),
-        statements=[material(subclaim.text) for subclaim in subclaims] if several else [],
-        passages=[{"where": provenance(one.passage), "text": material(one.passage.text)} for one in candidates],
+        claim=as_one_line(claim),
+        statements=[as_one_line(subclaim.text) for subclaim in subclaims] if several else [],
+        passages=[{"where": provenance(one.passage), "text": as_one_line(one.passage.text)} for one in candidates],
     )
     request = GenerationRequest(
         rendered.messages,

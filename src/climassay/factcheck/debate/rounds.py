@@ -18,7 +18,7 @@ from climassay.factcheck.debate.mediator import (
     whether_to_ask,
 )
 from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, find_for_questions
-from climassay.factcheck.debate.steps import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, together
+from climassay.factcheck.debate.steps import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, gather
 from climassay.factcheck.debate.subclaims import read_claim
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
@@ -76,29 +76,29 @@ class DebateSetup:
         return self.transcript(claim, Verdict(outcome, None, claim.text, caveats=(reason,)))
 
 
-def debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None] = lambda _: None) -> Steps[Transcript]:
+def debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None] = lambda _: None) -> Steps[Transcript]:
     """Debate one claim.
 
     Args:
         claim: What is said.
         setup: Who debates, and how.
-        tell: Told of subclaims, passages, opinions, follow-ups, decisions and the verdict as they come.
+        on_event: Called with subclaims, passages, opinions, follow-ups, decisions and the verdict as they come.
     """
     ledger = Ledger()
-    transcript = yield from counted(_debate(claim, setup, tell), ledger)
+    transcript = yield from counted(_debate(claim, setup, on_event), ledger)
     return replace(transcript, usage=ledger.usage, failures=ledger.failures)
 
 
-def _debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None]) -> Steps[Transcript]:
+def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None]) -> Steps[Transcript]:
     settings, profile = setup.settings, setup.profile
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     context = DebateContext(
-        prefix + claim.text, setup.scale, setup.config, setup.templates, setup.encoder, bool(settings.head), tell
+        prefix + claim.text, setup.scale, setup.config, setup.templates, setup.encoder, bool(settings.head), on_event
     )
     reading = yield from read_claim(claim.text, settings.split, settings.model, profile, setup.templates)
     if reading.kind != "checkable" and settings.check_claims:
         return setup.unchecked(claim, reading.kind, reading.reason)
-    tell(reading.subclaims)
+    on_event(reading.subclaims)
     asked = [replace(one, text=prefix + one.text) for one in reading.subclaims]
     grader = Grader(settings.model, setup.templates["grade"]) if profile.grade_passages else None
     evidence = yield from find_evidence(setup.advocates, asked, context.claim, grader)
@@ -118,7 +118,7 @@ def _debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None]) -> 
     transcript = replace(transcript, warnings=tuple(text for text in (evidence.warning, warning) if text))
     if settings.entailment:
         transcript = yield from _measure_entailment(transcript)
-    tell(transcript.verdict)
+    on_event(transcript.verdict)
     return transcript
 
 
@@ -144,7 +144,7 @@ def _hold_rounds(
         first = rounds[0].opinions if rounds else ()
         said = Exchanges(setup.profiles, first, heard_of, open_ones, number >= limit)
         last = {one.advocate: one for one in rounds[-1].opinions} if rounds else {}
-        heard = yield from together(
+        heard = yield from gather(
             [
                 give_opinions(advocate, context, subclaims, shown, said, last.get(advocate.name))
                 for advocate, shown in zip(setup.advocates, exhibits, strict=True)
@@ -177,7 +177,7 @@ def _follow_up(
     if by_schema:
         others = [opinion.asks for opinion in last.opinions]
     else:
-        others = yield from together([_ask_others(context, setup, advocate, last) for advocate in setup.advocates])
+        others = yield from gather([_ask_others(context, setup, advocate, last) for advocate in setup.advocates])
     questions = tuple(dict.fromkeys([*asked, *(one for some in others for one in some)]))
     named = {advocate.name: place for place, advocate in enumerate(setup.advocates)}
     searched = [(setup.advocates[named[question.to]], question) for question in questions]
@@ -193,11 +193,11 @@ def _follow_up(
             updated[place] = [[one for one in old if one.grade != ON_SUBJECT] for old in updated[place]]
         # A model that can read many passages keeps all that its view may rest on; a small one has room for a few.
         most = setup.advocates[place].passages
-        updated[place] = [laid_before(new, old, most, keeps_all=by_schema) for old in updated[place]]
+        updated[place] = [with_follow_up_passages(new, old, most, keeps_all=by_schema) for old in updated[place]]
     context.tell_sources()
     if by_schema:
         return questions, updated
-    answered = yield from together(
+    answered = yield from gather(
         [
             reply(setup.advocates[named[question.to]], context, question, shown)
             for question, shown in zip(questions, laid, strict=True)
@@ -206,7 +206,7 @@ def _follow_up(
     return tuple(answered), updated
 
 
-def laid_before(
+def with_follow_up_passages(
     new: Sequence[RetrievedPassage], old: Sequence[RetrievedPassage], most: int, *, keeps_all: bool
 ) -> list[RetrievedPassage]:
     """Up to half of the places for what was found for a question; behind it what lay there before, or what fits."""
@@ -233,7 +233,7 @@ def _leave_one_out(
 ) -> Steps[tuple[tuple[str, str | None], ...]]:
     """The verdict that the mediator would have given without each informed advocate in turn."""
     informed = [opinion.advocate for opinion in found.informed]
-    without = yield from together(
+    without = yield from gather(
         [
             consolidate(
                 setup.mediator,
@@ -266,7 +266,7 @@ def _measure_entailment(transcript: Transcript) -> Steps[Transcript]:
 
     last = transcript.rounds[-1]
     explanations = [transcript.verdict.explanation, *(opinion.explanation for opinion in last.opinions)]
-    verdict, *others = yield from together([measured(sentences) for sentences in explanations])
+    verdict, *others = yield from gather([measured(sentences) for sentences in explanations])
     opinions = tuple(
         replace(opinion, explanation=sentences) for opinion, sentences in zip(last.opinions, others, strict=True)
     )

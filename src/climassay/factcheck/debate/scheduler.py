@@ -156,7 +156,7 @@ class Scheduler(Generic[T]):
     Args:
         steps: The debates.
         exchange: Answers what they ask.
-        at_once: Most debates under way at a time; as one ends the next begins.
+        concurrency: Most debates under way at a time; as one ends the next begins.
         on_result: Called with each result as it comes, in order of completion.
         watch: Called before anything is asked, with what will be; an exception of its own ends the debates there.
     """
@@ -165,13 +165,13 @@ class Scheduler(Generic[T]):
         self,
         steps: Sequence[Steps[T]],
         exchange: RequestBatcher,
-        at_once: int,
+        concurrency: int,
         on_result: Callable[[T], None] | None = None,
         watch: Watch | None = None,
     ) -> None:
         self._steps = steps
         self._exchange = exchange
-        self._at_once = at_once
+        self._at_once = concurrency
         self._on_result = on_result
         self._watch = watch
         self._results: dict[int, T] = {}

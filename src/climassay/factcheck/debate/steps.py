@@ -1,7 +1,7 @@
 """Debates as coroutines: many go on side by side, and what they ask at the same time is asked together.
 
 A step is a generator that yields what it needs to know (a tuple of :data:`Ask`) and is sent the answers, in order. What
-it returns is its result. :func:`together` lets several steps advance as one; the debates of a run are advanced, each at
+it returns is its result. :func:`gather` lets several steps advance as one; the debates of a run are advanced, each at
 its own pace, by the :mod:`~climassay.factcheck.debate.scheduler`.
 """
 
@@ -104,7 +104,7 @@ def ask_options(asks: Sequence[AskOptions]) -> Steps[list[OptionScores]]:
     return list((yield tuple(asks)))
 
 
-def together(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
+def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
     """Advance several steps as one; what they ask at the same time is asked in one go.
 
     Returns:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, get_args
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.factcheck.results.scoring import NO_VERDICT, VerdictScores, score_verdicts
-from climassay.factcheck.results.view import as_shown
+from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import CONFIDENCES, AdvocateOpinion, Outcome, Transcript, Verdict, as_plain
 from climassay.grounding import AnswerSentence, written
@@ -483,7 +483,7 @@ def analyse(
                 f"The fact-check of the claim {one.claim.text[:60]!r} is on the scale {one.scale}, not {scale.name}: "
                 "analyse runs on one scale at a time."
             )
-    checked = tuple(as_shown(transcript, scale) for transcript in first)
+    checked = tuple(reader_view(transcript, scale) for transcript in first)
     shown = len(scale.classes(classes))
     told = {one.claim.id: truths.get(one.claim.id, "").strip() for one in checked}
     published = {claim: truth for claim, truth in told.items() if truth}

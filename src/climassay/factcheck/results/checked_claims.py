@@ -12,12 +12,12 @@ from climassay.factcheck.results.page import factcheck_page, notices, quoted_pas
 from climassay.factcheck.results.past_checks import PastCheck
 from climassay.factcheck.results.report import analysis_tables, factcheck_report
 from climassay.factcheck.results.scoring import VerdictScores, verdict_data, verdict_report, verdict_tables
-from climassay.factcheck.results.view import as_shown
+from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import Levels, Transcript, as_data
 from climassay.grounding import written
 from climassay.records import Tally
-from climassay.reporting import Report, Table, as_markdown, write_page
+from climassay.reporting import Report, Table, as_markdown, counted, write_page
 from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class CheckedClaims(Result):
         if self.analysis.demonstration:
             yield page_words.DEMONSTRATION
         if self.skipped:
-            yield f"{len(self.skipped)} rows left out, the first: {self.skipped[0]}."
+            yield f"{counted(len(self.skipped), 'row')} left out, the first: {self.skipped[0]}."
         for name, tally in self.tallies.items():
             cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
             yield (
@@ -187,7 +187,7 @@ class ScoredVerdicts(Result):
         return verdict_report(self.scores, self.subject, self.facts)
 
 
-def level_words(levels: Levels) -> str:
+def format_levels(levels: Levels) -> str:
     """Levels on one line, after the verdict that they belong to."""
     likelihood = f", {levels.likelihood} to be true" if levels.likelihood else ""
     return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
@@ -202,7 +202,7 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
-    transcript = as_shown(transcript, scale)
+    transcript = reader_view(transcript, scale)
     verdict = transcript.verdict
     if verdict.outcome == "verdict" and verdict.label is not None:
         yield Text.assemble(("Verdict: ", "bold"), (verdict.label, "bold cyan"))

@@ -8,7 +8,7 @@ from climassay.errors import InputError
 from climassay.factcheck.debate.assessment import explanation_lead
 from climassay.factcheck.results.page import safe_link
 from climassay.factcheck.results.page_words import DEMONSTRATION
-from climassay.factcheck.results.view import as_shown
+from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import PassageCitation, Transcript, Verdict, cited_numbers
 
@@ -59,7 +59,7 @@ def claim_review(
         https://developers.google.com/search/docs/appearance/structured-data/factcheck
     """
     used = scale or load_scale(transcript.scale)
-    transcript = as_shown(transcript, used)
+    transcript = reader_view(transcript, used)
     verdict = transcript.verdict
     if verdict.outcome != "verdict" or verdict.label is None:
         raise InputError(

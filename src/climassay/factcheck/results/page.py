@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from climassay.factcheck.results import page_words
 from climassay.factcheck.results.analysis import probability_of
-from climassay.factcheck.results.view import as_shown
+from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
@@ -24,7 +24,7 @@ from climassay.factcheck.transcript import (
 from climassay.grounding import AnswerSentence
 from climassay.grounding.answer import unchecked_note
 from climassay.grounding.citing import ENTAILED
-from climassay.reporting import render_page
+from climassay.reporting import counted, render_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
     Raises:
         InputError: The verdict is not one of the scale's labels.
     """
-    transcript = as_shown(transcript, scale)
+    transcript = reader_view(transcript, scale)
     cited = transcript.cited
     kept = {source.number for source in cited}
     label, explained = transcript.verdict.label, transcript.verdict.explanation
@@ -118,7 +118,7 @@ def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
         "place_on": lambda label: place_on(scale, label),
         "link": safe_link,
         "host": lambda url: urlsplit(url).hostname,
-        "standing": standing,
+        "source_details": source_details,
         "words": page_words,
     }
 
@@ -148,7 +148,7 @@ def safe_link(url: str | None) -> str | None:
     return url if fits else None
 
 
-def standing(source: PassageCitation) -> tuple[tuple[str, str], ...]:
+def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
     """Where a passage stands, as names and values; what is not known is left out."""
     passage = source.passage
     pages = [page for page in (passage.first_page, passage.last_page) if page is not None]
@@ -212,7 +212,7 @@ def notices(transcript: Transcript) -> tuple[str, ...]:
         share, samples = transcript.stability.share, transcript.stability.samples
         found.append(f"The verdict is not stable: {100 * share:.0f}% of {samples} runs agreed on one.")
     if transcript.failures and verdict.outcome != "failed":
-        found.append(f"{_count(transcript.failures, 'model call')} failed; the debate went on without.")
+        found.append(f"{counted(transcript.failures, 'model call')} failed; the debate went on without.")
     if transcript.prefixed:
         found.append("The claim was put to the models with a note that it is made in a climate-change context.")
     return tuple(dict.fromkeys(found))
@@ -228,7 +228,9 @@ def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
     own = sum(sentence.in_house for sentence in sentences)
     if own:
         rest = "rests" if own == 1 else "rest"
-        notes.append(f"{own} of {_count(len(sentences), 'sentence')} {rest} on no passage (marked In-house knowledge).")
+        notes.append(
+            f"{own} of {counted(len(sentences), 'sentence')} {rest} on no passage (marked In-house knowledge)."
+        )
     # Where entailment was measured, one of the cited passages should entail the sentence.
     measured = [[value for value in sentence.entailment if value is not None] for sentence in sentences]
     weak = sum(bool(values) and max(values) < ENTAILED for values in measured)
@@ -243,15 +245,11 @@ def _removed_notes(found: Verdict | AdvocateOpinion) -> list[str]:
     notes = []
     if count := found.removed_citations:
         was = "was" if count == 1 else "were"
-        notes.append(f"{_count(count, 'citation')} of passages that were not retrieved {was} removed.")
+        notes.append(f"{counted(count, 'citation')} of passages that were not retrieved {was} removed.")
     if count := found.removed_quotations:
         was = "does not stand in its passage and was" if count == 1 else "do not stand in their passages and were"
-        notes.append(f"{_count(count, 'quotation')} {was} removed.")
+        notes.append(f"{counted(count, 'quotation')} {was} removed.")
     return notes
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _view(transcript: Transcript, profile: AdvocateProfile) -> View:

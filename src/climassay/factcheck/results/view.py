@@ -12,7 +12,7 @@ from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import Levels, Transcript, Verdict, cited_numbers, takes_side
 
 
-def as_shown(transcript: Transcript, scale: Scale) -> Transcript:
+def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     """The fact-check as readers may see it; the one given is not altered.
 
     - A verdict that cites and quotes no passage of the debate becomes "not enough information", and is told as
@@ -49,7 +49,7 @@ def as_shown(transcript: Transcript, scale: Scale) -> Transcript:
             label=scale.nei,
             levels=None,
             probabilities=(),
-            caveats=(unborne(verdict.label), *verdict.caveats),
+            caveats=(withheld_caveat(verdict.label), *verdict.caveats),
             contradicts=None,
             withheld=verdict.label,
         )
@@ -67,7 +67,7 @@ def is_against(verdict: Verdict, scale: Scale) -> bool:
     return verdict.outcome == "verdict" and verdict.label in scale.labels and verdict.label not in scale.correct
 
 
-def unborne(label: str) -> str:
+def withheld_caveat(label: str) -> str:
     """What readers are told of a verdict that is withheld."""
     return f"The mediator would say \u201c{label}\u201d, but rests it on no passage: it is not given as a verdict."
 

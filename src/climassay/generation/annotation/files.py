@@ -13,8 +13,8 @@ from climassay.errors import InputError
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
     EditTexts,
-    GivenLabel,
-    GivenSkip,
+    ImportedLabel,
+    ImportedSkip,
     Item,
     Label,
     accepted_from,
@@ -41,8 +41,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 class AnnotationFile:
     """What a file of annotations holds."""
 
-    labels: tuple[GivenLabel, ...]
-    skips: tuple[GivenSkip, ...] = ()
+    labels: tuple[ImportedLabel, ...]
+    skips: tuple[ImportedSkip, ...] = ()
     settings: AnnotationSettings | None = None
     """Settings of the dataset that it was written from, where the file tells."""
     unreadable: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class AnnotationFile:
 
 
 def write_annotations(
-    path: Path, dataset: str, settings: AnnotationSettings, labels: Iterable[Label], skips: Iterable[GivenSkip]
+    path: Path, dataset: str, settings: AnnotationSettings, labels: Iterable[Label], skips: Iterable[ImportedSkip]
 ) -> int:
     """Write everything that was said about a dataset, withdrawn labels included.
 
@@ -82,8 +82,8 @@ def read_annotations(path: Path) -> AnnotationFile:
         InputError: It cannot be read, is no such file, or was written by a newer climassay.
     """
     data = read_bytes(path)
-    labels: list[GivenLabel] = []
-    skips: list[GivenSkip] = []
+    labels: list[ImportedLabel] = []
+    skips: list[ImportedSkip] = []
     settings: AnnotationSettings | None = None
     number = 0
     try:
@@ -102,9 +102,9 @@ def read_annotations(path: Path) -> AnnotationFile:
                 if not isinstance(said["accepted"], bool) or not isinstance(said["key"], str):
                     raise TypeError("a label needs a key, and accepted as true or false")
                 wording = None if said["wording"] is None else wording_from(said["wording"])
-                labels.append(GivenLabel(**{**said, "reasons": tuple(said["reasons"]), "wording": wording}))
+                labels.append(ImportedLabel(**{**said, "reasons": tuple(said["reasons"]), "wording": wording}))
             elif "skip" in row:
-                skips.append(GivenSkip(**row["skip"]))
+                skips.append(ImportedSkip(**row["skip"]))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}, line {max(1, number)}: this is no annotation of climassay ({error}).") from None
     if settings is None:
@@ -179,7 +179,7 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     if missing or not rows:
         wanted = "draft, annotator and label"
         raise InputError(f"{path} is no table of labels: it needs the columns {wanted}, and rows.")
-    labels: list[GivenLabel] = []
+    labels: list[ImportedLabel] = []
     unreadable: list[str] = []
     for number, row in enumerate(rows, start=1):
         cells = {name: "" if row.get(name) is None else str(row[name]) for name in COLUMNS}
@@ -195,7 +195,7 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     return AnnotationFile(tuple(labels), unreadable=tuple(unreadable))
 
 
-def _from_cells(cells: Mapping[str, str], row: Row, drafts: Mapping[str, Draft]) -> GivenLabel:
+def _from_cells(cells: Mapping[str, str], row: Row, drafts: Mapping[str, Draft]) -> ImportedLabel:
     given, written = row.get("edited_options"), cells["edited_options"]
     if isinstance(given, str) or not isinstance(given, Sequence):
         given = parse_json(written) if written.startswith("[") else filter(None, map(str.strip, written.splitlines()))

@@ -12,7 +12,7 @@ from climassay.generation.draft import Draft
 
 OUT = "out"
 """State of an item that nobody is asked about."""
-Standing = Literal["usable", "doubted", "failed", "away"]
+DraftStatus = Literal["usable", "doubted", "failed", "away"]
 """``usable``: nothing stands against it; ``doubted``: only checks, self-consistency or the validator do; ``failed``:
 the call failed and may be made again; ``away``: nobody is asked, because it was never written, repeats another draft,
 has no word to mask, or an expert has decided elsewhere."""
@@ -29,7 +29,7 @@ _REASON_OF_CHECK = {
 """What an expert would call the fault that a check of the screening finds."""
 
 
-def standing_of(draft: Draft) -> Standing:
+def draft_status(draft: Draft) -> DraftStatus:
     """How a draft stands before experts look at it."""
     if draft.error is not None:
         return "failed"

@@ -86,7 +86,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenLabel:
+class ImportedLabel:
     """A label from elsewhere; its fields are those of :class:`Label`."""
 
     draft: str
@@ -104,7 +104,7 @@ class GivenLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenSkip:
+class ImportedSkip:
     """An item that an annotator passed over elsewhere."""
 
     draft: str
@@ -113,7 +113,7 @@ class GivenSkip:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenIn:
+class ImportReport:
     """What became of labels from elsewhere."""
 
     stored: int
@@ -355,7 +355,7 @@ def label_from_texts(
     reasons: Iterable[str] = (),
     remark: str = "",
     annotator: str = "",
-) -> GivenLabel:
+) -> ImportedLabel:
     """The label that another tool or a table has, without a key; an accepted question needs no reasons.
 
     Raises:
@@ -366,10 +366,10 @@ def label_from_texts(
         raise InputError(f"the dataset has no item {name!r} to annotate")
     accepted = accepted_from(verdict)
     wording = edited_wording(draft, texts) if accepted else None
-    return GivenLabel(draft.id, annotator, accepted, () if accepted else tuple(reasons), remark, wording)
+    return ImportedLabel(draft.id, annotator, accepted, () if accepted else tuple(reasons), remark, wording)
 
 
-def content_key(source: str, label: GivenLabel, *more: object) -> str:
+def content_key(source: str, label: ImportedLabel, *more: object) -> str:
     """A key for a label that came without one: the same content gives the same key.
 
     Args:

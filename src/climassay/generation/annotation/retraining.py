@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.tables import items, queues
-from climassay.generation.annotation.transactions import LockedQueue, look_at_new_drafts
+from climassay.generation.annotation.transactions import LockedQueue, enqueue_new_drafts
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
 from climassay.records import Records
 from climassay.records.requests import canonical_json
@@ -84,7 +84,7 @@ def retrain(
 
     report = progress or (lambda _done, _total, _message: None)
     AnnotationStore(records)  # makes the tables where they are missing
-    look_at_new_drafts(records.database, dataset)
+    enqueue_new_drafts(records.database, dataset)
     with records.database.read() as connection:
         acts = int(connection.execute(sa.select(queues.c.acts).where(queues.c.dataset == dataset)).scalar_one())
     labels = settled_labels(records, dataset)

@@ -13,13 +13,13 @@ from climassay.generation.annotation.agreement import Agreement, AnnotatorStatis
 from climassay.generation.annotation.item_queue import count_items, item_names, items_with_labels, progress_of
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
-    GivenLabel,
-    GivenSkip,
+    ImportedLabel,
+    ImportedSkip,
+    ImportReport,
     Item,
     Label,
     Progress,
     QueueSummary,
-    TakenIn,
     check_name,
     check_verdict,
 )
@@ -33,7 +33,7 @@ from climassay.generation.annotation.tables import (
     settings_from,
     skips,
 )
-from climassay.generation.annotation.transactions import LockedQueue, NotWaitingError, look_at_new_drafts, waiting_item
+from climassay.generation.annotation.transactions import LockedQueue, NotWaitingError, enqueue_new_drafts, waiting_item
 from climassay.generation.dataset_store import DatasetStore, chunks, drafts_before_experts
 from climassay.generation.draft import Wording
 from climassay.records import Records
@@ -66,7 +66,7 @@ class AnnotationStore:
         try:
             return work()
         except NotWaitingError:
-            look_at_new_drafts(self._database, dataset)
+            enqueue_new_drafts(self._database, dataset)
             return work()
 
     def settings(self, dataset: str) -> AnnotationSettings:
@@ -88,7 +88,7 @@ class AnnotationStore:
         found = []
         for one in self._datasets.list():
             settings = self.settings(one.name)
-            look_at_new_drafts(self._database, one.name)
+            enqueue_new_drafts(self._database, one.name)
             with self._database.read() as connection:
                 counts = count_items(connection, one.name)
             if counts:
@@ -113,7 +113,7 @@ class AnnotationStore:
 
     def items(self, dataset: str) -> Iterator[Item]:
         """Everything that is annotated or waits for it, in the order of the queue."""
-        look_at_new_drafts(self._database, dataset)
+        enqueue_new_drafts(self._database, dataset)
         with self._database.read() as connection:
             names = item_names(connection, dataset)
         for chunk in chunks(names):
@@ -145,11 +145,11 @@ class AnnotationStore:
             rows = connection.execute(query.order_by(annotations.c.number.desc()).limit(most))
             return [label_from(row) for row in rows]
 
-    def skipped(self, dataset: str) -> list[GivenSkip]:
+    def skipped(self, dataset: str) -> list[ImportedSkip]:
         """Items that annotators skipped, in the order in which they did."""
         query = sa.select(skips).where(skips.c.dataset == dataset).order_by(skips.c.number)
         with self._database.read() as connection:
-            return [GivenSkip(row.draft, row.annotator, row.made_at) for row in connection.execute(query)]
+            return [ImportedSkip(row.draft, row.annotator, row.made_at) for row in connection.execute(query)]
 
     def progress(self, dataset: str, annotator: str | None = None) -> Progress:
         """How far a dataset has come, and one annotator in it.
@@ -157,7 +157,7 @@ class AnnotationStore:
         Raises:
             InputError: There is no such dataset.
         """
-        look_at_new_drafts(self._database, dataset)
+        enqueue_new_drafts(self._database, dataset)
         with self._database.read() as connection:
             return progress_of(connection, dataset, annotator)
 
@@ -215,7 +215,7 @@ class AnnotationStore:
         Raises:
             InputError: There is no such dataset.
         """
-        look_at_new_drafts(self._database, dataset)
+        enqueue_new_drafts(self._database, dataset)
         self._write(dataset, lambda queue: queue.configure(settings))
 
     def next(self, dataset: str, annotator: str, after: str | None = None) -> Item | None:
@@ -236,7 +236,7 @@ class AnnotationStore:
             InputError: There is no such dataset.
         """
         check_name(annotator, "The name of an annotator")
-        look_at_new_drafts(self._database, dataset)
+        enqueue_new_drafts(self._database, dataset)
         draft = self._write(dataset, lambda queue: queue.next_item(annotator, after))
         if draft is None:
             return None
@@ -332,7 +332,9 @@ class AnnotationStore:
 
         return self._looking_twice(dataset, attempt)
 
-    def add_all(self, dataset: str, given: Sequence[GivenLabel], passed: Sequence[GivenSkip] = ()) -> TakenIn:
+    def import_labels(
+        self, dataset: str, given: Sequence[ImportedLabel], passed: Sequence[ImportedSkip] = ()
+    ) -> ImportReport:
         """Take in labels from elsewhere, all in one transaction; doing it again changes nothing.
 
         Of two labels of one annotator about a draft the later one counts. Nobody has to be asked first.
@@ -345,7 +347,7 @@ class AnnotationStore:
         Raises:
             InputError: There is no such dataset. Labels that cannot be stored are listed in the result.
         """
-        look_at_new_drafts(self._database, dataset)
+        enqueue_new_drafts(self._database, dataset)
         return self._write(dataset, lambda queue: queue.import_labels(given, passed))
 
     def skip(self, dataset: str, draft: str, annotator: str) -> None:
@@ -390,7 +392,7 @@ class AnnotationStore:
         wrong = [name for name, value in (probabilities or {}).items() if not 0 <= value <= 1]
         if wrong:
             raise InputError(f"P(valid) of {wrong[0]} lies outside 0 to 1.")
-        look_at_new_drafts(self._database, dataset)
+        enqueue_new_drafts(self._database, dataset)
 
         def work(queue: LockedQueue) -> None:
             change = items.update().where(items.c.dataset == dataset)

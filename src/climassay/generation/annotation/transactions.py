@@ -9,14 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from climassay.errors import InputError
-from climassay.generation.annotation.item_queue import OUT, standing_of, validator_confidence, waiting_state
+from climassay.generation.annotation.item_queue import OUT, draft_status, validator_confidence, waiting_state
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
-    GivenLabel,
-    GivenSkip,
+    ImportedLabel,
+    ImportedSkip,
+    ImportReport,
     Label,
     Outcome,
-    TakenIn,
     check_name,
     check_verdict,
     outcome_of,
@@ -42,7 +42,7 @@ class NotWaitingError(InputError):
     """There is no such item, as far as the drafts were looked at."""
 
 
-def look_at_new_drafts(database: Database, dataset: str) -> None:
+def enqueue_new_drafts(database: Database, dataset: str) -> None:
     """Take into the queue what the pipeline has written since somebody looked, made-again failures included."""
     with database.read() as connection:
         queue = connection.execute(sa.select(queues).where(queues.c.dataset == dataset)).first()
@@ -62,7 +62,7 @@ def look_at_new_drafts(database: Database, dataset: str) -> None:
         if queue is not None and not unseen and last <= seen:
             return
         found = [
-            (name, standing_of(one), validator_confidence(one))
+            (name, draft_status(one), validator_confidence(one))
             for chunk in chunks(unseen)
             for name, one in drafts_before_experts(connection, dataset, chunk).items()
         ]
@@ -126,7 +126,7 @@ class LockedQueue:
         """Change columns of the queue's row."""
         self.connection.execute(queues.update().where(queues.c.dataset == self.dataset).values(**values))
 
-    def take_number(self) -> int:
+    def next_number(self) -> int:
         """Count one more act."""
         more = queues.update().where(queues.c.dataset == self.dataset).values(acts=queues.c.acts + 1)
         return int(self.connection.execute(more.returning(queues.c.acts)).scalar_one())
@@ -189,17 +189,17 @@ class LockedQueue:
             free = free if after is None else free.where(items.c.draft != after)
             found = self.connection.execute(free.order_by(items.c.position).limit(1)).scalar()
         if found is not None:
-            self.keep_for(found, annotator)
+            self.reserve(found, annotator)
         return found
 
-    def keep_for(self, draft: str, annotator: str) -> None:
+    def reserve(self, draft: str, annotator: str) -> None:
         """Keep an item for an annotator from now on; earlier leases of the same are replaced."""
-        self.give_back(draft, annotator)
+        self.release_item(draft, annotator)
         until = time.time() + self.settings.lease_seconds
         row = {"dataset": self.dataset, "draft": draft, "annotator": annotator, "until": until}
         self.connection.execute(leases.insert(), [row])
 
-    def give_back(self, draft: str, annotator: str) -> None:
+    def release_item(self, draft: str, annotator: str) -> None:
         """End a lease."""
         ours = (leases.c.dataset == self.dataset, leases.c.draft == draft, leases.c.annotator == annotator)
         self.connection.execute(leases.delete().where(*ours))
@@ -241,9 +241,9 @@ class LockedQueue:
     def add_label(self, label: Label, item: Any, draft: Draft) -> None:
         """Store a checked label in place of the annotator's earlier one, and settle its draft."""
         self._withdraw(label.draft, label.annotator, label.adjudicates, label.made_at)
-        number = self.take_number()
+        number = self.next_number()
         self.connection.execute(annotations.insert(), [label_row(label, number)])
-        self.give_back(label.draft, label.annotator)
+        self.release_item(label.draft, label.annotator)
         self.unskip(label.annotator, label.draft)
         self.settle([label.draft], number, known=(item, draft))
 
@@ -253,11 +253,11 @@ class LockedQueue:
 
     def skip(self, draft: str, annotator: str) -> None:
         """Pass an item over, and leave it to others."""
-        number = self.take_number()
+        number = self.next_number()
         self.unskip(annotator, draft)
         row = {"dataset": self.dataset, "annotator": annotator, "draft": draft, "number": number}
         self.connection.execute(skips.insert(), [row | {"made_at": time.time()}])
-        self.give_back(draft, annotator)
+        self.release_item(draft, annotator)
 
     def unskip(self, annotator: str, draft: str | None = None) -> int:
         """Forget that an annotator skipped an item, or all of them; how many."""
@@ -276,12 +276,12 @@ class LockedQueue:
         elif label is not None:
             draft = str(label.draft)
             self._withdraw(draft, annotator, label.adjudicates, time.time())
-            self.settle([draft], self.take_number())
+            self.settle([draft], self.next_number())
         else:
             return None
         item = items_of(self.connection, self.dataset, [draft])[draft]
         if self.has_room(item, annotator):
-            self.keep_for(draft, annotator)
+            self.reserve(draft, annotator)
         return draft
 
     # What follows for the drafts
@@ -334,7 +334,7 @@ class LockedQueue:
         self.update(settings=json.dumps(asdict(settings)))
         if fewer:
             self.connection.execute(leases.delete().where(leases.c.dataset == self.dataset))
-        number = self.take_number()
+        number = self.next_number()
         for standing in ("usable", "doubted", "failed", "away"):
             state = waiting_state(standing, settings)
             without = items.update().where(items.c.dataset == self.dataset, items.c.standing == standing)
@@ -349,7 +349,7 @@ class LockedQueue:
 
     # What comes from elsewhere
 
-    def import_labels(self, given: Sequence[GivenLabel], passed: Sequence[GivenSkip] = ()) -> TakenIn:
+    def import_labels(self, given: Sequence[ImportedLabel], passed: Sequence[ImportedSkip] = ()) -> ImportReport:
         """Store labels that are not there yet, and settle their drafts.
 
         Of two labels of one annotator about a draft the later one counts, whatever the order in which they come. A
@@ -375,22 +375,22 @@ class LockedQueue:
             rows = [{"ended": key, "at": at} for key, at in sorting.ended.items()]
             connection.execute(ending.values(withdrawn_at=sa.bindparam("at")), rows)
         if sorting.new:
-            rows = [label_row(label, self.take_number()) for label in sorting.new.values()]
+            rows = [label_row(label, self.next_number()) for label in sorting.new.values()]
             connection.execute(annotations.insert(), rows)
         self._add_skips(passed)
-        number = self.take_number()
+        number = self.next_number()
         for chunk in chunks(list(items_of(connection, dataset, names))):
             self.settle(chunk, number)
         withdrawn = len(sorting.withdrawn)
-        return TakenIn(len(sorting.new), sorting.again - withdrawn, withdrawn, tuple(sorting.refused))
+        return ImportReport(len(sorting.new), sorting.again - withdrawn, withdrawn, tuple(sorting.refused))
 
-    def _add_skips(self, passed: Sequence[GivenSkip]) -> None:
+    def _add_skips(self, passed: Sequence[ImportedSkip]) -> None:
         names = [one.draft for one in passed]
         labels = labels_by_draft(self.connection, self.dataset, names)
         there = items_of(self.connection, self.dataset, names)
         rows = [
             {"dataset": self.dataset, "annotator": one.annotator, "draft": one.draft, "made_at": one.made_at}
-            | {"number": self.take_number()}
+            | {"number": self.next_number()}
             for one in passed
             if one.draft in there and one.annotator not in {label.annotator for label in labels.get(one.draft, ())}
         ]
@@ -426,7 +426,7 @@ class _Sorting:
     refused: list[str] = field(default_factory=list)
     again: int = 0
 
-    def add(self, one: GivenLabel) -> None:
+    def add(self, one: ImportedLabel) -> None:
         """Sort in one label; they come in the order of their times."""
         if one.key in self.known or one.key in self.new:
             self.again += 1
@@ -458,7 +458,7 @@ class _Sorting:
             self.new[label.key] = label
             self.current[label.draft, label.annotator, label.adjudicates] = label
 
-    def _label(self, one: GivenLabel) -> Label:
+    def _label(self, one: ImportedLabel) -> Label:
         check_name(one.annotator, "The name of an annotator")
         check_name(one.key, "The key of a label")
         draft = self.drafts.get(one.draft)

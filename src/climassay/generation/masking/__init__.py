@@ -11,7 +11,7 @@ from climassay.generation.masking.maskers import (
 )
 from climassay.generation.masking.trained import (
     ExpertChoice,
-    MaskerReading,
+    MaskerFeatures,
     TrainedMasker,
     accuracies,
     choices_of,
@@ -23,7 +23,7 @@ from climassay.generation.masking.trained import (
 from climassay.generation.masking.words import FEATURES, WordStatistics, candidates, count_words, read_glossary, words
 
 __all__ = [
-    "FEATURES", "STATISTICS", "Choice", "ExpertChoice", "Masker", "MaskerReading", "PromptedMasker", "StatisticsMasker",
-    "TrainedMasker", "WordStatistics", "accuracies", "candidates", "choices_of", "count_words", "leave_one_out", "mask",
-    "measure", "open_masker", "read_choices", "read_glossary", "train_masker", "words",
+    "FEATURES", "STATISTICS", "Choice", "ExpertChoice", "Masker", "MaskerFeatures", "PromptedMasker",
+    "StatisticsMasker", "TrainedMasker", "WordStatistics", "accuracies", "candidates", "choices_of", "count_words",
+    "leave_one_out", "mask", "measure", "open_masker", "read_choices", "read_glossary", "train_masker", "words",
 ]  # fmt: skip

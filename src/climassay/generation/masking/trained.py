@@ -147,7 +147,7 @@ def _vector(
 
 
 @dataclass(frozen=True, slots=True)
-class MaskerReading:
+class MaskerFeatures:
     """What a trained masker looks at, besides the features of words."""
 
     impact: bool = True
@@ -183,7 +183,7 @@ class TrainedMasker(SavedModel):
 
     weights: FloatArray
     """Shape [features]: those of words, then impact, then the vector, as :attr:`reading` says; for raw features."""
-    reading: MaskerReading = field(default_factory=MaskerReading)
+    reading: MaskerFeatures = field(default_factory=MaskerFeatures)
     statistics: WordStatistics = field(default_factory=WordStatistics)
     provenance: Provenance = field(default_factory=Provenance)
     """``accuracy@1`` and ``accuracy@3`` are measured, each statement left out once."""
@@ -259,7 +259,7 @@ class TrainedMasker(SavedModel):
         """See :class:`SavedModel`."""
         if facts["features"] != list(FEATURES):
             raise ValueError("it reads other features of words than this climassay gives")
-        reading, weights = MaskerReading(**facts["reading"]), checked_array("weights", arrays["weights"], (None,))
+        reading, weights = MaskerFeatures(**facts["reading"]), checked_array("weights", arrays["weights"], (None,))
         least = len(FEATURES) + int(reading.impact)
         if not (len(weights) > least if reading.vectors else len(weights) == least):
             raise ValueError(f"it has {weights.size} weights")
@@ -274,7 +274,7 @@ def train_masker(
     *,
     data: str = "",
     statistics: WordStatistics | None = None,
-    reading: MaskerReading | None = None,
+    reading: MaskerFeatures | None = None,
     measured: bool = True,
     reader: TokenEncoder | None = None,
 ) -> TrainedMasker:
@@ -293,7 +293,7 @@ def train_masker(
     """
     if len(choices) < FEWEST:
         raise InputError(f"A masker needs at least {FEWEST} expert choices, there are {len(choices)}.")
-    looks, words = reading or MaskerReading(), statistics or WordStatistics()
+    looks, words = reading or MaskerFeatures(), statistics or WordStatistics()
     blocks, sets, chosen = _material(choices, looks, words, reader)
     figures: dict[str, float] = {}
     if measured:
@@ -310,11 +310,11 @@ def leave_one_out(
     choices: Sequence[ExpertChoice],
     *,
     statistics: WordStatistics | None = None,
-    reading: MaskerReading | None = None,
+    reading: MaskerFeatures | None = None,
     reader: TokenEncoder | None = None,
 ) -> list[Choice | None]:
     """The choice for each statement by a masker fitted on all the others; arguments as :func:`train_masker`."""
-    material = _material(choices, reading or MaskerReading(), statistics or WordStatistics(), reader)
+    material = _material(choices, reading or MaskerFeatures(), statistics or WordStatistics(), reader)
     return _left_out(choices, *material)
 
 
@@ -351,7 +351,7 @@ def accuracies(name: str, choices: Sequence[ExpertChoice], chosen: Sequence[Choi
 
 
 def _material(
-    choices: Sequence[ExpertChoice], reading: MaskerReading, statistics: WordStatistics, reader: TokenEncoder | None
+    choices: Sequence[ExpertChoice], reading: MaskerFeatures, statistics: WordStatistics, reader: TokenEncoder | None
 ) -> tuple[list[FloatArray], IntArray, IntArray]:
     """Blocks of features, the statement of each row, and the row of each statement's term."""
     found = [candidates(choice.statement) for choice in choices]

@@ -225,7 +225,7 @@ def read_glossary(path: Path) -> tuple[str, ...]:
 def zipf(term: str) -> float:
     """How frequent a word is in general English: log10 of its uses in a billion words; 7.7 for "the".
 
-    Of a compound the rarest part counts. Words that the list does not know get the list's lower end.
+    A compound counts as its rarest part. Words that the list does not know get the list's lower end.
 
     References:
         Speer (2022), wordfreq 3.0; the scale is van Heuven et al. (2014).

@@ -14,7 +14,7 @@ import numpy as np
 
 from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
-from climassay.generation.draft import Decision, Draft, Subject, gapped, has_term, nothing
+from climassay.generation.draft import Decision, Draft, Subject, gapped, has_term, is_blank
 from climassay.generation.screening.check import right_answer
 from climassay.generation.screening.kind_checks import OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
@@ -340,12 +340,12 @@ def _faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
         found[_REASONS.get(answer, str(answer))] = ""
     if draft.type.gap:
         term = draft.wording.answer.casefold()
-        others = [word for word in fields["also_right"] if not nothing(word) and word.casefold() != term]
+        others = [word for word in fields["also_right"] if not is_blank(word) and word.casefold() != term]
         if others:
             found[NARROW] = f"These words fit as well: {', '.join(others)}."
         if not fields["is_term"]:
             found["term trivial"] = f"It takes “{draft.wording.answer}” for no scientific term."
-    if not nothing(fields["missing"]):
+    if not is_blank(fields["missing"]):
         found["not self-contained"] = f"It misses: {fields['missing']}."
     if reason := FLAWS[fields["flaw"]]:
         found[reason] = ""

@@ -145,7 +145,7 @@ def table(drafts: Sequence[Draft]) -> Table:
     for reason in dict.fromkeys(reason for reason, _ in counts):
         one, own = counts[reason, None], [counts[reason, kind] for kind in kinds]
         by_kind = [f"{count.first} / {count.found}" if count.found else "-" for count in own]
-        rows.append((reason, *by_kind, str(one.first), str(one.found), share_words(one.share)))
+        rows.append((reason, *by_kind, str(one.first), str(one.found), format_share(one.share)))
     if written:
         stopped = [draft for draft in written if _reasons(draft)]
         by_kind = [
@@ -153,7 +153,7 @@ def table(drafts: Sequence[Draft]) -> Table:
             for kind in kinds
         ]
         number = str(len(stopped))
-        rows.append(("stopped by any", *by_kind, number, number, share_words(proportion(len(stopped), len(written)))))
+        rows.append(("stopped by any", *by_kind, number, number, format_share(proportion(len(stopped), len(written)))))
     note = "First: the first fault found. Any: found at all, beside others or not; by kind as first / any."
     note += " Shares with 95% intervals (Wilson). Nothing is removed, only marked."
     if failed := len(drafts) - len(written):
@@ -166,7 +166,7 @@ def table(drafts: Sequence[Draft]) -> Table:
     return Table.of(f"Screening of {len(written)} drafts", headings, rows, note=note, strong=strong)
 
 
-def share_words(one: Estimate) -> str:
+def format_share(one: Estimate) -> str:
     """A share in percent with its interval."""
     return f"{one.value:.1%} ({one.interval.low:.1%} to {one.interval.high:.1%})"
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
-from climassay.generation.screening.catalogue import share_words
+from climassay.generation.screening.catalogue import format_share
 from climassay.generation.validation.labels import (
     RESAMPLES,
     LabelledDraft,
@@ -508,7 +508,7 @@ def simulation_tables(summary: SimulationSummary, settings: SimulationSettings) 
 
 def _row(name: str, labels: str, point: CurvePoint) -> tuple[str, ...]:
     area = f"{point.auroc.value:.3f} ({point.auroc.interval.low:.3f} to {point.auroc.interval.high:.3f})"
-    shares = share_words(point.precision), f"{point.kept.value:.0%}", share_words(point.precision_at_share)
+    shares = format_share(point.precision), f"{point.kept.value:.0%}", format_share(point.precision_at_share)
     return (name, labels, *shares, area)
 
 

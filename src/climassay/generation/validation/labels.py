@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.generation.draft import Draft, SourcePassage, draft_from_row, question_draft
-from climassay.generation.screening.catalogue import share_words
+from climassay.generation.screening.catalogue import format_share
 from climassay.learning import Calibration, Evaluation, Threshold, calibration, evaluate, threshold_for
 from climassay.questions.formats import row_converter
 from climassay.questions.rows import Row, parse_rows, read_bytes
@@ -240,7 +240,7 @@ class ValidatorScores:
         """The figures beside the constant's, and what is kept at which precision."""
         judged = self.calibration
         note = f"95% Wilson intervals. Brier score {judged.brier:.3f}, of a constant {judged.brier_constant:.3f}."
-        shown = [(one.name, f"{one.share:.0%}", share_words(one.precision)) for one in self.kept]
+        shown = [(one.name, f"{one.share:.0%}", format_share(one.precision)) for one in self.kept]
         kept = Table.of("Questions kept", ("", "kept", "precision"), shown, note=note)
         return [*self.evaluation.tables(), kept]
 
@@ -316,7 +316,7 @@ def threshold_table(threshold: Threshold) -> Table:
     rows = [
         ("P(valid) of at least", f"{threshold.value:.3f}"),
         ("precision wanted", f"{threshold.wanted:.1%}"),
-        ("precision on labels", share_words(threshold.precision)),
+        ("precision on labels", format_share(threshold.precision)),
         ("share kept", f"{threshold.yield_.value:.1%}"),
     ]
     return Table.of("Threshold", ("", ""), rows, note="Chosen on these labels: new questions may do a little worse.")

@@ -80,7 +80,7 @@ MOST_TEXTS = 32_768
 """Texts whose vectors are kept: 48 MiB at 384 dimensions. Those that were not met for the longest time go first."""
 
 
-class VectorMemory:
+class CachedEncoder:
     """An encoder that encodes a text once; threads may share it.
 
     Args:
@@ -96,7 +96,7 @@ class VectorMemory:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, encoder: Encoder) -> "VectorMemory":
+    def of(cls, encoder: Encoder) -> "CachedEncoder":
         """An encoder with a memory; itself, where it has one."""
         return encoder if isinstance(encoder, cls) else cls(encoder)
 

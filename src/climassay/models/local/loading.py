@@ -22,7 +22,7 @@ _ADAPTER_SEPARATOR = "+adapter="
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModel:
     """A model in memory, ready to be asked."""
 
     model: "PreTrainedModel"
@@ -37,7 +37,9 @@ class Loaded:
     """Time it took to load."""
 
 
-def load_local(name: str, *, device: str | None = None, dtype: str | None = None, adapter: str | None = None) -> Loaded:
+def load_local(
+    name: str, *, device: str | None = None, dtype: str | None = None, adapter: str | None = None
+) -> LoadedModel:
     """Load a model and its tokenizer.
 
     Code that comes with a model is never run, and weights are read from safetensors only, never from pickles.
@@ -64,7 +66,7 @@ def load_local(name: str, *, device: str | None = None, dtype: str | None = None
             gc.enable()
 
 
-def _load(name: str, device: str | None, dtype: str | None, adapter: str | None) -> Loaded:
+def _load(name: str, device: str | None, dtype: str | None, adapter: str | None) -> LoadedModel:
     started = time.perf_counter()
     try:
         import torch
@@ -99,7 +101,7 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
         model = _merge_adapter(model, adapter_folder)
     model.eval().requires_grad_(False)
     template = tokenizer.chat_template
-    return Loaded(
+    return LoadedModel(
         model=model,
         tokenizer=tokenizer,
         folder=folder,

@@ -1,8 +1,8 @@
 """What one model behind one server can do: found out by asking, kept in the workspace, learnt anew when contradicted.
 
 Servers that call themselves compatible differ in what they take: log-probabilities, JSON schemas, seeds, the name of
-the token limit. Nothing of this is asked of the user or looked up by name. A refusal says it (:func:`blamed`), and an
-answer says it too: a schema that was ignored, tokens that were thought and not shown.
+the token limit. The user is asked for none of this, and no list of models is consulted. It is learnt from error replies
+(:func:`rejected_parameters`) and from answers: a schema that was ignored, tokens that were thought and not shown.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.models.contract import CHARACTERS_PER_TOKEN
-from climassay.models.openai.replies import Refusal, Reply
+from climassay.models.openai.replies import ErrorReply, Reply
 from climassay.settings import filled
 
 log = logging.getLogger("climassay.models")
@@ -121,7 +121,7 @@ class Capabilities:
         return self.schema not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
 
 
-class Knowledge:
+class LearnedCapabilities:
     """The capabilities of one model as a client uses and extends them. Used from one event loop only.
 
     Args:
@@ -189,7 +189,7 @@ class Knowledge:
             adapted["top_logprobs"] = known.top_logprobs
         return adapted
 
-    def note_refusal(self, sent: Mapping[str, Any], refusal: Refusal, tried: set[str]) -> bool:
+    def note_refusal(self, sent: Mapping[str, Any], refusal: ErrorReply, tried: set[str]) -> bool:
         """Take from a refusal what can be done about it.
 
         Args:
@@ -201,7 +201,7 @@ class Knowledge:
         Returns:
             Whether the request would now be sent in another way.
         """
-        names = blamed(sent, refusal)
+        names = rejected_parameters(sent, refusal)
         limit_name = next((name for name in _LIMITS if name in sent), None)
         if "top_logprobs" in names:
             told = [int(number) for number in re.findall(r"\d+", refusal.message)]
@@ -224,7 +224,7 @@ class Knowledge:
         tried |= new
         return bool(new)
 
-    def room_after(self, sent: Mapping[str, Any], refusal: Refusal) -> int | None:
+    def room_after(self, sent: Mapping[str, Any], refusal: ErrorReply) -> int | None:
         """Tokens left for an answer beside a prompt that fits the window alone; None where the refusal is another."""
         window, prompt = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
         if window is None:
@@ -307,7 +307,7 @@ class Knowledge:
         elif self._believed("response_format", known is not None):
             self._learn(schema=status)
 
-    def note_refused_schema(self, schema: Mapping[str, Any], refusal: Refusal) -> None:
+    def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
         """Remember that a schema was refused: this one where its content is to blame, else every one."""
         digest = schema_digest(schema)
         digests = tuple(sorted({*self.known.refused_schemas, digest}))
@@ -366,7 +366,7 @@ class Knowledge:
             write_file(self._file, json.dumps(everything, indent=1, sort_keys=True, ensure_ascii=False).encode())
 
 
-def blamed(sent: Mapping[str, Any], refusal: Refusal) -> frozenset[str]:
+def rejected_parameters(sent: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:
     """The parameters of a request that a refusal is about.
 
     Args:
@@ -394,7 +394,7 @@ def schema_digest(schema: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _names(parameter: str, refusal: Refusal) -> bool:
+def _names(parameter: str, refusal: ErrorReply) -> bool:
     said = f"{refusal.message} {refusal.parameter}"
     return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", said, re.IGNORECASE) for one in SPELLINGS[parameter])
 

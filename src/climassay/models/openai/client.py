@@ -24,11 +24,11 @@ from climassay.models.contract import (
     ScoresCallback,
     Usage,
 )
-from climassay.models.openai.capabilities import Capabilities, Knowledge
+from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
 from climassay.models.openai.connection import Connection, Outcome
-from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_part
+from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
 from climassay.models.openai.pacing import Clock, RetryPolicy
-from climassay.models.openai.replies import Refusal, parse_window
+from climassay.models.openai.replies import ErrorReply, parse_window
 from climassay.models.openai.schema import NoJsonError, response_format, satisfying_json, schema_instruction
 from climassay.models.servers import OPENAI, Price, find_server
 
@@ -99,7 +99,9 @@ class OpenAIModel:
         self.base_url = server.base_url
         self._connection = Connection(server, ceiling, policy or RetryPolicy(), clock or Clock())
         self._limits = {"max_output_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
-        self._knowledge = Knowledge(self.base_url, self._model, folder, None if provider == OPENAI else provider)
+        self._knowledge = LearnedCapabilities(
+            self.base_url, self._model, folder, None if provider == OPENAI else provider
+        )
         self._conversation = Conversation(
             self._model, self._connection, self._knowledge, price, max_output_tokens, reasoning_effort
         )
@@ -220,7 +222,7 @@ class Conversation:
         self,
         model: str,
         connection: Connection,
-        knowledge: Knowledge,
+        knowledge: LearnedCapabilities,
         price: Price | None,
         max_output_tokens: int | None = None,
         reasoning_effort: str | None = None,
@@ -292,7 +294,7 @@ class Conversation:
         usage = Usage()
         sampling = request.sampling
         problem = ""
-        refusal: Refusal | None = None
+        refusal: ErrorReply | None = None
         tries = 0
         while tries < SCHEMA_TRIES:
             offered = refusal is None and knowledge.known.offers_schema(schema)
@@ -342,7 +344,7 @@ class Conversation:
         knowledge = self._knowledge
         payload = {
             "messages": effective_messages(request.messages, request.assistant_prefix),
-            "max_tokens": tokens_to_part(request.options),
+            "max_tokens": tokens_to_distinguish(request.options),
             "temperature": 0.0,
             "logprobs": True,
             "top_logprobs": knowledge.known.top_logprobs,

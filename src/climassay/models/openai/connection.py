@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from climassay.errors import ModelError
-from climassay.models.openai.capabilities import REFUSAL_STATUSES, blamed
+from climassay.models.openai.capabilities import REFUSAL_STATUSES, rejected_parameters
 from climassay.models.openai.pacing import AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
-from climassay.models.openai.replies import BadReplyError, Refusal, Reply, parse_refusal, parse_reply
+from climassay.models.openai.replies import BadReplyError, ErrorReply, Reply, parse_error_reply, parse_reply
 from climassay.models.servers import Server
 from climassay.redaction import without_key
 
@@ -58,7 +58,7 @@ class Outcome:
     error: str | None = None
     status: int | None = None
     """HTTP status of a refusal that no retry cures; None else."""
-    refusal: Refusal | None = field(default=None, repr=False)
+    refusal: ErrorReply | None = field(default=None, repr=False)
     """The server's own words, to decide by, where they may be about one parameter. They may hold the key, and are
     neither shown nor kept."""
 
@@ -75,7 +75,7 @@ class Attempt:
     retry_after: float | None = None
     refused: bool = False
     """There was not even a connection."""
-    refusal: Refusal | None = field(default=None, repr=False)
+    refusal: ErrorReply | None = field(default=None, repr=False)
     """What the server said, where it answered with an error; see :attr:`Outcome.refusal`."""
 
 
@@ -299,7 +299,7 @@ class Connection:
 
     def _status_attempt(self, response: "httpx2.Response") -> Attempt:
         status, headers = response.status_code, response.headers
-        message = parse_refusal(without_key(response.content, self._server.key)).message or response.reason_phrase
+        message = parse_error_reply(without_key(response.content, self._server.key)).message or response.reason_phrase
         if response.has_redirect_location:
             message = f"it sends requests on to {headers['location']}, which is not followed: name that address"
         error = self._server.without_key(f"The server answered {status}: {message}")
@@ -309,7 +309,7 @@ class Connection:
         retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not hopeless
         retryable = should_retry == "true" if should_retry in ("true", "false") else retryable
         after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
-        refusal, overloaded = parse_refusal(response.content), status in OVERLOADED
+        refusal, overloaded = parse_error_reply(response.content), status in OVERLOADED
         return Attempt(None, error, status, retryable, overloaded, after if retryable else None, refusal=refusal)
 
     def _raise_if_hopeless(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
@@ -320,7 +320,7 @@ class Connection:
         if self._proven:
             return
         if attempt.status in HOPELESS_STATUS and attempt.refusal is not None:
-            if attempt.status in REFUSAL_STATUSES and blamed(payload, attempt.refusal):
+            if attempt.status in REFUSAL_STATUSES and rejected_parameters(payload, attempt.refusal):
                 return
             advice = HOPELESS_STATUS[attempt.status].format(base_url=self._server.base_url)
             if self._server.withheld and attempt.status in (401, 403):

@@ -16,7 +16,7 @@ from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text
 from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
 from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
-from climassay.models.openai.replies import parse_refusal
+from climassay.models.openai.replies import parse_error_reply
 from climassay.models.servers import OPENAI, Server, find_server
 
 FORMAT = "climassay-finetuning"
@@ -278,7 +278,7 @@ class _Job:
                 return found, _retry_after(response.headers)
             except APIStatusError as failure:
                 status = failure.response.status_code
-                message = parse_refusal(failure.response.content).message or failure.response.reason_phrase
+                message = parse_error_reply(failure.response.content).message or failure.response.reason_phrase
                 error = self._server.without_key(f"The server answered {status}: {message}")
                 error += "" if error.endswith((".", "!", "?")) else "."
                 wait = _retry_after(failure.response.headers)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from climassay.models.local.prefix_tree import common_length
-from climassay.models.openai.replies import Likely, Position
+from climassay.models.openai.replies import Position, TopLogprob
 
 BEFORE = " \t\r\n\"'`*_([{<#\u0120\u2581"
 """Spaces, quotes, brackets and markup that may stand before an answer (with the space signs of raw tokens)."""
@@ -110,7 +110,7 @@ def generated_logprobs(chosen: int, options: Sequence[str]) -> tuple[float, ...]
     return tuple(0.0 if index == chosen else GENERATED_LOGPROB for index in range(len(options)))
 
 
-def tokens_to_part(options: Sequence[str]) -> int:
+def tokens_to_distinguish(options: Sequence[str]) -> int:
     """How many tokens it takes at most until options that begin alike differ (a token is a character or more)."""
     bare = sorted(_bare(option).casefold() for option in options)
     shared = max((common_length(one, other) for one, other in pairwise(bare)), default=0)
@@ -131,7 +131,7 @@ def _shares_at(position: Position, options: Sequence[str], walk: Walk) -> list[t
     return found
 
 
-def _listed(position: Position) -> tuple[Likely, ...]:
+def _listed(position: Position) -> tuple[TopLogprob, ...]:
     """The listed tokens, with the generated one where the list leaves it out."""
     if any(likely.token == position.chosen.token for likely in position.listed):
         return position.listed

@@ -22,7 +22,7 @@ class BadReplyError(Exception):
     """The server's answer is not a chat completion; the message is one sentence."""
 
 
-class Likely(NamedTuple):
+class TopLogprob(NamedTuple):
     """A token the model might have said, and its natural log-probability."""
 
     token: str
@@ -33,8 +33,8 @@ class Likely(NamedTuple):
 class Position:
     """One generated token and the likely tokens in its place."""
 
-    chosen: Likely
-    listed: tuple[Likely, ...]
+    chosen: TopLogprob
+    listed: tuple[TopLogprob, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ErrorReply:
     """What a server says about a request that it does not take."""
 
     message: str
@@ -97,12 +97,12 @@ def parse_reply(body: bytes) -> Reply:
     )
 
 
-def parse_refusal(body: bytes) -> Refusal:
+def parse_error_reply(body: bytes) -> ErrorReply:
     """Read the body of an error, in the forms of OpenAI and Azure, Anthropic, Gemini (a list), FastAPI and others."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        return Refusal(_one_line(body.decode("utf-8", "replace")))
+        return ErrorReply(_one_line(body.decode("utf-8", "replace")))
     codes: list[str] = []
     parameter = ""
     # The reason lies some levels down, as in {"error": {"message": {"detail": [{"loc": ["body", "seed"], ...}]}}}.
@@ -127,7 +127,7 @@ def parse_refusal(body: bytes) -> Refusal:
         if inner is None:
             break
         data = inner
-    return Refusal(_one_line(data if isinstance(data, str) else json.dumps(data)), parameter, " ".join(codes))
+    return ErrorReply(_one_line(data if isinstance(data, str) else json.dumps(data)), parameter, " ".join(codes))
 
 
 def parse_window(body: bytes, model: str) -> int | None:
@@ -192,7 +192,9 @@ def _token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
 
 def _shape_problem(data: Any) -> str:
     if isinstance(data, dict) and data.get("error"):
-        return f"The server's answer is an error under status 200: {parse_refusal(json.dumps(data).encode()).message}"
+        return (
+            f"The server's answer is an error under status 200: {parse_error_reply(json.dumps(data).encode()).message}"
+        )
     if isinstance(data, dict) and data.get("choices") == []:
         return "The server's answer has no choices."
     return "The server's answer is JSON, but not a chat completion."
@@ -236,10 +238,10 @@ def _positions(logprobs: Any) -> tuple[Position, ...]:
         raise BadReplyError("The server's answer has log-probabilities that cannot be read.") from None
 
 
-def _likely(entry: Any) -> Likely:
+def _likely(entry: Any) -> TopLogprob:
     # Servers write -9999 or null for "next to impossible"; exp(-100) is that too, and adds up without trouble.
     given = entry["logprob"]
     logprob = -100.0 if given is None else max(-100.0, float(given))
     if math.isnan(logprob) or not isinstance(entry["token"], str):
         raise ValueError("not a token with a log-probability")
-    return Likely(entry["token"], min(logprob, 0.0))
+    return TopLogprob(entry["token"], min(logprob, 0.0))

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from climassay.errors import InputError
 from climassay.generation import Draft
-from climassay.generation.annotation import AnnotationFile, AnnotationStore, TakenIn
+from climassay.generation.annotation import AnnotationFile, AnnotationStore, ImportReport
 
 FORMATS = {
     "jsonl": "climassay, with everything",
@@ -37,7 +37,7 @@ class Download:
 class Imported:
     """What became of a file of labels."""
 
-    taken: TakenIn
+    taken: ImportReport
     unreadable: tuple[str, ...]
     """One sentence for each row that makes no label."""
 
@@ -84,7 +84,7 @@ def import_labels(store: AnnotationStore, dataset: str, name: str, given: Binary
         except InputError as error:
             # Where the file lies here is nobody's business.
             raise InputError(str(error).replace(str(path), "The file")) from None
-    return Imported(store.add_all(dataset, found.labels, found.skips), found.unreadable)
+    return Imported(store.import_labels(dataset, found.labels, found.skips), found.unreadable)
 
 
 def _check_format(name: str) -> None:

@@ -13,11 +13,11 @@ from climassay.generation.annotation import (
     Agreement,
     AnnotationSettings,
     AnnotationStore,
-    GivenLabel,
-    GivenSkip,
+    ImportedLabel,
+    ImportedSkip,
+    ImportReport,
     Item,
     Label,
-    TakenIn,
 )
 from climassay.generation.annotation.labels import ItemState, Order
 from climassay.questions import Kind, Level
@@ -308,12 +308,12 @@ class LabelToTakeIn(Data):
     withdrawn_at: Time | None = field(None, default=None)
     adjudicates: bool = field(False, default=False)
 
-    def given(self) -> GivenLabel:
+    def given(self) -> ImportedLabel:
         """The label as the store takes it."""
         when = {"made_at": self.made_at, "withdrawn_at": self.withdrawn_at}
         moments = {name: None if one is None else one.timestamp() for name, one in when.items()}
         plain = self.model_dump(exclude={"wording"}) | {"reasons": tuple(self.reasons)} | moments
-        return GivenLabel(**plain, wording=_words(self.wording))
+        return ImportedLabel(**plain, wording=_words(self.wording))
 
 
 class Import(Data):
@@ -493,10 +493,10 @@ def export_labels(app: App, user: Adjudicator, dataset: DatasetName) -> dict[str
 
 
 @router.post(DATASETS + "/import", response_model=TakenInData)
-def import_labels(app: App, user: Admin, dataset: DatasetName, given: Import) -> TakenIn:
+def import_labels(app: App, user: Admin, dataset: DatasetName, given: Import) -> ImportReport:
     """Take in labels, all in one transaction; doing it again changes nothing."""
-    skips = [GivenSkip(one.draft, one.annotator, one.made_at.timestamp()) for one in given.skips]
-    return queue_of(app, dataset).add_all(dataset, [one.given() for one in given.labels], skips)
+    skips = [ImportedSkip(one.draft, one.annotator, one.made_at.timestamp()) for one in given.skips]
+    return queue_of(app, dataset).import_labels(dataset, [one.given() for one in given.labels], skips)
 
 
 def _progress(store: AnnotationStore, dataset: str, user: User) -> ProgressData:

@@ -100,7 +100,7 @@ class Share(Data):
     low: Figure = field(0.71, "Lower end of the interval.")
     high: Figure = field(0.9, "Upper end of the interval.")
     n: int = field(60, "Independent items behind it.")
-    level: float = field(0.95, "Of the interval.")
+    level: float = field(0.95, "Confidence level of the interval.")
 
     @model_validator(mode="before")
     @classmethod

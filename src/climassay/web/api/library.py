@@ -177,8 +177,8 @@ def add_documents(
         list[UploadFile],
         File(description="Up to 50 files: pdf, html, md, txt, docx, epub, csv or jsonl, by their content."),
     ],
-    title: Annotated[ShortText, Form(description="Of the one file, in place of its own.")] = "",
-    licence: Annotated[ShortText, Form(description="Of all files.")] = "",
+    title: Annotated[ShortText, Form(description="Title for a single file, in place of its own.")] = "",
+    licence: Annotated[ShortText, Form(description="Licence of all files.")] = "",
     url: Annotated[ShortText, Form(description="Address where the documents are to be found.")] = "",
 ) -> UploadTakenData:
     """Add documents to a collection; one that is not there yet is made.

@@ -103,7 +103,7 @@ def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
     )
     made["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "description": "A token made on the page /account."},
-        "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE, "description": "Of a browser."},
+        "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE, "description": "Cookie of a browser."},
         "csrf": {
             "type": "apiKey",
             "in": "header",

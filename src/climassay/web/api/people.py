@@ -30,7 +30,7 @@ class MeData(Data):
     """Who a token or session belongs to, and what this server offers."""
 
     user: UserData
-    version: str = field("0.7.0", "Of climassay.")
+    version: str = field("0.7.0", "Version of climassay.")
     public: Public = field("nothing")
     """What people without an account may do: `nothing`, `read`, or `check` claims too."""
     publisher: str = field("Example Institute", "Named in published verdicts; empty where verdicts are not published.")

@@ -56,7 +56,7 @@ class RunData(Data):
     command: str = field("evaluate run", validation_alias=AliasPath("summary", "command"))
     status: str = field("done", validation_alias=AliasPath("summary", "status"))
     """`running`, `done`, `failed` or `interrupted`."""
-    version: str = field("0.7.0", "Of climassay.", validation_alias=AliasPath("summary", "version"))
+    version: str = field("0.7.0", "Version of climassay.", validation_alias=AliasPath("summary", "version"))
     started_at: Moment = Field(validation_alias=AliasPath("summary", "started_at"))
     ended_at: Moment | None = Field(validation_alias=AliasPath("summary", "ended_at"))
     models: list[str] = field(["local:smollm2"], "Whose answers it has.")
@@ -64,7 +64,7 @@ class RunData(Data):
     failed: int = field(0, validation_alias=AliasPath("summary", "failed"))
     served: int = field(12, validation_alias=AliasPath("summary", "served"))
     """Answers of earlier runs that it was served from the records."""
-    tokens: int = field(51_200, "Of prompts and completions.")
+    tokens: int = field(51_200, "Tokens of prompts and completions.")
     cost: Figure = field(0.42, validation_alias=AliasPath("summary", "cost"))
     """US dollars, of what has a price; null where nothing has."""
     page: Annotated[str, AfterValidator("/results/{}".format)] = Field(
@@ -83,7 +83,7 @@ class ModelUsageData(Data):
     attempts: int = field(240, "Requests sent, retries included.")
     prompt_tokens: int = field(48_000)
     completion_tokens: int = field(3_200)
-    reasoning_tokens: int = field(0, "Of the completion tokens, those that a model thought before it answered.")
+    reasoning_tokens: int = field(0, "Completion tokens that the model spent on reasoning before its answer.")
     cost: Figure = field(None, "US dollars; null where it has no price.")
     unpriced: int = field(240, "Answers with tokens but without a known price.")
 
@@ -135,11 +135,11 @@ class QuestionData(Data):
     id: str = field("mcq-17")
     kind: Kind = field("mcq")
     level: Level | None = field("base")
-    question: str = field("What drives the seasonal cycle of carbon dioxide?", "Of a cloze statement with `<MASK>`.")
+    question: str = field("What drives the seasonal cycle of carbon dioxide?", "A cloze statement has `<MASK>`.")
     answer: str = field("Growth and decay of plants", "The reference.")
     options: list[str] = field(["Volcanoes", "Growth and decay of plants"])
     correct: int | None = field(1, "Index of the correct option, from 0.")
-    answers: int = field(6, "Of the models.")
+    answers: int = field(6, "Number of answers by models.")
     wrong: int = field(2)
 
 
@@ -150,7 +150,7 @@ class AnswerData(Data):
     setting: str = field("default")
     answer: str = field("Volcanoes")
     chosen: int | None = field(0, "Multiple choice: index of the chosen option.")
-    probability: Figure = field(0.61, "Of the chosen option among the options, where it is known.")
+    probability: Figure = field(0.61, "Probability of the chosen option among all options, where it is known.")
     wrong: bool = field(True)
     scores: dict[str, Figure] = field({"accuracy": 0.0}, "By metric.")
     violations: list[str] = field([], "Rules of the answer that were not kept.")
@@ -208,7 +208,7 @@ class UsageData(Data):
     attempts: int = field(240)
     prompt_tokens: int = field(48_000)
     completion_tokens: int = field(3_200)
-    reasoning_tokens: int = field(0, "Of the completion tokens, those that a model thought before it answered.")
+    reasoning_tokens: int = field(0, "Completion tokens that the model spent on reasoning before its answer.")
     cost: Figure = field(None, "US dollars, of what has a price; null where nothing has.")
     unpriced: int = field(240)
 
@@ -394,7 +394,7 @@ def get_question(
     app: App,
     user: Reader,
     run: RunId,
-    number: Annotated[int, Path(description="Of the question in the run, from 0.", ge=0, le=2**31 - 1, examples=[0])],
+    number: Annotated[int, Path(description="Number of the question, from 0.", ge=0, le=2**31 - 1, examples=[0])],
 ) -> dict[str, Any]:
     """One question with every answer to it, its scores, and what the models were given."""
     index = index_of(app, run)

@@ -77,7 +77,7 @@ def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transc
             report.progress(asked, 0, ", ".join(_DOING[kind] for kind, _ in counts.most_common()))
         asked += len(asks)
 
-    def tell(_claim: Claim, event: Event) -> None:
+    def on_event(_claim: Claim, event: Event) -> None:
         with _interrupting():
             report.event(*event_data(event))
 
@@ -87,7 +87,7 @@ def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transc
     config = {"claim": claim.text, "check": kept.about.id}
     try:
         with open_checker(kept.settings, company, app.records, command="check", config=config) as checker:
-            [transcript] = checker.check([claim], tell=tell, watch=watch)
+            [transcript] = checker.check([claim], on_event=on_event, watch=watch)
             checker.keep([transcript])
     except _Interrupted:
         raise Stopped from None

@@ -26,7 +26,7 @@ from climassay.factcheck.check_store import (
 )
 from climassay.factcheck.claims import iso_date
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, load_settings
-from climassay.factcheck.results.view import as_shown
+from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import load_scale
 from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.web.accounts import User
@@ -205,7 +205,7 @@ def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None
     if kept.transcript is None or not publisher:
         return None
     scale = load_scale(kept.settings.scale)
-    if as_shown(kept.transcript, scale).verdict.outcome != "verdict" or not _is_approved(app, about):
+    if reader_view(kept.transcript, scale).verdict.outcome != "verdict" or not _is_approved(app, about):
         return None
     return claim_review(
         kept.transcript,

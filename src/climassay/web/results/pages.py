@@ -23,7 +23,7 @@ from climassay.factcheck.results.page import page_values
 from climassay.factcheck.results.page_words import OUTCOME
 from climassay.factcheck.scales import Scale
 from climassay.generation.dataset_results import dataset_report, dataset_stats
-from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.metrics.registry import METRICS
 from climassay.records.computed import kept
 from climassay.records.queries import (
@@ -239,7 +239,7 @@ def _dataset_report(app: AppState, name: str, most: int | None = DRAFTS) -> Repo
     return dataset_report(dataset_stats(name, drafts), drafts[:most])
 
 
-def placed_drafts(app: AppState, dataset: str) -> list[Placed]:
+def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
     """The drafts of a dataset with what became of them; missing where there is no such dataset."""
     store = dataset_store(app)
     if dataset not in store:
