@@ -91,6 +91,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "generate validate apply": ((BAD, "{drafts}"), (f"prompted:{SERVER[1]}", BAD)),
     "generate validate simulate": ((BAD,), ("{drafts}", "--store", BAD)),
     "generate validate show": ((BAD,),),
+    "check-text": ((BAD, "-c", "book"),),
     "factcheck score": ((BAD, "--truth", "a", "--predicted", "b"),),
 }
 """By command: arguments with an input that can be bad."""
@@ -193,6 +194,7 @@ KILLED: Mapping[str, str] = {
 
 SHORT = (
     "ask",
+    "check-text",
     "demo",
     "models install",
     "models list",
