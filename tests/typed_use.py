@@ -8,6 +8,7 @@ import climassay
 from climassay.api.confidence import ExtractedStatements, LintedDrafts
 from climassay.api.publishing import Publication
 from climassay.api.scores import ScoredAnswers
+from climassay.api.text_checks import TextCheck
 from climassay.corpus import AddReport, Collection, Hit, RetrievalReport
 from climassay.corpus.presentation import SearchResult
 from climassay.evaluation import Experiment
@@ -62,6 +63,7 @@ def use(folder: Path) -> None:
     assert_type(climassay.insert(["A text"], [item], ["low", "high"], "claims"), Inserted)
     assert_type(climassay.extract_confidence(folder / "report.pdf"), ExtractedStatements)
     assert_type(climassay.lint_confidence(folder / "draft.md"), LintedDrafts)
+    assert_type(climassay.check_text("It warms.", "books"), TextCheck)
     try:
         assert_type(climassay.load_tagger().predict(["The sea level rises."])[0], str)
     except climassay.ClimassayError as error:
@@ -81,6 +83,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.calibrate_window,
     climassay.check_judge,
     climassay.check_model,
+    climassay.check_text,
     climassay.check_with_evidence,
     climassay.compact_collection,
     climassay.compare_benchmarks,

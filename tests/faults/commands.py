@@ -95,6 +95,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "generate validate apply": ((BAD, "{drafts}"), (f"prompted:{SERVER[1]}", BAD)),
     "generate validate simulate": ((BAD,), ("{drafts}", "--store", BAD)),
     "generate validate show": ((BAD,),),
+    "check-text": ((BAD, "-c", "book"),),
     "factcheck score": ((BAD, "--truth", "a", "--predicted", "b"),),
 }
 """By command: arguments with an input that can be bad."""
@@ -156,7 +157,7 @@ KILLED: Mapping[str, str] = {
 """Long commands, and a test that kills them or what they write with. All but serve: test_random_kills.py as well."""
 
 SHORT = _named(
-    ("", "ask demo doctor quickstart"), ("models", "install list check"),
+    ("", "ask check-text demo doctor quickstart"), ("models", "install list check"),
     ("corpus", "list search show compact remove evaluate"), ("factcheck", "init evaluate apply score"),
     ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
     ("confidence tag", "apply"), ("records", "runs show usage export import merge"),

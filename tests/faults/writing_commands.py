@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults.commands import walk
-from faults.long_commands import ASKING, CLAIM, DEBATE, JUDGED, LongCommand
+from faults.long_commands import ASKING, CLAIM, DEBATE, JUDGED, NAMED, LongCommand
 
 TARGET = "{target}"
 
@@ -48,6 +48,7 @@ _PROBE = f"{{given}}/items.jsonl {JUDGED} {_TRAINED}"
 
 WRITES: dict[str, WritingCommand] = {
     **_saved("ask", f"'Why does it warm?' -c book --threshold -1 {ASKING} -w {{w}}"),
+    **_saved("check-text", f"{{given}}/report.md -c book {NAMED.replace('--model', '--judge')} -w {{w}}"),
     "generate publish --output": WritingCommand(
         f"generate publish {{given}}/sample.jsonl --data-only --output {TARGET}", folder=True, again="--force"
     ),

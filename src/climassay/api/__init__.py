@@ -17,6 +17,7 @@ from climassay.api.generation import generate, screen
 from climassay.api.judges import insert, rank, train_judge
 from climassay.api.publishing import publish
 from climassay.api.scores import score_answers
+from climassay.api.text_checks import check_text
 from climassay.api.tuning import finetune, pretrain
 from climassay.factcheck.fallacies import find_fallacies
 
@@ -26,6 +27,7 @@ __all__ = [
     "ask",
     "check_claim",
     "check_claims",
+    "check_text",
     "evaluate",
     "evaluate_lm_eval",
     "evaluate_search",

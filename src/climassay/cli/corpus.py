@@ -1,7 +1,9 @@
 """``climassay corpus`` and ``climassay ask``: collections of documents, and what is found in them."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -238,6 +240,46 @@ def ask(
     emit(answer, as_json, output)
     if answer.error is not None:
         raise ModelError(f"The model gave no answer: {answer.error}")
+
+
+@grouped
+def check_text(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Text, Markdown, Word, HTML or PDF; - reads stdin.")],
+    collection: Annotated[list[str], typer.Option("--collection", "-c", help="Collection to look in; repeat.")],
+    entailment: Annotated[
+        str,
+        typer.Option(help="Scorer: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, or a trained head's file."),
+    ] = "bundled",
+    judge: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Model that judges support; by default none is asked.")
+    ] = None,
+    passages: Annotated[int, typer.Option("--passages", "-k", min=1, help="Passages looked at for each sentence.")] = 5,
+    network: Annotated[
+        bool, typer.Option("--network", help="Ask whether DOIs and web addresses exist; nothing is asked otherwise.")
+    ] = False,
+    output: FilesOption = None,
+    loading: LoadingOptions = LoadingOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a text sentence by sentence: what bears it, what contradicts it, what nothing bears.
+
+    It also names references that point to nothing, quantities that differ, and words that are surer than the sources.
+    """
+    from climassay import api
+
+    text = sys.stdin.read() if file == "-" else Path(file)
+    with opened_session(workspace, loading, as_json=as_json) as session:
+        found = api.check_text(
+            text,
+            collection,
+            entailment=entailment,
+            judge=judge,
+            passages=passages,
+            network=network,
+            workspace=session,
+        )
+    emit(found, as_json, output)
 
 
 def table_columns(given: Sequence[str]) -> Any:

@@ -39,6 +39,10 @@ HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
             "factcheck:check",
             "Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations.",
         ),
+        "check-text": (
+            "corpus:check_text",
+            "Check a text sentence by sentence against your collections: what bears it, and what contradicts it.",
+        ),
         "factcheck": ("factcheck:app", "Check claims of a file by debates, and score verdicts."),
     },
     "Measure language models": {

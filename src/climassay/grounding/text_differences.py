@@ -26,11 +26,14 @@ RIVALS = _groups(
     " contract contracts contracted narrow narrows narrowed sinks sinking descend descends diminish diminishes",
     "warm warms warmed warming|cool cools cooled cooling", "warmer warmest|cooler colder coldest",
     "fresher freshens freshened|saltier salinifies", "wetter moistens|drier dries dried", "brighter|darker",
-    "source sources|sink sinks",
-    "polewards poleward|equatorwards equatorward", "earlier|later", "always|never", "shortwave|longwave",
-    "winter winters|summer summers|spring|autumn", "night nights|day days",
+    "polewards poleward|equatorwards equatorward", "earlier|later", "always|never",
 )  # fmt: skip
-"""Groups of words, of which one excludes the others; within a group they say nearly the same."""
+"""Words of direction and their contraries, a negation turns them round; on one side they say nearly the same."""
+THINGS = _groups(
+    "source sources|sink sinks", "shortwave|longwave", "winter winters|summer summers|spring|autumn",
+    "night nights|day days",
+)  # fmt: skip
+"""Things of which one excludes the others, and which no negation turns round."""
 PLACES = _groups(
     "arctic", "antarctic antarctica", "greenland", "southern", "northern", "eastern east", "western west", "atlantic",
     "pacific", "indian", "tropics tropical equator equatorial", "subtropics subtropical", "polar pole poles",
@@ -45,11 +48,12 @@ _SAME: dict[str, frozenset[str]] = {}
 _ALTERNATIVES: dict[str, frozenset[str]] = {}
 for _word, _other in OPPOSITES.items():
     _ALTERNATIVES[_word] = frozenset({_other})
-for _sides in RIVALS:
+for _sides in (*RIVALS, *THINGS):
     for _side in _sides:
         for _word in _side:
             _SAME[_word] = _SAME.get(_word, frozenset()) | _side
             _ALTERNATIVES[_word] = (_ALTERNATIVES.get(_word, frozenset()) | frozenset().union(*_sides)) - _side
+_NEVER_TURNED = frozenset(word for sides in THINGS for side in sides for word in side)
 _PLACE = {word: place for place, (words,) in enumerate(PLACES) for word in words}
 _REACH = 6
 """Words to either side that say what a word is about."""
@@ -132,7 +136,9 @@ def _tokens(text: str) -> list[str]:
 
 def _turned(tokens: Sequence[str], place: int) -> bool:
     """Whether a negation stands right before a word: "did not increase", "no decrease"."""
-    return any(token in _NEGATIONS for token in tokens[max(0, place - 3) : place])
+    return tokens[place] not in _NEVER_TURNED and any(
+        token in _NEGATIONS for token in tokens[max(0, place - 3) : place]
+    )
 
 
 def _around(tokens: Sequence[str], place: int, reach: int) -> frozenset[str]:
