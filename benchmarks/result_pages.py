@@ -1,5 +1,8 @@
 """Pages of a run of 300,000 answers, and a comparison of two runs of 20,000: the first look and the next ones.
 
+What the pages show was computed when the experiment ended, as `climassay evaluate run` does; what that takes is told
+apart. A comparison is computed at its first look, kept with the records, and looked at once more by a second server.
+
 Beside each page of questions stands the time of the same list made as before, by going through the whole run in memory
 (what reading the run costs is told apart). Computing is timed as CPU seconds of the server as well.
 
@@ -13,11 +16,13 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.report import is_wrong
 from climassay.records import Records
 from climassay.records.queries import run_details
@@ -29,15 +34,22 @@ from experiments import experiment, question
 from labelling_crowd import Place, ServerProcess
 from stored_runs import store_experiment
 
+PREPARED: list[float] = []
+"""Seconds that preparing the pages of each run took."""
 CELLS = {("small", "default"): 0.4, ("small", "rag"): 0.5, ("large", "default"): 0.7, ("large", "rag"): 0.8}
 
 
 def stored(records: Records, answers: int, seed: int = 0) -> str:
-    """A run with so many answers."""
+    """A run with so many answers, as the command leaves it."""
     asked = [
         question("mcq", number, ("base", "reasoning", "hypothetical")[number % 3]) for number in range(answers // 4)
     ]
-    return store_experiment(records, experiment(CELLS, questions=asked, seed=seed))
+    given = experiment(CELLS, questions=asked, seed=seed)
+    run = store_experiment(records, given)
+    before = time.perf_counter()
+    prepare_pages(records.database, replace(given, run=run))
+    PREPARED.append(round(time.perf_counter() - before, 1))
+    return run
 
 
 def by_hand(records: Records, run: str) -> dict[str, float]:
@@ -82,30 +94,38 @@ def main() -> None:
             "a comparison": f"/results/compare?runs={pair}",
         }
         found = {}
-        with ServerProcess(Place(folder, None, {})) as server:
-            at = urlsplit(server.url)
-            for kind, address in addresses.items():
-                times, used = [], []
-                for _ in range(6):
-                    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=600)
-                    cpu, begun = server.cpu_seconds(), time.perf_counter()
-                    connection.request("GET", address, headers=cookie)
-                    answer = connection.getresponse()
-                    answer.read()
-                    times.append(1000 * (time.perf_counter() - begun))
-                    used.append(server.cpu_seconds() - cpu)
-                    assert answer.status == 200, (address, answer.status)
-                found[kind] = {
-                    "first_ms": round(times[0]),
-                    "first_cpu_s": round(used[0], 2),
-                    "next_ms": round(statistics.median(times[1:])),
-                    "next_cpu_s": round(statistics.median(used[1:]), 2),
-                }
-    result = {"answers": given.answers, "compared": given.compared, "in_memory": before, "pages": found}
+        looks = [addresses, {"the comparison, server started anew": addresses["a comparison"]}]
+        for some in looks:
+            with ServerProcess(Place(folder, None, {})) as server:
+                at = urlsplit(server.url)
+                for kind, address in some.items():
+                    times, used = [], []
+                    for _ in range(6):
+                        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=600)
+                        cpu, begun = server.cpu_seconds(), time.perf_counter()
+                        connection.request("GET", address, headers=cookie)
+                        answer = connection.getresponse()
+                        answer.read()
+                        times.append(1000 * (time.perf_counter() - begun))
+                        used.append(server.cpu_seconds() - cpu)
+                        assert answer.status == 200, (address, answer.status)
+                    found[kind] = {
+                        "first_ms": round(times[0]),
+                        "first_cpu_s": round(used[0], 2),
+                        "next_ms": round(statistics.median(times[1:])),
+                        "next_cpu_s": round(statistics.median(used[1:]), 2),
+                    }
+    result = {
+        "answers": given.answers,
+        "compared": given.compared,
+        "prepared_s": PREPARED,
+        "in_memory": before,
+        "pages": found,
+    }
     if given.json:
         print(json.dumps(result, indent=2))
         return
-    sys.stdout.write(f"{given.answers} answers; whole run in memory: {before}\n")
+    sys.stdout.write(f"{given.answers} answers; whole run in memory: {before}; preparing: {PREPARED} s\n")
     for kind, figures in found.items():
         sys.stdout.write(f"  {kind:28}" + "".join(f"{key} {value:<8}" for key, value in figures.items()) + "\n")
 

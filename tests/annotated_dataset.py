@@ -22,17 +22,13 @@ OPTIONS = ("Near −15 °C", "Near −38 °C", "Near −5 °C", "Near −60 °C"
 def source(number: int, text: str, **fields) -> SourcePassage:
     return SourcePassage(
         **{
-            "id": f"p{number}",
-            "text": text,
-            "document_id": "clouds",
-            "document": "Clouds and Climate",
+            "id": f"p{number}", "text": text, "document_id": "clouds", "document": "Clouds and Climate",
             "section": "Ice > Nucleation",
             "place": f"Clouds and Climate, Ice > Nucleation, pp. {40 + number}–{41 + number}",
-            "url": "https://example.org/clouds",
-            "licence": "CC BY 4.0",
+            "url": "https://example.org/clouds", "licence": "CC BY 4.0",
         }
         | fields
-    )
+    )  # fmt: skip
 
 
 PASSAGES = (source(1, FREEZING), source(2, BRIGHTNESS, similarity=0.71))

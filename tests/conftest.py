@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from required_programs import summary_of_skipped
 
-pytest_plugins = ["groups", "reach", "browser", "postgres_server", "web_parts"]
+pytest_plugins = ["groups", "reach", "browser", "postgres_server", "web_parts", "command_line"]
 
 # The user's own database, workspace and configuration are no place for tests.
 for variable in ("CLIMASSAY_DATABASE_URL", "CLIMASSAY_RECORDS", "CLIMASSAY_WORKSPACE"):

@@ -86,3 +86,15 @@ def evidence_claims(count=60, each=4, seed=0, scrambled=False):
         verdict = rule_verdict(np.array([EVIDENCE_LABELS.index(one.label) for one in evidence]))
         rows.append(EvidenceClaim(text, evidence, VERDICT_LABELS[verdict]))
     return EvidenceTable("planted", "ef" * 32, tuple(rows), ())
+
+
+def evidence_rows(count):
+    """Claims with two passages each, as the rows of a file."""
+    return [
+        {
+            "claim": row.text,
+            "claim_label": row.label,
+            "evidences": [{"evidence": one.text, "evidence_label": one.label} for one in row.evidence],
+        }
+        for row in evidence_claims(count, each=2).rows
+    ]

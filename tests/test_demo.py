@@ -8,7 +8,7 @@ import pytest
 
 from climassay.demo import run_demo, term_questions
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done
 from debate_workspaces import make_model, stored
 from documentation import calls, fault
 
@@ -96,7 +96,7 @@ def test_the_choices_of_words_follow_their_rule():
     assert all("____" in row["question"] and "<MASK>" not in row["question"] for row in rows)
 
 
-def test_a_second_run_asks_nothing_and_says_the_same_without_a_terminal_and_as_json(shown, monkeypatch, capsys):
+def test_a_second_run_asks_nothing_and_says_the_same_without_a_terminal_and_as_json(shown, monkeypatch, climassay):
     from climassay import models
     from climassay.models import load_model
 
@@ -106,11 +106,9 @@ def test_a_second_run_asks_nothing_and_says_the_same_without_a_terminal_and_as_j
     monkeypatch.setattr(models, "load_model", lambda _name, **options: load_model(model, **options))
     monkeypatch.setenv("COLUMNS", "2000")
     arguments = ("demo", "--output", folder / "report.html")
-    code, out, err = run_command(monkeypatch, capsys, *arguments)
-    assert code == 0, err
+    out = done(climassay(*arguments))
     assert all(line in out for line in screen.lines)
-    code, out, err = run_command(monkeypatch, capsys, *arguments, "--json")
-    assert code == 0, err
+    out = done(climassay(*arguments, "--json"))
     assert stored(folder / "workspace", "answers") == asked
     told = json.loads(out)
     assert {"report", "documents", "passages", "answers", "claim", "verdict", "accuracy", "paired", "judge"} <= set(
@@ -123,10 +121,9 @@ def test_a_second_run_asks_nothing_and_says_the_same_without_a_terminal_and_as_j
 
 
 @pytest.mark.slow
-def test_the_bundled_model_shows_what_the_demo_promises(tmp_path, monkeypatch, capsys):
+def test_the_bundled_model_shows_what_the_demo_promises(tmp_path, climassay):
     report = tmp_path / "demo" / "report.html"
-    code, out, _ = run_command(monkeypatch, capsys, "demo", "--output", report)
-    assert code == 0
+    out = done(climassay("demo", "--output", report))
     for promised in ("Not enough information.", "[1]", "medium confidence", "Verdict: ", "not to be relied on"):
         assert promised in out
     assert not re.search(r"<script|<link|https?://", report.read_text(encoding="utf-8"))

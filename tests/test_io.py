@@ -1,14 +1,28 @@
-"""Reading what people give: bounds, pipes, packed files, and JSON that may hold anything."""
+"""Reading what people give, within bounds, and writing files and folders as a whole."""
 
 import errno
 import gzip
 import os
 import threading
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from climassay import io
-from climassay.io import parse_json, read_lines, read_text, read_whole, reason, unpacked
+from climassay.errors import InputError
+from climassay.io import (
+    parse_json,
+    read_lines,
+    read_text,
+    read_whole,
+    reason,
+    remove_files,
+    unpacked,
+    write_file,
+    write_files,
+)  # fmt: skip
 
 
 def test_a_file_is_read_whole_up_to_its_bound(tmp_path):
@@ -37,8 +51,6 @@ def test_what_is_no_file_is_told(tmp_path, name, number):
 
 
 def test_a_device_without_end_is_not_read(tmp_path):
-    from pathlib import Path
-
     with pytest.raises(OSError, match="device") as caught:
         read_whole(Path("/dev/zero"))
     assert reason(caught.value) == "it is a device, not a file"
@@ -52,8 +64,6 @@ def test_a_pipe_without_writer_is_not_waited_for(tmp_path):
 
 
 def test_a_pipe_with_a_writer_is_read_to_its_end():
-    from pathlib import Path
-
     content = b"line\n" * 50_000  # more than a pipe holds at once
     out, into = os.pipe()
     os.write(into, content[:100])
@@ -100,3 +110,59 @@ def test_what_json_cannot_say_is_a_value_error(text):
 def test_half_characters_are_left_out():
     assert parse_json('{"a\\ud800": ["x\\udfff", {"b": "\\ud83c\\udf0d"}]}') == {"a": ["x", {"b": "🌍"}]}
     assert parse_json(b'"\\uD800"') == ""
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+names = st.sampled_from(["a", "b/c", "b/d/e", "b/d/f", "g/h"])
+
+
+@given(before=st.dictionaries(names, st.binary(max_size=3)), after=st.dictionaries(names, st.binary(max_size=3)))
+def test_a_folder_made_again_holds_what_it_should_and_says_what_changed(tmp_path_factory, before, after):
+    folder = tmp_path_factory.mktemp("whole")
+    assert write_files(folder, before) == (tuple(before), ())
+    written, unchanged = write_files(folder, after)
+    removed = remove_files(folder, set(before) - set(after))
+    assert files_in(folder) == after
+    assert set(unchanged) == {path for path in after if before.get(path) == after[path]}
+    assert sorted(written) == sorted(set(after) - set(unchanged))
+    assert sorted(removed) == sorted(set(before) - set(after))
+    assert all(any(one.iterdir()) for one in folder.rglob("*") if one.is_dir())
+
+
+def test_a_file_that_is_the_same_is_not_touched(tmp_path):
+    write_files(tmp_path, {"a": b"1"})
+    before = (tmp_path / "a").stat()
+    assert write_files(tmp_path, {"a": b"1"}) == ((), ("a",))
+    assert (tmp_path / "a").stat().st_ino == before.st_ino
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    write_file(tmp_path / "a", b"old")
+
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(InputError, match="No space left"):
+        write_file(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_a_file_in_the_way_is_one_sentence(tmp_path):
+    (tmp_path / "data").write_text("x")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_files(tmp_path, {"data/rows": b"1"})
+
+
+def test_nothing_outside_of_the_folder_is_removed(tmp_path):
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    (tmp_path / "out").write_text("mine")
+    (folder / "link").symlink_to(tmp_path / "out")
+    paths = ["../out", str(tmp_path / "out"), "link", "deep", "deep/gone"]
+    assert remove_files(folder, paths) == ()
+    assert (tmp_path / "out").read_text() == "mine"
+    assert (folder / "deep").is_dir()

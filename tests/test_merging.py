@@ -20,7 +20,6 @@ from climassay.records.queries import iterate_answers, list_runs, run_details
 from climassay.records.transfer import MergedAnswers, export_answers, import_answers
 from climassay.web.accounts import AccountStore
 from climassay.workspace import Workspace
-from command_line import run_command
 from debate_parts import WordEncoder
 from factcheck_transcripts import full_transcript
 from writing_process import Shout, ask
@@ -212,15 +211,15 @@ def test_what_is_no_other_workspace_is_refused(pair, tmp_path):
             take_in(here, Workspace(wrong))
 
 
-def test_the_commands_say_what_came_in(pair, tmp_path, monkeypatch, capsys):
+def test_the_commands_say_what_came_in(pair, tmp_path, climassay):
     here, there = pair
-    code, out, _ = run_command(monkeypatch, capsys, "records", "merge", there.root, "-w", here.root, "--json")
+    code, out, _ = climassay("records merge", there.root, "-w", here.root, "--json")
     assert (code, json.loads(out)["answers"]["conflicts"]) == (0, 1)
-    code, _, err = run_command(monkeypatch, capsys, "records", "merge", there.root, "-w", here.root)
+    code, _, err = climassay("records merge", there.root, "-w", here.root)
     assert (code, "3 there already" in err) == (0, True)
     file = tmp_path / "all.jsonl"
-    run_command(monkeypatch, capsys, "records", "export", file, "-w", there.root)
-    code, out, _ = run_command(monkeypatch, capsys, "records", "import", file, "-w", tmp_path / "fresh", "--json")
+    climassay("records export", file, "-w", there.root)
+    code, out, _ = climassay("records import", file, "-w", tmp_path / "fresh", "--json")
     assert (code, json.loads(out)["added"]) == (0, 3)
-    code, _, err = run_command(monkeypatch, capsys, "records", "import", file, "-w", tmp_path / "fresh")
+    code, _, err = climassay("records import", file, "-w", tmp_path / "fresh")
     assert "0 answers imported, 3 there already" in err

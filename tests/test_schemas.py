@@ -12,17 +12,8 @@ from climassay.models.openai.schema import response_format, satisfying_json
 from climassay.questions import KINDS
 
 BEYOND_STRICT = {
-    "maxLength",
-    "minLength",
-    "maxItems",
-    "minItems",
-    "const",
-    "oneOf",
-    "allOf",
-    "not",
-    "pattern",
-    "format",
-}
+    "maxLength", "minLength", "maxItems", "minItems", "const", "oneOf", "allOf", "not", "pattern", "format",
+}  # fmt: skip
 
 
 def interviews():

@@ -8,13 +8,9 @@ from typing import Any
 from climassay.models.contract import OpenWeights
 
 SIZES = {
-    "vocab_size": 300,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
+    "vocab_size": 300, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
     "max_position_embeddings": 256,
-}
+}  # fmt: skip
 GROUPED = {"num_key_value_heads": 2, "head_dim": 8}
 
 
@@ -44,15 +40,8 @@ def _configs() -> dict[str, Any]:
 
 
 ARCHITECTURES = (
-    "llama",
-    "qwen2",
-    "qwen2-sliding",
-    "mistral-sliding",
-    "gemma",
-    "gemma2-sliding-softcap",
-    "gpt-neox",
-    "gpt2",
-)
+    "llama", "qwen2", "qwen2-sliding", "mistral-sliding", "gemma", "gemma2-sliding-softcap", "gpt-neox", "gpt2",
+)  # fmt: skip
 
 
 @functools.cache

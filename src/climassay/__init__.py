@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         check_claim,
         check_claims,
         evaluate,
+        evaluate_lm_eval,
         evaluate_search,
         extract_confidence,
         find_fallacies,
@@ -85,6 +86,10 @@ if TYPE_CHECKING:
         compare_texts,
         evaluate_judge,
     )
+    from climassay.api.long_answers import (
+        blind_answers,
+        check_judge,
+    )
     from climassay.api.models import (
         check_model,
         list_models,
@@ -145,6 +150,7 @@ _PLACES = {
         "check_claim",
         "check_claims",
         "evaluate",
+        "evaluate_lm_eval",
         "evaluate_search",
         "extract_confidence",
         "find_fallacies",
@@ -202,6 +208,10 @@ _PLACES = {
         "benchmark_judges",
         "compare_texts",
         "evaluate_judge",
+    ),
+    "api.long_answers": (
+        "blind_answers",
+        "check_judge",
     ),
     "api.models": (
         "check_model",
@@ -274,9 +284,11 @@ __all__ = [
     "apply_verdict_head",
     "ask",
     "benchmark_judges",
+    "blind_answers",
     "calibrate_window",
     "check_claim",
     "check_claims",
+    "check_judge",
     "check_model",
     "check_with_evidence",
     "compact_collection",
@@ -288,6 +300,7 @@ __all__ = [
     "evaluate_entailment",
     "evaluate_fallacies",
     "evaluate_judge",
+    "evaluate_lm_eval",
     "evaluate_maskers",
     "evaluate_search",
     "evaluate_tagger",

@@ -7,20 +7,20 @@ from climassay.generation import Wording
 from climassay.generation.annotation import AnnotationStore, ImportedLabel
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done
 from generated_drafts import draft, rejected
 
 DRAFTS = [draft(0), draft(1, "mcq"), draft(2, "cloze"), rejected(draft(3), "context reference")]
 
 
 @pytest.fixture
-def annotate(tmp_path, monkeypatch, capsys):
+def annotate(tmp_path, climassay):
     """Runs ``climassay annotate`` in a workspace with a dataset."""
     with Records(Workspace.open(tmp_path / "w").records_url) as records:
         begin(records, DRAFTS)
 
     def run(*arguments, expected=0):
-        code, out, err = run_command(monkeypatch, capsys, "annotate", *arguments, "-w", tmp_path / "w")
+        code, out, err = climassay("annotate", *arguments, "-w", tmp_path / "w")
         assert code == expected, err
         return out if expected == 0 else err
 
@@ -102,7 +102,7 @@ def test_retraining_needs_labels_of_both_kinds(annotate, said):
     assert "at least two valid and two invalid" in annotate("retrain", DATASET, expected=2)
 
 
-def test_retraining_with_the_bundled_encoder(tmp_path, monkeypatch, capsys):
+def test_retraining_with_the_bundled_encoder(tmp_path, climassay):
     pytest.importorskip("onnxruntime")
     place = Workspace.open(tmp_path / "w")
     answers = ("Bananas are sold on Mondays.", "It grows.", "It grows and falls.")
@@ -113,12 +113,7 @@ def test_retraining_with_the_bundled_encoder(tmp_path, monkeypatch, capsys):
             for n in range(14)
         ]
         AnnotationStore(records).import_labels(DATASET, given)
-    code, out, err = run_command(
-        monkeypatch, capsys, "annotate", "retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w"
-    )
-    assert code == 0, err
-    found = json.loads(out)
+    found = json.loads(done(climassay("annotate retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w")))
     assert (found["labels"], found["invalid"], found["judged"]) == (14, 5, 6)
-    code, out, _ = run_command(monkeypatch, capsys, "generate", "validate", "show", found["validator"], "--json")
-    assert code == 0
+    out = done(climassay("generate validate show", found["validator"], "--json"))
     assert json.loads(out)["items"] == 14

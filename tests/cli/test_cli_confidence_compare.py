@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from command_line import run_command
+from command_line import done
 from word_counts import WordCounts
 
 OLD = "A.1 Glaciers in the Andes lost mass since 1970 (high confidence).\n\nA.2 Seas rise for ages (low confidence).\n"
@@ -12,7 +12,7 @@ NEW = "A.1 Glaciers in the Andes lost mass since 1970 (medium confidence).\n"
 
 
 @pytest.fixture
-def compare(monkeypatch, capsys, tmp_path):
+def compare(monkeypatch, climassay, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda *_: WordCounts())
@@ -20,30 +20,27 @@ def compare(monkeypatch, capsys, tmp_path):
     (tmp_path / "new.md").write_text(NEW)
 
     def run(*args):
-        return run_command(monkeypatch, capsys, "confidence", "compare", *args)
+        return climassay("confidence compare", *args)
 
     return run
 
 
 def test_table_and_page(compare, tmp_path):
-    code, out, _ = compare("old.md", "new.md", "-o", "pages/out.html")
-    assert code == 0
+    out = done(compare("old.md", "new.md", "-o", "pages/out.html"))
     assert "level changed" in out
     assert "dropped" in out
     assert "side by side" in (tmp_path / "pages" / "out.html").read_text()
 
 
 def test_json(compare):
-    code, out, _ = compare("old.md", "new.md", "--json")
-    assert code == 0
-    told = json.loads(out)
+    told = json.loads(done(compare("old.md", "new.md", "--json")))
     assert told["counts"]["level changed"] == told["counts"]["dropped"] == 1
     (changed,) = [one for one in told["changes"] if one["status"] == "level changed"]
     assert (changed["old_level"], changed["new_level"], changed["step"]) == ("high", "medium", -1)
 
 
-def test_statements_of_extract_are_read(compare, monkeypatch, capsys):
-    run_command(monkeypatch, capsys, "confidence", "extract", "old.md", "--untagged", "-o", "old.jsonl")
+def test_statements_of_extract_are_read(compare, climassay):
+    climassay("confidence extract", "old.md", "--untagged", "-o", "old.jsonl")
     assert json.loads(compare("old.jsonl", "old.md", "--json")[1])["counts"]["unchanged"] == 2
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from climassay.confidence.statement import read_statements
-from command_line import run_command
+from command_line import done, refused
 
 REPORT = """# Seas
 
@@ -19,14 +19,11 @@ GHGs warm the sea (medium to high confidence; Doe et al., 2013).
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(tmp_path, monkeypatch, climassay):
     monkeypatch.setenv("COLUMNS", "120")
     (tmp_path / "report.md").write_text(REPORT, encoding="utf-8")
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, "confidence", "extract", *arguments)
-
-    return run
+    return lambda *arguments: climassay("confidence extract", *arguments)
 
 
 def test_statements_go_to_a_file_that_is_read_back(command, tmp_path):
@@ -58,9 +55,7 @@ def test_files_of_earlier_versions_are_read(command, tmp_path):
 
 def test_json_of_everything_with_other_settings(command, tmp_path):
     options = ("--untagged", "--acronyms", "none", "--ranges", "lower", "--context", "1", "--json")
-    code, out, _ = command(tmp_path / "report.md", *options)
-    assert code == 0
-    found = json.loads(out)
+    found = json.loads(done(command(tmp_path / "report.md", *options)))
     assert [(one["tag"], one["text"]) for one in found["statements"]] == [
         ("high", "Seas will rise."),
         ("low", "Ice on land may stay."),
@@ -88,8 +83,7 @@ def test_tables_and_workbooks_by_suffix(command, tmp_path):
 def test_other_terms_are_rows_of_their_own(command, tmp_path):
     text = "Seas will very likely rise by 1 m (0.5 to 2 m, very likely range) (robust evidence, high agreement).\n"
     (tmp_path / "t.md").write_text(text, encoding="utf-8")
-    code, out, _ = command(tmp_path / "t.md", "--terms", tmp_path / "t.jsonl", "--json")
-    assert code == 0
+    out = done(command(tmp_path / "t.md", "--terms", tmp_path / "t.jsonl", "--json"))
     rows = json.loads(out)["terms"]
     assert [(one["kind"], one["term"], one["names_range"]) for one in rows] == [
         ("likelihood", "very likely", False),
@@ -111,8 +105,7 @@ def test_review_page(command, tmp_path):
 
 def test_columns_of_a_table(command, tmp_path):
     (tmp_path / "p.csv").write_text("words,where\nSeas rise (high confidence).,7.1\n", encoding="utf-8")
-    code, out, _ = command(tmp_path / "p.csv", "-c", "text=words", "-c", "paragraph_id=where", "--json")
-    assert code == 0
+    out = done(command(tmp_path / "p.csv", "-c", "text=words", "-c", "paragraph_id=where", "--json"))
     assert [(one["text"], one["paragraph_id"]) for one in json.loads(out)["statements"]] == [("Seas rise.", "7.1")]
 
 
@@ -130,8 +123,4 @@ def test_columns_of_a_table(command, tmp_path):
 def test_what_cannot_be_done_is_said_in_a_sentence(command, tmp_path, monkeypatch, arguments, words):
     monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(tmp_path / "w"))
     monkeypatch.chdir(tmp_path)
-    code, out, err = command(*arguments)
-    assert code == 2
-    assert out == ""
-    assert words in err
-    assert "Traceback" not in err
+    assert words in refused(command(*arguments), alone=False)

@@ -6,19 +6,19 @@ import re
 import pytest
 
 from climassay.confidence.linting import RULES
-from command_line import run_command
+from command_line import done
 
 DRAFT = "# Ice\n\nIce melts (moderate confidence).\nRain is very likely (66–100%), 100% sure.\n"
 
 
 @pytest.fixture
-def lint(monkeypatch, capsys, tmp_path):
+def lint(monkeypatch, climassay, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "draft.md").write_text(DRAFT)
     (tmp_path / "good.md").write_text("Ice melts (medium confidence).\n")
 
     def run(*args):
-        return run_command(monkeypatch, capsys, "confidence", "lint", *args)
+        return climassay("confidence lint", *args)
 
     return run
 
@@ -104,8 +104,7 @@ def test_a_page_is_written(lint, tmp_path):
 
 
 def test_the_rules_are_explained(lint):
-    code, out, _ = lint("--list-rules")
-    assert code == 0
+    out = done(lint("--list-rules"))
     assert all(f"{name} (" in out for name in RULES)
     told = json.loads(lint("--list-rules", "--json")[1])
     assert [one["name"] for one in told] == list(RULES)

@@ -2,12 +2,11 @@ import json
 
 import pytest
 
-from climassay.confidence.statement import Statement, write_statements
-from climassay.confidence.tagging import LEVELS, train_tagger
+from climassay.confidence.tagging import train_tagger
 from climassay.confidence.trends import read_predictions
 from climassay.learning import ClassifierSpec, PartSpec, Provenance
-from command_line import run_command
-from confidence.tagging.planted import SIGNS, planted
+from command_line import done, refused
+from confidence.tagging.planted import SIGNS, planted, write_climatex, write_extracted
 
 TEXT = "The record unequivocally shows that carbon and ocean change."
 
@@ -21,23 +20,8 @@ def tagger(tmp_path_factory):
     return path
 
 
-def labelled(folder):
-    header = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit\n"
-    rows = [
-        f"{number}\tAR6_WGI\t{number // 4}\t1\t{one.item.text}\t{LEVELS[number % 4]}\t1\ttrain\n"
-        for number, one in enumerate(planted(120, seed=3))
-    ]
-    path = folder / "c.tsv"
-    path.write_text(header + "".join(rows), encoding="utf-8")
-    return path
-
-
-def test_one_statement(monkeypatch, capsys, tagger) -> None:
-    code, out, _ = run_command(
-        monkeypatch, capsys, "confidence", "tag", TEXT, "--context", "It is warm.", "--tagger", tagger, "--json"
-    )
-    assert code == 0
-    data = json.loads(out)
+def test_one_statement(climassay, tagger) -> None:
+    data = json.loads(done(climassay("confidence tag", TEXT, "--context", "It is warm.", "--tagger", tagger, "--json")))
     row = data["statements"][0]
     assert row["tag"] == row["equal_shares"]["tag"] == "very high"
     assert sum(row["probabilities"].values()) == pytest.approx(1)
@@ -46,17 +30,16 @@ def test_one_statement(monkeypatch, capsys, tagger) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--context", "[/bold]")])
-def test_brackets_in_a_statement_are_no_markup(monkeypatch, capsys, tagger, more) -> None:
+def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, more) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
-    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", text, "--tagger", tagger, *more)
-    assert code == 0
+    out = done(climassay("confidence tag", text, "--tagger", tagger, *more))
     assert text in " ".join(out.split())
 
 
-def test_the_screen_says_how_far_to_trust_it_on_both_mixes(monkeypatch, capsys, tagger) -> None:
+def test_the_screen_says_how_far_to_trust_it_on_both_mixes(monkeypatch, climassay, tagger) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    code, out, err = run_command(monkeypatch, capsys, "confidence", "tag", "apply", tagger, TEXT)
+    code, out, err = climassay("confidence tag apply", tagger, TEXT)
     assert code == 0
     said = " ".join(out.split())
     assert "tag, natural mix" in said
@@ -65,25 +48,24 @@ def test_the_screen_says_how_far_to_trust_it_on_both_mixes(monkeypatch, capsys, 
     assert not err
 
 
-def test_the_command_of_before_still_tags_and_says_its_name(monkeypatch, capsys, tagger) -> None:
-    code, out, err = run_command(monkeypatch, capsys, "confidence", "tag", "statement", TEXT, "--tagger", tagger)
+def test_the_command_of_before_still_tags_and_says_its_name(climassay, tagger) -> None:
+    code, out, err = climassay("confidence tag statement", TEXT, "--tagger", tagger)
     assert code == 0
     assert "very high" in out
     assert "apply MODEL" in err
 
 
-def test_a_table_of_statements(monkeypatch, capsys, tmp_path, tagger) -> None:
+def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
     file = tmp_path / "s.csv"
     file.write_text(
         "claim,around\n" + "".join(f"The record {sign} that ice and snow change.,It is so.\n" for sign in SIGNS),
         encoding="utf-8",
     )
     output = tmp_path / "out.jsonl"
-    code, out, _ = run_command(
-        monkeypatch, capsys, "confidence", "tag", file, "--text", "claim", "--context-column", "around",
-        "--tagger", tagger, "--mix", "equal", "-o", output, "--json",
-    )  # fmt: skip
-    assert code == 0
+    out = done(climassay(
+        "confidence tag", file, "--text", "claim", "--context-column", "around", "--tagger", tagger, "--mix", "equal",
+        "-o", output, "--json",
+    ))  # fmt: skip
     assert [row["tag"] for row in json.loads(out)["statements"]] == ["low", "medium", "high", "very high"]
     assert [json.loads(line)["tag"] for line in output.read_text().splitlines()] == [
         "low",
@@ -94,24 +76,15 @@ def test_a_table_of_statements(monkeypatch, capsys, tmp_path, tagger) -> None:
 
 
 def extracted(folder, tags=("low", "medium", "high", "very high")):
-    """Statements as ``confidence extract`` writes them, one a section."""
-    statements = [
-        Statement(
-            id=f"s{number}", text=one.item.text, tag=tags[number % len(tags)], report="AR6 WG1", document_id="d",
-            document="Chapter 1", headings=(f"Section {number}",), cycle="AR6", working_group="WG1",
-        )
-        for number, one in enumerate(planted(80, seed=5))
-    ]  # fmt: skip
     path = folder / "statements.jsonl"
-    write_statements(statements, path)
-    return path, statements
+    pairs = [(one.item.text, tags[number % len(tags)]) for number, one in enumerate(planted(80, seed=5))]
+    return path, write_extracted(pairs, path)
 
 
-def test_a_file_of_extract_needs_no_column(monkeypatch, capsys, tmp_path, tagger) -> None:
+def test_a_file_of_extract_needs_no_column(climassay, tmp_path, tagger) -> None:
     file, statements = extracted(tmp_path)
     output = tmp_path / "tagged.jsonl"
-    code, _, err = run_command(monkeypatch, capsys, "confidence", "tag", file, "--tagger", tagger, "-o", output)
-    assert code == 0, err
+    done(climassay("confidence tag", file, "--tagger", tagger, "-o", output))
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [row["id"] for row in rows] == [one.id for one in statements]
     assert [row["authors"] for row in rows] == [one.tag for one in statements]
@@ -119,63 +92,54 @@ def test_a_file_of_extract_needs_no_column(monkeypatch, capsys, tmp_path, tagger
     assert set(read_predictions(output).probabilities) == {one.id for one in statements}
 
 
-def test_held_out_answers_are_written_for_the_report(monkeypatch, capsys, tmp_path) -> None:
+def test_held_out_answers_are_written_for_the_report(monkeypatch, climassay, tmp_path) -> None:
     file, statements = extracted(tmp_path)
     output = tmp_path / "held-out.jsonl"
     monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
-    code, out, err = run_command(
-        monkeypatch, capsys, "confidence", "tag", "evaluate", file, "--method", "words", "--folds", 4,
-        "--predictions", output, "--json",
-    )  # fmt: skip
-    assert code == 0, err
+    out = done(
+        climassay("confidence tag evaluate", file, "--method", "words", "--folds", 4, "--predictions", output, "--json")
+    )
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [row["id"] for row in rows] == [one.id for one in statements]
     right = sum(row["tag"] == row["authors"] for row in rows) / len(rows)
     assert right == pytest.approx(json.loads(out)["scores"][0]["natural"]["accuracy"]["value"])
 
 
-def test_train_and_evaluate(monkeypatch, capsys, tmp_path, tagger) -> None:
-    file, output = labelled(tmp_path), tmp_path / "new.safetensors"
+def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
+    file, output = write_climatex(tmp_path / "c.tsv"), tmp_path / "new.safetensors"
     monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
-    code, out, err = run_command(
-        monkeypatch, capsys, "confidence", "tag", "train", file, "-o", output, "--method", "words", "--folds", 3
-    )
+    code, out, err = climassay("confidence tag train", file, "-o", output, "--method", "words", "--folds", 3)
     assert code == 0, err
     assert "Chosen: words" in out
     assert "No context" in err
-    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", TEXT, "--tagger", output, "--json")
+    code, out, _ = climassay("confidence tag", TEXT, "--tagger", output, "--json")
     assert json.loads(out)["statements"][0]["tag"] == "very high"
-    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", tagger, file, "--json")
-    assert code == 0
+    out = done(climassay("confidence tag evaluate", tagger, file, "--json"))
     scores = json.loads(out)["scores"][0]
     assert {mix: scores[mix]["mix"] for mix in ("natural", "equal", "climatex")} == {
         "natural": None, "equal": [1, 1, 1, 1], "climatex": [50, 100, 100, 50],
     }  # fmt: skip
     assert scores["natural"]["accuracy"]["value"] > 0.95
-    code, _, err = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", file, "--tagger", output)
-    assert code == 2
+    err = refused(climassay("confidence tag evaluate", file, "--tagger", output), alone=False)
     assert "evaluate MODEL LABELS" in err
     assert "was trained on c.tsv" in err
     more = tmp_path / "more.tsv"
     new = file.read_text().splitlines()[1].replace("\tThe record", "\tAnother record")
     more.write_text(f"{file.read_text()}{new}\n", encoding="utf-8")
-    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", output, more, "--json")
-    assert code == 0
+    out = done(climassay("confidence tag evaluate", output, more, "--json"))
     assert json.loads(out)["statements"] == 1
     assert json.loads(out)["left_out"] > 50
 
 
-def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, capsys, tmp_path, tagger) -> None:
+def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, climassay, tmp_path, tagger) -> None:
     monkeypatch.setenv("COLUMNS", "150")
     file, _ = extracted(tmp_path)
-    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", tagger, file)
-    assert code == 0
+    out = done(climassay("confidence tag evaluate", tagger, file))
     natural, equal, climatex = (out.index(words) for words in ("as frequent as in", "equally frequent", "test mix"))
     assert natural < equal < climatex < out.index("published: GPT-4")
     # Without a statement of very high confidence nothing can be said of mixes that have such statements.
     few, _ = extracted(tmp_path, ("low", "medium", "high"))
-    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", tagger, few)
-    assert code == 0
+    out = done(climassay("confidence tag evaluate", tagger, few))
     assert "published" not in out
     assert "Other mixes need statements of each level" in out
 
@@ -195,16 +159,13 @@ def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, capsys,
     ],
     ids=["blank", "no words", "mix", "shares", "no table", "no statements", "no file", "no labels", "no folder"],
 )
-def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, tagger, arguments, said) -> None:
+def test_bad_input_is_one_sentence(monkeypatch, climassay, tmp_path, tagger, arguments, said) -> None:
     monkeypatch.chdir(tmp_path)
     more = [] if arguments[0] in ("evaluate", "train") else ["--tagger", tagger]
-    code, out, err = run_command(monkeypatch, capsys, "confidence", "tag", *arguments, *more)
-    assert code == 2
-    assert said in err
-    assert "Traceback" not in err + out
+    assert said in refused(climassay("confidence tag", *arguments, *more))
 
 
-def test_a_file_needs_its_column(monkeypatch, capsys, tmp_path, tagger) -> None:
+def test_a_file_needs_its_column(climassay, tmp_path, tagger) -> None:
     file = tmp_path / "s.csv"
     file.write_text('claim\nSeas rise.\n""\n', encoding="utf-8")
     for arguments, said in (
@@ -212,6 +173,4 @@ def test_a_file_needs_its_column(monkeypatch, capsys, tmp_path, tagger) -> None:
         (["--text", "text"], "no column 'text'"),
         (["--text", "claim"], "Row 2"),
     ):
-        code, _, err = run_command(monkeypatch, capsys, "confidence", "tag", file, *arguments, "--tagger", tagger)
-        assert code == 2
-        assert said in err
+        assert said in refused(climassay("confidence tag", file, *arguments, "--tagger", tagger))

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from climassay.confidence.statement import Statement, write_statements
-from command_line import run_command
+from command_line import done, refused
+from confidence.tagging.planted import write_extracted
 from confidence.tagging.test_insertion import labelled
 from planted_model import PlantedModel
 from tiny_models import save_tiny
@@ -12,60 +12,43 @@ from tiny_models import save_tiny
 @pytest.fixture
 def known(tmp_path):
     """Statements of known level, as ``confidence extract`` writes them."""
-    statements = [
-        Statement(
-            id=f"s{number}", text=one.item.text, tag=one.tag, report="AR6 WG1", document_id="d", document="Chapter 1",
-            headings=(f"Section {number}",), cycle="AR6", working_group="WG1",
-        )
-        for number, one in enumerate(labelled())
-    ]  # fmt: skip
     path = tmp_path / "known.jsonl"
-    write_statements(statements, path)
+    write_extracted([(one.item.text, one.tag) for one in labelled()], path)
     return path
 
 
-def test_statements_are_inserted_among_those_of_known_level(monkeypatch, capsys, tmp_path, known):
+def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climassay, tmp_path, known):
     monkeypatch.setattr("climassay.models.load_model", lambda _: PlantedModel(noise=0.02))
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     new = labelled(12, start=500)
     file, output = tmp_path / "new.csv", tmp_path / "tagged.jsonl"
     file.write_text("id,claim\n" + "".join(f"{n},{one.item.text}\n" for n, one in enumerate(new)), encoding="utf-8")
     arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--labelled", known, "--layer", -1)
-    code, out, err = run_command(monkeypatch, capsys, *arguments, "--train-items", 48, "-o", output, "--json")
-    assert code == 0, err
-    found = json.loads(out)
+    found = json.loads(done(climassay(*arguments, "--train-items", 48, "-o", output, "--json")))
     assert sum(row["tag"] == one.tag for row, one in zip(found["statements"], new, strict=True)) >= 10
     assert found["probe"]["pair_accuracy"]["value"] > 0.9
     assert [json.loads(line) for line in output.read_text().splitlines()] == found["statements"]
-    code, out, err = run_command(monkeypatch, capsys, *arguments, "--train-items", 48, "--probe", "pointwise")
-    assert code == 0, err
+    out = done(climassay(*arguments, "--train-items", 48, "--probe", "pointwise"))
     assert "pairs of held-out statements" in " ".join(out.split())
 
 
-def test_a_model_behind_a_server_shows_no_states(monkeypatch, capsys, known):
+def test_a_model_behind_a_server_shows_no_states(monkeypatch, climassay, known):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    code, out, err = run_command(
-        monkeypatch, capsys, "confidence", "tag", "insert", "Seas rise.", "--labelled", known, "--model", "openai:any"
+    assert "states of openai:any cannot be read" in refused(
+        climassay("confidence tag insert", "Seas rise.", "--labelled", known, "--model", "openai:any")
     )
-    assert code == 2
-    assert "states of openai:any cannot be read" in err
-    assert "Traceback" not in err + out
 
 
 @pytest.mark.model
-def test_a_pointwise_probe_on_states_is_trained_and_used(monkeypatch, capsys, tmp_path, known):
+def test_a_pointwise_probe_on_states_is_trained_and_used(monkeypatch, climassay, tmp_path, known):
     model = f"local:{save_tiny(tmp_path / 'tiny')}"
     output = tmp_path / "states.safetensors"
     monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
-    code, _, err = run_command(
-        monkeypatch, capsys, "confidence", "tag", "train", known, "-o", output, "--method", "mean states",
-        "--model", model, "--layer", 1, "--folds", 3,
-    )  # fmt: skip
-    assert code == 0, err
-    code, out, err = run_command(
-        monkeypatch, capsys, "confidence", "tag", labelled()[3].item.text, "--tagger", output, "--json"
-    )
-    assert code == 0, err
+    done(climassay(
+        "confidence tag train", known, "-o", output, "--method", "mean states", "--model", model, "--layer", 1,
+        "--folds", 3,
+    ))  # fmt: skip
+    out = done(climassay("confidence tag", labelled()[3].item.text, "--tagger", output, "--json"))
     row = json.loads(out)["statements"][0]
     assert sum(row["probabilities"].values()) == pytest.approx(1)
     assert json.loads(out)["tagger"]["sources"] == ["mean states"]

@@ -9,13 +9,15 @@ import pytest
 
 from climassay.corpus import Collection, Document
 from climassay.corpus.documents import Block
-from climassay.evaluation.results import COMMANDS, save_experiment
+from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
 from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path, gold_questions
+from climassay.questions import Question
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done, refused
 from experiments import experiment, questions_of
+from scripted_model import ScriptedModel
 
 SKILLS = {(f"m{n}", "default"): 0.3 + 0.15 * n for n in range(4)}
 
@@ -36,14 +38,13 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def command(place, monkeypatch, capsys):
+def command(place, climassay):
     """Run a command in the workspace."""
-    return lambda *arguments: run_command(monkeypatch, capsys, "evaluate", *arguments, "-w", place[0])
+    return lambda *arguments: climassay("evaluate", *arguments, "-w", place[0])
 
 
 def test_tables_are_shown(place, command):
-    code, out, _ = command("table", place[1])
-    assert code == 0
+    out = done(command("table", place[1]))
     for words in (
         "Multiple choice and cloze, primer",
         "Freeform answers",
@@ -77,15 +78,12 @@ def test_tables_are_written_in_every_form(place, command, tmp_path, form, word):
 
 
 def test_csv_is_one_table(place, command):
-    code, out, _ = command("table", place[1], "--format", "csv", "--published", "gpt-4o")
+    out = done(command("table", place[1], "--format", "csv", "--published", "gpt-4o"))
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert code == 0
     assert {row["origin"] for row in rows} == {"ours", "published"}
     shaped = list(csv.DictReader(io.StringIO(command("table", place[1], "-f", "csv", "-t", "mcq-cloze")[1])))
     assert [row["model"] for row in shaped] == ["m0", "m1", "m2", "m3", "best constant answer"]
-    code, _, err = command("table", place[1], "-f", "csv", "-t", "counts", "-t", "models")
-    assert code == 2
-    assert "one table" in err
+    assert "one table" in refused(command("table", place[1], "-f", "csv", "-t", "counts", "-t", "models"))
 
 
 def test_published_rows_stand_below_ours(place, command):
@@ -96,9 +94,7 @@ def test_published_rows_stand_below_ours(place, command):
 
 
 def test_the_json_document_has_every_number(place, command):
-    code, out, _ = command("table", place[1], "--json", "--metric", "accuracy")
-    data = json.loads(out)
-    assert code == 0
+    data = json.loads(done(command("table", place[1], "--json", "--metric", "accuracy")))
     assert {test["metric"] for test in data["tests"]} == {"accuracy"}
     assert {score["metric"] for score in data["scores"]} >= {"accuracy", "bleu_char", "phrase_similarity"}
     assert set(data["scores"][0]["estimate"]) == {"value", "interval", "n", "level"}
@@ -130,10 +126,7 @@ def test_the_json_document_has_every_number(place, command):
 )
 def test_bad_input_is_one_sentence(place, command, monkeypatch, tmp_path, arguments, word):
     monkeypatch.chdir(tmp_path)
-    code, out, err = command(*(part.format(run=place[1], mcq=place[3]) for part in arguments))
-    assert (code, out) == (2, "")
-    assert word in err
-    assert "Traceback" not in err
+    assert word in refused(command(*(part.format(run=place[1], mcq=place[3]) for part in arguments)))
 
 
 def test_the_report_is_one_file(place, command, tmp_path):
@@ -149,9 +142,8 @@ def test_the_report_is_one_file(place, command, tmp_path):
 
 
 def test_plans(place, command):
-    code, out, _ = command("plan", "--points", "5", "--discordance", "0.1", "--json")
+    out = done(command("plan", "--points", "5", "--discordance", "0.1", "--json"))
     [row] = json.loads(out)["rows"]
-    assert code == 0
     assert (row["difference"], row["interval"], row["exact"]) == (0.05, 246, True)
     estimated = json.loads(command("plan", "-d", "20", "--run", place[1], "--metric", "factual_accuracy", "--json")[1])
     assert place[1] in estimated["assumptions"]["origin"]
@@ -177,12 +169,10 @@ def test_contamination_of_files_folders_and_question_files(command, tmp_path):
     folder.mkdir()
     (folder / "one.md").write_text(text.read_text(encoding="utf-8"), encoding="utf-8")
     for against in (text, folder, questions):
-        code, out, _ = command("contamination", questions, "--against", against, "--json")
-        [report] = json.loads(out)
-        assert code == 0
+        [report] = json.loads(done(command("contamination", questions, "--against", against, "--json")))
         assert report["touched"] == ["q1"]
         assert report["worst"][0]["run"]["words"] == 16
-    code, out, _ = command("contamination", questions, "--against", text, "--against", folder)
+    out = done(command("contamination", questions, "--against", text, "--against", folder))
     assert out.count("Questions that share words with") == 2
 
 
@@ -203,19 +193,42 @@ def test_the_primer_has_little_of_its_books_word_for_word(command):
 
 
 def test_benchmarks_are_compared(place, command):
-    code, out, _ = command(
-        "compare", place[1], f"{place[2]}:primer", "--generator", "m1", "--json", "--resamples", "50"
+    data = json.loads(
+        done(command("compare", place[1], f"{place[2]}:primer", "--generator", "m1", "--json", "--resamples", "50"))
     )
-    data = json.loads(out)
-    assert code == 0
     assert data["agreement"][0]["models"] == ["m0", "m1", "m2", "m3"]
     assert data["agreement"][0]["over_questions"] is not None
     assert {entry["metrics"][0]["generator"] for entry in data["favour"]} == {"m1"}
 
 
 def test_the_published_comparison_is_reproduced(command):
-    code, out, _ = command(
-        "compare", "published:gold", "published:silver", "--generator", "gpt-3.5-turbo", "--resamples", "50"
+    out = done(
+        command("compare", "published:gold", "published:silver", "--generator", "gpt-3.5-turbo", "--resamples", "50")
     )
-    assert code == 0
     assert "Do metrics favour gpt-3.5-turbo" in out
+
+
+def test_answers_are_given_out_blind_and_their_ratings_judge_the_judge(tmp_path, monkeypatch, climassay):
+    cell = Cell("b", "secret-model", "default", "longform")
+    question = Question("q", "longform", "Why does it rain?", "")
+    with Records(Workspace.open(tmp_path).records_url) as store, store.run(COMMANDS[0], {}) as run:
+        record = CellRecord(cell, "local:x", "", {}, "longform", "", 1, 0)
+        answers = (Outcome(cell, "q", None, "Vapour condenses.", {}),)
+        save_experiment(run, Experiment(run.id, "n", {}, (record,), answers, {"b": (question,)}))
+    rated = tmp_path / "rated.csv"
+    done(climassay("evaluate blind", run.id, "-o", rated, "-w", tmp_path))
+    [row] = csv.DictReader(rated.read_text("utf-8").splitlines())
+    assert (row["answer"], row["accuracy"]) == ("Vapour condenses.", "")
+    assert "secret-model" not in rated.read_text("utf-8")
+    with rated.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, row)
+        writer.writeheader()
+        writer.writerow({**row, "accuracy": 4})
+    said = {"quotation": "", "reason": "", "issues": [], "rating": "4"}
+    model = ScriptedModel(write=lambda _, schema: json.dumps(dict.fromkeys(schema["required"], said)))
+    monkeypatch.setattr("climassay.session.Session.model", lambda *_, **__: model)
+    data = json.loads(done(climassay("evaluate judge-check", rated, "-w", tmp_path, "--json")))
+    assert (data["verdict"], data["answers"]) == ("not decided", 1)
+    assert data["ratings"][0]["judge"] == 4
+    err = refused(climassay("evaluate judge-check", rated, "--label", "none", "-w", tmp_path))
+    assert "lacks the column 'none'" in err

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from climassay.factcheck.fallacies import FALLACIES
-from command_line import run_command
+from command_line import done, refused
 
 PLOT = "Scientists secretly conspire with the government to fake the data, and the emails of Climategate prove it."
 SIGNS = ["ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay", "kiwi", "lynx"]
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys):
+def climassay(monkeypatch, climassay):
     monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: run_command(monkeypatch, capsys, "factcheck", "fallacies", *arguments)
+    return lambda *arguments: climassay("factcheck fallacies", *arguments)
 
 
 def table(folder, rows, name="t.csv"):
@@ -24,23 +24,19 @@ def table(folder, rows, name="t.csv"):
 
 
 def test_one_text(climassay):
-    code, out, err = climassay(PLOT)
-    assert code == 0, err
+    out = done(climassay(PLOT))
     assert "conspiracy theory" in out
     assert FALLACIES["conspiracy theory"] in " ".join(out.split())
 
 
 def test_a_table_with_known_fallacies_is_scored(climassay, tmp_path):
     file = table(tmp_path, [(PLOT, "conspiracy theory"), ("It snowed at my house, so much for warming.", "anecdote")])
-    code, out, err = climassay(file, "--text", "text", "--truth", "fallacy", "--json")
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay(file, "--text", "text", "--truth", "fallacy", "--json")))
     assert [row["name"] for row in told["texts"]] == [row["truth"] for row in told["texts"]]
     assert told["accuracy"]["value"] == told["macro_f1"]["value"] == 1.0
     assert told["constant"]["value"] == 0.5
     assert {one["label"] for one in told["per_class"]} == set(FALLACIES)
-    code, out, err = climassay(file, "--text", "text", "--truth", "fallacy")
-    assert code == 0, err
+    out = done(climassay(file, "--text", "text", "--truth", "fallacy"))
     assert "macro-F1" in out
 
 
@@ -51,26 +47,21 @@ def test_trained_evaluated_and_applied(climassay, tmp_path):
         for n in range(6)
     ]
     labels, model = table(tmp_path, rows), tmp_path / "f.safetensors"
-    code, out, err = climassay("train", labels, "-o", model, "--folds", 3, "--licence", "CC0", "--json")
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay("train", labels, "-o", model, "--folds", 3, "--licence", "CC0", "--json")))
     assert told["classifier"]["licence"] == "CC0"
     assert told["tried"][0]["name"] == "constant"
     fresh = table(tmp_path, [("A lynx was seen.", "slothful induction"), rows[0]], "fresh.csv")
-    code, out, err = climassay("evaluate", model, fresh, "--apart", labels, "--json")
-    assert code == 0, err
+    out = done(climassay("evaluate", model, fresh, "--apart", labels, "--json"))
     assert json.loads(out)["left_out"] == 1
     assert json.loads(out)["n"] == 1
-    code, out, err = climassay("apply", model, fresh, "--json")
-    assert code == 0, err
+    out = done(climassay("apply", model, fresh, "--json"))
     assert len(json.loads(out)["texts"]) == 2
 
 
 def test_claims_come_with_their_groups(climassay, tmp_path):
     file = tmp_path / "c.csv"
     file.write_text("text,cards_claim\nIt has not warmed since 1998: a pause.,1.4\nThe sun does it.,2.1.4\nNo.,5\n")
-    code, out, err = climassay("evaluate", "claims", file, "--json")
-    assert code == 0, err
+    out = done(climassay("evaluate", "claims", file, "--json"))
     told = json.loads(out)["scores"]
     assert (told["claims"]["n"], told["groups"]["n"]) == (2, 3)
 
@@ -86,6 +77,4 @@ def test_claims_come_with_their_groups(climassay, tmp_path):
 )
 def test_bad_input_is_told_in_a_sentence(climassay, tmp_path, given, said):
     file = table(tmp_path, [(PLOT, "anecdote")])
-    code, _, err = climassay(*(part.format(file=file) for part in given))
-    assert code == 2
-    assert said in err
+    assert said in refused(climassay(*(part.format(file=file) for part in given)))

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from command_line import run_command
+from command_line import done
 
 
 @pytest.fixture(scope="module")
@@ -14,11 +14,8 @@ def workspace(tmp_path_factory):
 
 
 @pytest.fixture
-def climassay(workspace, monkeypatch, capsys):
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, *arguments, "--workspace", str(workspace))
-
-    return run
+def climassay(workspace, climassay):
+    return lambda *arguments: climassay(*arguments, "--workspace", str(workspace))
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +34,9 @@ def book(tmp_path_factory):
 
 @pytest.mark.model
 def test_from_a_book_to_an_answer_and_a_score(climassay, book, tmp_path):
-    code, out, _ = climassay("corpus", "add", "heat", str(book), "--json")
-    assert code == 0, out
+    done(climassay("corpus", "add", "heat", str(book), "--json"))
 
-    code, out, _ = climassay("ask", "Why does the stratosphere cool?", "--collection", "heat", "--json")
-    assert code == 0
-    answer = json.loads(out)
+    answer = json.loads(done(climassay("ask", "Why does the stratosphere cool?", "--collection", "heat", "--json")))
     assert answer["enough_information"]
     numbers = {source["number"] for source in answer["sources"]}
     assert numbers
@@ -52,13 +46,11 @@ def test_from_a_book_to_an_answer_and_a_score(climassay, book, tmp_path):
 
     files = {name: tmp_path / f"out.{name}" for name in ("csv", "md", "html", "jsonl")}
     arguments = ["evaluate", "mcq", "primer", "--limit", "4", "-s", "default", "-s", "rag:heat", "-k", "1"]
-    code, out, err = climassay(
+    result = json.loads(done(climassay(
         *arguments, "--permutations", "2", "--scoring", "likelihood", "--scoring", "letter",
         "--csv", str(files["csv"]), "--markdown", str(files["md"]), "--html", str(files["html"]),
         "--predictions", str(files["jsonl"]), "--json",
-    )  # fmt: skip
-    assert code == 0, err
-    result = json.loads(out)
+    )))  # fmt: skip
     assert result["n"] == 4
     assert result["n_predictions"] == 4 * 2 * 2 * 2
     assert result["tally"]["failed"] == 0
@@ -71,20 +63,18 @@ def test_from_a_book_to_an_answer_and_a_score(climassay, book, tmp_path):
     assert "Accuracy by level" in files["md"].read_text(encoding="utf-8")
     assert files["html"].read_text(encoding="utf-8").startswith("<!doctype html>")
 
-    code, again, _ = climassay(
-        *arguments, "--permutations", "2", "--scoring", "likelihood", "--scoring", "letter", "--json"
+    again = done(
+        climassay(*arguments, "--permutations", "2", "--scoring", "likelihood", "--scoring", "letter", "--json")
     )
     repeated = json.loads(again)
     assert repeated["tally"]["asked"] == 0
     assert repeated["scores"] == result["scores"]
 
-    code, out, _ = climassay("records", "runs", "--json")
-    assert code == 0
+    out = done(climassay("records", "runs", "--json"))
     assert "evaluate mcq" in out
 
 
 def test_off_topic_question_is_not_answered(climassay, book):
     climassay("corpus", "add", "heat", str(book), "--json")
-    code, out, _ = climassay("ask", "How do I bake sourdough bread?", "--collection", "heat")
-    assert code == 0
+    out = done(climassay("ask", "How do I bake sourdough bread?", "--collection", "heat"))
     assert out.startswith("Not enough information.")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from climassay.judging.probe import load_probe
-from command_line import run_command
+from command_line import done, refused
 from tiny_models import save_tiny
 
 ARTICLES = {
@@ -60,13 +60,13 @@ COLUMNS = ("--group", "article_id", "--item", "summary_id", "--text", "summary",
 
 
 @pytest.fixture
-def climassay(places, model, monkeypatch, capsys):
+def climassay(places, model, monkeypatch, climassay):
     cache, workspace = places
     monkeypatch.setenv("CLIMASSAY_CACHE", str(cache))
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments, using=model):
-        return run_command(monkeypatch, capsys, "judge", *arguments, "--model", using, "--workspace", str(workspace))
+        return climassay("judge", *arguments, "--model", using, "--workspace", str(workspace))
 
     return run
 
@@ -74,14 +74,12 @@ def climassay(places, model, monkeypatch, capsys):
 @pytest.fixture
 def probe(climassay, table, tmp_path):
     file = tmp_path / "probe.safetensors"
-    code, _, err = climassay("train", table, "-o", file, *COLUMNS, "--aspect", "relevance", "--json")
-    assert code == 0, err
+    done(climassay("train", table, "-o", file, *COLUMNS, "--aspect", "relevance", "--json"))
     return file
 
 
 def benchmark(climassay, table, *more):
-    code, out, err = climassay("benchmark", table, *COLUMNS, *more, "--train-items", 9, "--json")
-    assert code == 0, err
+    out = done(climassay("benchmark", table, *COLUMNS, *more, "--train-items", 9, "--json"))
     return json.loads(out)
 
 
@@ -191,11 +189,13 @@ def test_one_group_is_split_by_item_and_compared_in_part(climassay, table):
 
 def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, probe, tmp_path):
     out = tmp_path / "again.safetensors"
-    code, text, _ = climassay(
-        "train", table, "-o", out, *COLUMNS, "--aspect", "relevance", "--html", tmp_path / "p.html", "--json"
+    found = json.loads(
+        done(
+            climassay(
+                "train", table, "-o", out, *COLUMNS, "--aspect", "relevance", "--html", tmp_path / "p.html", "--json"
+            )
+        )
     )
-    assert code == 0
-    found = json.loads(text)
     assert found["accuracy_held_out"]["n"] == 15
     assert found["provenance"]["layers"] in ([2], [-1])  # chosen by cross-validation
     assert found["tokens_computed"] == 0
@@ -217,22 +217,17 @@ def test_compare_with_a_probe_is_antisymmetric(climassay, probe):
 
 @pytest.mark.parametrize("method", ["zero-shot", "pairs", "direct", "direct-expected"])
 def test_compare_without_a_probe(climassay, method):
-    code, out, err = climassay("compare", "Ice melts.", "Ice.", "--aspect", "fluency", "--method", method)
-    assert code == 0, err
+    out = done(climassay("compare", "Ice melts.", "Ice.", "--aspect", "fluency", "--method", method))
     assert out.startswith("fluency: ")
     assert "P(A) = " in out
 
 
 def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table, probe, tmp_path):
     arguments = (table, *COLUMNS, "--seed", 1, "--json")
-    code, out, err = climassay("evaluate", "zero-shot", *arguments, "--aspect", "relevance")
-    assert code == 0, err
-    found = json.loads(out)
+    found = json.loads(done(climassay("evaluate", "zero-shot", *arguments, "--aspect", "relevance")))
     assert (found["n_items"], found["n_pairs"], found["left_out"], found["failed"]) == (15, 15, 0, 0)
     assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
-    code, out, err = climassay("evaluate", probe, *arguments)
-    assert (code, out) == (2, "")
-    assert "was trained on every item" in err
+    assert "was trained on every item" in refused(climassay("evaluate", probe, *arguments))
     known = json.loads(climassay("evaluate", probe, *arguments, "--include-trained")[1])
     assert (known["quality"], known["n_items"], known["layers"]) == ("relevance", 15, [[]])
     more = tmp_path / "more.jsonl"
@@ -246,20 +241,17 @@ def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table
 
 def test_apply_ranks_as_rank_does_and_writes_lines(climassay, table, probe, tmp_path):
     file = tmp_path / "ranked.jsonl"
-    code, out, err = climassay("apply", probe, table, *COLUMNS, "-o", file, "--json")
-    assert code == 0, err
+    out = done(climassay("apply", probe, table, *COLUMNS, "-o", file, "--json"))
     rows = json.loads(climassay("rank", table, *COLUMNS, "--probe", probe, "--json")[1])["items"]
     assert json.loads(out)["items"] == rows == [json.loads(line) for line in file.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("sort", ["exact", "greedy", "strengths"])
 def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
-    code, out, err = climassay(
+    found = json.loads(done(climassay(
         "rank", table, *COLUMNS, "--probe", probe, "--sort", sort, "--label", "relevance", "--json",
         "--csv", tmp_path / "r.csv", "--html", tmp_path / "r.html",
-    )  # fmt: skip
-    assert code == 0, err
-    found = json.loads(out)
+    )))  # fmt: skip
     for group in ARTICLES:
         ours = [row for row in found["items"] if row["group"] == group]
         assert [row["place"] for row in ours] == [1, 2, 3]
@@ -273,12 +265,11 @@ def test_items_without_a_label_are_ranked_and_inserted_too(climassay, table, tmp
     new = tmp_path / "new.csv"
     new.write_text("summary,said\nSnow melts.,low\nWarm rain.,\nDry wind.,unknown\n", encoding="utf-8")
     common = ("--text", "summary", "--quality", "is wet", "--method", "direct", "--levels", "low,medium,high", "--json")
-    code, out, err = climassay("rank", new, *common, "--label", "said")
-    assert code == 0, err
+    out = done(climassay("rank", new, *common, "--label", "said"))
     assert sorted(row["text"] for row in json.loads(out)["items"]) == ["Dry wind.", "Snow melts.", "Warm rain."]
-    code, out, err = climassay("insert", new, "--anchors", table, *common, "--label", "grade", "--truth", "said")
-    assert code == 0, err
-    found = json.loads(out)
+    found = json.loads(
+        done(climassay("insert", new, "--anchors", table, *common, "--label", "grade", "--truth", "said"))
+    )
     assert len(found["items"]) == 3
     assert found["scores"]["accuracy"]["n"] == 1
 
@@ -290,9 +281,7 @@ def test_insert_gives_every_item_a_label_of_the_scale(climassay, table, tmp_path
         "insert", new, "--anchors", table, "--text", "summary", "--kind", "claims", "--method", "pairs", "--label",
         "grade", "--levels", "low,medium,high", "--truth", "said", "--samples", 2,
     )  # fmt: skip
-    code, out, err = climassay(*arguments, "--json")
-    assert code == 0, err
-    found = json.loads(out)
+    found = json.loads(done(climassay(*arguments, "--json")))
     assert [row["label"] in LEVELS for row in found["items"]] == [True, True]
     assert all(row["comparisons"] <= 4 for row in found["items"])
     assert found["scores"]["accuracy"]["n"] == 2
@@ -300,9 +289,7 @@ def test_insert_gives_every_item_a_label_of_the_scale(climassay, table, tmp_path
 
 
 def test_ablate_compares_with_random_directions(climassay, table, probe):
-    code, out, err = climassay("ablate", probe, table, *COLUMNS, "--controls", 2, "--scope", "all", "--json")
-    assert code == 0, err
-    found = json.loads(out)
+    found = json.loads(done(climassay("ablate", probe, table, *COLUMNS, "--controls", 2, "--scope", "all", "--json")))
     assert found["states"] == [0, 1, 2, 3]
     assert found["mean_absolute_change"]["value"] > 0
     assert len(found["controls"]) == 2
@@ -336,8 +323,7 @@ def test_ablate_compares_with_random_directions(climassay, table, probe):
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
 )
 def test_a_mistake_in_benchmark_is_one_sentence_and_exit_code_two(climassay, table, arguments, sentence):
-    code, out, err = climassay("benchmark", table, *COLUMNS, *arguments, "--json")
-    assert (code, out) == (2, "")
+    err = refused(climassay("benchmark", table, *COLUMNS, *arguments, "--json"))
     (line,) = err.strip().splitlines()
     assert line.startswith("climassay: ")
     assert sentence in line
@@ -345,12 +331,11 @@ def test_a_mistake_in_benchmark_is_one_sentence_and_exit_code_two(climassay, tab
 
 def test_a_probe_brings_the_number_format_that_it_reads(climassay, table, probe, monkeypatch):
     monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
-    code, out, err = climassay("rank", table, *COLUMNS, "--probe", probe, "--json")
-    assert code == 0, err
+    out = done(climassay("rank", table, *COLUMNS, "--probe", probe, "--json"))
     assert len(json.loads(out)["items"]) == 15
-    code, _, err = climassay("rank", table, *COLUMNS, "--probe", probe, "--dtype", "bfloat16")
-    assert code == 2
-    assert "number format (--dtype)" in " ".join(err.split())
+    assert "number format (--dtype)" in refused(
+        climassay("rank", table, *COLUMNS, "--probe", probe, "--dtype", "bfloat16")
+    )
 
 
 def test_other_mistakes(climassay, table, probe, tmp_path, model):
@@ -365,21 +350,17 @@ def test_other_mistakes(climassay, table, probe, tmp_path, model):
         (("train", table, "-o", tmp_path, *COLUMNS, "--aspect", "relevance"), "is a folder", model),
         (("compare", "a", " ", "--aspect", "fluency"), "empty", model),
     ):
-        code, out, err = climassay(*arguments, using=using)
-        assert (code, out) == (2, ""), arguments
-        assert sentence in " ".join(err.split()), arguments
+        assert sentence in refused(climassay(*arguments, using=using))
 
 
 @pytest.mark.model
 def test_the_bundled_model_learns_to_tell_the_summaries_apart(climassay, table, monkeypatch):
     # Where the converted model is; --no-cache keeps the activations out of there.
     monkeypatch.delenv("CLIMASSAY_CACHE")
-    code, out, err = climassay(
+    found = json.loads(done(climassay(
         "benchmark", table, "--group", "article_id", "--item", "summary_id", "--text", "summary", "--limit-groups", 4,
         "--quality", "says much", "--label", "relevance", "--train-items", 9, "--folds", 2, "--method", "pointwise",
         "--no-cache", "--json", using="local:smollm2",
-    )  # fmt: skip
-    assert code == 0, err
-    found = json.loads(out)
+    )))  # fmt: skip
     assert found["accuracy_differing"]["value"] > 0.7
     assert found["tokens_computed"] < found["tokens_two_pass"]

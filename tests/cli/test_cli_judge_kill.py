@@ -9,7 +9,7 @@ from subprocess import PIPE
 
 import pytest
 
-from command_line import run_command
+from command_line import done, run_command
 from killed_process import START, assert_same, kill_when
 from tiny_models import save_tiny
 
@@ -71,8 +71,7 @@ def start_and_kill(when, folder: Path, cache: Path, workspace: Path) -> None:
 def test_a_killed_benchmark_goes_on_where_it_stopped(folder, tmp_path, monkeypatch, capsys):
     def run(cache, workspace):
         monkeypatch.setenv("CLIMASSAY_CACHE", str(cache))
-        code, out, err = run_command(monkeypatch, capsys, *command(folder, workspace))
-        assert code == 0, err
+        out = done(run_command(monkeypatch, capsys, *command(folder, workspace)))
         return json.loads(out)
 
     straight = run(tmp_path / "straight", tmp_path / "straight-workspace")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from api_server import ApiServer, Reply
-from command_line import run_command
+from command_line import done, refused
 
 GROUPS, ITEMS = 4, 3
 COLUMNS = ("--group", "group", "--quality", "has a high number", "--label", "score")
@@ -46,20 +46,19 @@ def server():
 
 
 @pytest.fixture
-def judge(server, tmp_path, monkeypatch, capsys):
+def judge(server, tmp_path, monkeypatch, climassay):
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("OPENAI_API_KEY", "")
 
     def run(*arguments):
         where = ("--model", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace", "--json")
-        return run_command(monkeypatch, capsys, "judge", *arguments, *where)
+        return climassay("judge", *arguments, *where)
 
     return run
 
 
 def benchmark(judge, table, *more):
-    code, out, err = judge("benchmark", table, *COLUMNS, "--train-items", 6, *more)
-    assert code == 0, err
+    out = done(judge("benchmark", table, *COLUMNS, "--train-items", 6, *more))
     return json.loads(out)
 
 
@@ -94,24 +93,20 @@ def test_answers_that_are_none_are_counted(judge, table):
 
 @pytest.mark.parametrize("method", ["zero-shot", "ppairs", "pointwise"])
 def test_what_needs_weights_says_so(judge, table, method):
-    code, out, err = judge("benchmark", table, *COLUMNS, "--method", method)
-    assert (code, out) == (2, "")
+    err = refused(judge("benchmark", table, *COLUMNS, "--method", method))
     assert err.strip() == f"climassay: The method {method} reads hidden states: use a local: model, not openai:test."
 
 
 @pytest.mark.parametrize("method", ["pairs", "direct", "direct-expected"])
 def test_a_server_ranks_compares_and_inserts(judge, table, method):
-    code, out, err = judge("rank", table, *COLUMNS, "--method", method)
-    assert code == 0, err
+    out = done(judge("rank", table, *COLUMNS, "--method", method))
     assert all(row["label"] == ITEMS - row["place"] for row in json.loads(out)["items"])
     quality = ("--quality", "has a high number", "--method", method)
-    code, out, err = judge("compare", "number 1", "number 2", *quality)
-    assert code == 0, err
+    out = done(judge("compare", "number 1", "number 2", *quality))
     assert json.loads(out)["better"] == "B"
     new = table.with_name("new.csv")
     new.write_text("text\nnew number 2\nnew number 0\nnew number 1\n", encoding="utf-8")
-    code, out, err = judge(
-        "insert", new, "--anchors", table, *quality, "--label", "score", "--levels", "0,1,2", "--samples", 3
+    out = done(
+        judge("insert", new, "--anchors", table, *quality, "--label", "score", "--levels", "0,1,2", "--samples", 3)
     )
-    assert code == 0, err
     assert [row["label"] for row in json.loads(out)["items"]] == ["2", "0", "1"]

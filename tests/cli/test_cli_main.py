@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from climassay import __version__
 from climassay.cli.main import app
-from command_line import run_command
+from command_line import refused, run_command
 
 
 def test_help_imports_nothing_heavy():
@@ -76,13 +76,9 @@ def test_shell_completion_knows_the_commands():
         (["prompts", "show", "nothing"], "no prompt"),
     ],
 )
-def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, word):
+def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, monkeypatch, climassay, arguments, word):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run_command(monkeypatch, capsys, *arguments)
-    assert code == 2
-    assert word in err
-    assert len(err.strip().splitlines()) == 1
-    assert out == ""
+    assert word in refused(climassay(*arguments))
 
 
 def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):

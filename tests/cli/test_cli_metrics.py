@@ -5,7 +5,7 @@ import pytest
 
 from api_server import ApiServer, Reply
 from climaqa_cases import CASES
-from command_line import run_command
+from command_line import done, refused
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +22,9 @@ def answers(tmp_path):
     return file
 
 
-def test_score_prints_means_and_writes_every_answer(monkeypatch, capsys, tmp_path, answers):
+def test_score_prints_means_and_writes_every_answer(climassay, tmp_path, answers):
     means, each = tmp_path / "means.json", tmp_path / "each.csv"
-    code, out, _ = run_command(
-        monkeypatch, capsys, "metrics", "score", answers, "-m", "bleu_char", "--output", means, "--output", each
-    )
-    assert code == 0
+    out = done(climassay("metrics score", answers, "-m", "bleu_char", "--output", means, "--output", each))
     assert "BLEU (characters)" in out
     mean = json.loads(means.read_text())["means"]["bleu_char"]
     assert mean["value"] == pytest.approx(sum(case.bleu for case in CASES[5:]) / 5, abs=0.001)
@@ -37,33 +34,27 @@ def test_score_prints_means_and_writes_every_answer(monkeypatch, capsys, tmp_pat
     )
 
 
-def test_score_as_json_and_jsonl(monkeypatch, capsys, tmp_path, answers):
+def test_score_as_json_and_jsonl(climassay, tmp_path, answers):
     each = tmp_path / "each.jsonl"
-    code, out, _ = run_command(monkeypatch, capsys, "metrics", "score", answers, "-m", "bleu", "-o", each, "--json")
-    data = json.loads(out)
-    assert code == 0
+    data = json.loads(done(climassay("metrics score", answers, "-m", "bleu", "-o", each, "--json")))
     assert data["answers"] == [json.loads(line) for line in each.read_text().splitlines()]
     assert 0 < data["means"]["bleu"]["value"] < 0.16
     assert data["computed_by"]["bleu"].startswith("sacreBLEU")
 
 
-def test_score_of_cloze_answers(monkeypatch, capsys, tmp_path):
+def test_score_of_cloze_answers(climassay, tmp_path):
     file = tmp_path / "cloze.csv"
     file.write_text("reference,answer,statement\nice,Ices,The <blank> melts.\nice,snow,no gap\n")
-    code, out, err = run_command(monkeypatch, capsys, "metrics", "score", file)
+    code, out, err = climassay("metrics score", file)
     assert code == 0
     assert "phrase similarity" in out
     assert "local:minilm, window 4" in out
     assert "1 row left out" in err
 
 
-def test_calibrate_window_on_the_primer(monkeypatch, capsys, tmp_path):
+def test_calibrate_window_on_the_primer(climassay, tmp_path):
     html, table = tmp_path / "window.html", tmp_path / "window.csv"
-    code, out, _ = run_command(
-        monkeypatch, capsys, "metrics", "calibrate-window", "--html", html, "--csv", table, "--json"
-    )
-    data = json.loads(out)
-    assert code == 0
+    data = json.loads(done(climassay("metrics calibrate-window", "--html", html, "--csv", table, "--json")))
     assert data["calibration"]["chosen"] == 5
     assert data["calibration"]["n_right"] == data["calibration"]["n_wrong"] == 20
     assert "authors" in data["source"]
@@ -71,13 +62,12 @@ def test_calibrate_window_on_the_primer(monkeypatch, capsys, tmp_path):
     assert "mean cosine" in html.read_text()
 
 
-def test_calibrate_window_on_a_file(monkeypatch, capsys, tmp_path):
+def test_calibrate_window_on_a_file(climassay, tmp_path):
     file = tmp_path / "labelled.csv"
     rows = [("ice", "snow", 1), ("ice", "lava", 0), ("sea", "ocean", 1), ("sea", "desert", 0)]
     lines = [f"The {a} of the <MASK> is large.,{a},{b},{c}" for a, b, c in rows]
     file.write_text("\n".join(["statement,reference,answer,correct", *lines]))
-    code, out, _ = run_command(monkeypatch, capsys, "metrics", "calibrate-window", file)
-    assert code == 0
+    out = done(climassay("metrics calibrate-window", file))
     assert "2 right and 2 wrong answers to 2 statements" in out
 
 
@@ -93,12 +83,9 @@ def test_calibrate_window_on_a_file(monkeypatch, capsys, tmp_path):
     ],
     ids=["file", "metric", "encoder", "columns", "floor", "folder"],
 )
-def test_wrong_input_is_one_sentence_and_code_two(monkeypatch, capsys, answers, arguments, word):
+def test_wrong_input_is_one_sentence_and_code_two(climassay, answers, arguments, word):
     given = [str(answers) if part == "ANSWERS" else part for part in arguments]
-    code, out, err = run_command(monkeypatch, capsys, "metrics", *given)
-    assert (code, out) == (2, "")
-    assert word in err
-    assert "Traceback" not in err
+    assert word in refused(climassay("metrics", *given))
 
 
 VERDICTS = {"Yes, ice melts.": "correct", "The sea is salty.": "beside the point"}
@@ -112,7 +99,7 @@ def marking(asked):
     return Reply(json.dumps({"reason": f"It says: {answer}", "verdict": VERDICTS[answer]}))
 
 
-def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch, capsys, tmp_path):
+def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch, climassay, tmp_path):
     file, each = tmp_path / "answers.jsonl", tmp_path / "each.csv"
     row = {"question": "Does ice melt in the warmth?", "reference": "It does."}
     answers = [*VERDICTS, "", "Something else."]
@@ -122,14 +109,11 @@ def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch
     with ApiServer(rule=marking) as server:
         judge = ("--judge", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace")
         arguments = ("metrics", "score", file, "-m", "judged_accuracy", *judge)
-        code, out, err = run_command(monkeypatch, capsys, *arguments, "--output", each, "--json")
-        assert code == 0, err
+        data = json.loads(done(climassay(*arguments, "--output", each, "--json")))
         requests = len(server.asked)
-        code, table, err = run_command(monkeypatch, capsys, *arguments)
-        assert code == 0, err
+        table = done(climassay(*arguments))
         # What is in the records is not asked for again; a failure is.
         assert all("Something else." in one.content for one in server.asked[requests:])
-    data = json.loads(out)
     assert (data["means"]["judged_accuracy"]["value"], data["means"]["judged_accuracy"]["n"]) == (
         pytest.approx(1 / 3),
         3,
@@ -143,10 +127,10 @@ def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch
     assert "1 judgements failed" in table
 
 
-def test_a_judge_needs_questions(monkeypatch, capsys, tmp_path, answers):
+def test_a_judge_needs_questions(monkeypatch, climassay, tmp_path, answers):
     monkeypatch.setenv("OPENAI_API_KEY", "")
     with ApiServer(rule=marking) as server:
         judge = ("--judge", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace")
-        code, _, err = run_command(monkeypatch, capsys, "metrics", "score", answers, "-m", "judged_accuracy", *judge)
+        code, _, err = climassay("metrics score", answers, "-m", "judged_accuracy", *judge)
     assert code == 2
     assert "question" in err

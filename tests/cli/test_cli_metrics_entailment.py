@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from command_line import run_command
+from command_line import done, refused
 
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand")
 
@@ -23,11 +23,9 @@ def pairs(tmp_path):
     return file
 
 
-def test_validate_the_bundled_scorer(monkeypatch, capsys, tmp_path, pairs):
+def test_validate_the_bundled_scorer(climassay, tmp_path, pairs):
     page = tmp_path / "report.html"
-    code, out, err = run_command(
-        monkeypatch, capsys, "metrics", "entailment", "evaluate", "bundled", pairs, "--html", page
-    )
+    code, out, err = climassay("metrics entailment evaluate bundled", pairs, "--html", page)
     assert code == 0
     assert "bundled" in out
     assert "most frequent class" in out
@@ -35,20 +33,17 @@ def test_validate_the_bundled_scorer(monkeypatch, capsys, tmp_path, pairs):
     assert "Entailment scorers" in page.read_text(encoding="utf-8")
 
 
-def test_figures_and_long_names_stay_whole_on_any_screen(monkeypatch, capsys, tmp_path, pairs):
+def test_figures_and_long_names_stay_whole_on_any_screen(monkeypatch, climassay, tmp_path, pairs):
     folder = tmp_path / "a-folder-with-a-long-name" / "and-another-folder-in-it"
     folder.mkdir(parents=True)
     head = folder / "head.safetensors"
-    code, _, _ = run_command(
-        monkeypatch, capsys, "metrics", "entailment", "train", pairs, "-o", head, "--hold-out", 5, "--folds", 3
-    )
+    code, _, _ = climassay("metrics entailment train", pairs, "-o", head, "--hold-out", 5, "--folds", 3)
     assert code == 0
     evaluate = ("metrics", "entailment", "evaluate", head, pairs, "--beside", "bundled")
-    scorers = json.loads(run_command(monkeypatch, capsys, *evaluate, "--json")[1])["scorers"]
+    scorers = json.loads(climassay(*evaluate, "--json")[1])["scorers"]
     for width in (72, 90, 160):
         monkeypatch.setenv("COLUMNS", str(width))
-        code, out, _ = run_command(monkeypatch, capsys, *evaluate)
-        assert code == 0
+        out = done(climassay(*evaluate))
         for scorer in scorers:
             assert scorer["scorer"] in "".join(line.strip() for line in out.splitlines())
             for figure in (
@@ -63,67 +58,44 @@ def test_figures_and_long_names_stay_whole_on_any_screen(monkeypatch, capsys, tm
             assert heading in out
 
 
-def test_train_then_validate_on_what_was_held_out(monkeypatch, capsys, tmp_path, pairs):
+def test_train_then_validate_on_what_was_held_out(climassay, tmp_path, pairs):
     head = tmp_path / "head.safetensors"
-    code, out, _ = run_command(
-        monkeypatch,
-        capsys,
-        "metrics",
-        "entailment",
-        "train",
-        pairs,
-        "-o",
-        head,
-        "--hold-out",
-        3,
-        "--folds",
-        3,
-        "--json",
+    data = json.loads(
+        done(climassay("metrics entailment train", pairs, "-o", head, "--hold-out", 3, "--folds", 3, "--json"))
     )
-    assert code == 0
-    data = json.loads(out)
     assert data["provenance"]["groups"] == 7
     assert data["held_out"]["three_class"]["groups"] == 3
     assert data["choices"][0]["merit"] >= data["choices"][-1]["merit"]
-    code, out, _ = run_command(
-        monkeypatch, capsys, "metrics", "entailment", "evaluate", head, pairs, "--beside", "bundled", "--json"
-    )
-    assert code == 0
-    found = json.loads(out)
+    found = json.loads(done(climassay("metrics entailment evaluate", head, pairs, "--beside", "bundled", "--json")))
     assert found["left_out"] == 21
     assert [one["three_class"]["groups"] for one in found["scorers"]] == [3, 3]
     assert found["scorers"][0]["two_class"] == data["held_out"]["two_class"]
-    code, _, err = run_command(
-        monkeypatch, capsys, "metrics", "entailment", "evaluate", head, pairs, "--include-trained", "--limit", 2
-    )
+    code, _, err = climassay("metrics entailment evaluate", head, pairs, "--include-trained", "--limit", 2)
     assert code == 0
     assert "left out" not in err
 
 
-def test_each_pair_gets_its_probabilities(monkeypatch, capsys, tmp_path):
+def test_each_pair_gets_its_probabilities(climassay, tmp_path):
     items, rows = tmp_path / "pairs.csv", tmp_path / "rows.jsonl"
     items.write_text("premise,statement\nGlaciers lose ice.,Glaciers lose ice.\n", encoding="utf-8")
     command = ("metrics", "entailment", "apply", "bundled", items)
-    code, out, _ = run_command(monkeypatch, capsys, *command, "--output", rows, "--json")
-    assert code == 0
+    out = done(climassay(*command, "--output", rows, "--json"))
     [pair] = json.loads(out)["pairs"]
     assert sum(pair["probabilities"].values()) == pytest.approx(1)
     assert max(pair["probabilities"], key=pair["probabilities"].get) == "confirms"
     assert json.loads(rows.read_text(encoding="utf-8")) == pair
-    assert "confirms" in run_command(monkeypatch, capsys, *command)[1]
+    assert "confirms" in climassay(*command)[1]
 
 
-def test_earlier_names_work_and_tell_the_new_ones(monkeypatch, capsys, tmp_path, pairs):
+def test_earlier_names_work_and_tell_the_new_ones(climassay, tmp_path, pairs):
     old = ("metrics", "validate-entailment", pairs, "-e", "bundled", "--json")
     new = ("metrics", "entailment", "evaluate", "bundled", pairs, "--json")
-    code, out, err = run_command(monkeypatch, capsys, *old)
+    code, out, err = climassay(*old)
     assert code == 0
     assert "metrics entailment evaluate" in err
-    assert json.loads(out) == json.loads(run_command(monkeypatch, capsys, *new)[1])
+    assert json.loads(out) == json.loads(climassay(*new)[1])
     old = ("metrics", "train-entailment", pairs, "-o", tmp_path / "head.safetensors", "--hold-out", 10)
-    code, _, err = run_command(monkeypatch, capsys, *old)
-    assert code == 2
-    assert "metrics entailment train" in err
+    assert "metrics entailment train" in refused(climassay(*old), alone=False)
 
 
 @pytest.mark.parametrize(
@@ -136,10 +108,7 @@ def test_earlier_names_work_and_tell_the_new_ones(monkeypatch, capsys, tmp_path,
     ],
     ids=["file", "scorer", "place", "hold-out"],
 )
-def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, pairs, arguments, message):
+def test_bad_input_is_one_sentence(monkeypatch, climassay, tmp_path, pairs, arguments, message):
     monkeypatch.chdir(tmp_path)
     filled = [pairs if one == "PAIRS" else one for one in arguments]
-    code, _, err = run_command(monkeypatch, capsys, "metrics", "entailment", *filled)
-    assert code == 2
-    assert message in err
-    assert "Traceback" not in err
+    assert message in refused(climassay("metrics entailment", *filled))

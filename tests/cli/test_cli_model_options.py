@@ -13,7 +13,7 @@ from climassay.models.contract import GenerationRequest, Message
 from climassay.models.openai.capabilities import FILE_NAME
 from climassay.session import Session
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done, run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace
 from tiny_models import smollm2
 
@@ -70,13 +70,11 @@ def test_options_reach_the_model_and_what_it_can_do_is_kept(files, monkeypatch, 
 
 
 @pytest.mark.model
-def test_options_of_a_server_do_not_hinder_a_local_model_beside_it(files, monkeypatch, capsys):
+def test_options_of_a_server_do_not_hinder_a_local_model_beside_it(files, climassay):
     with ApiServer() as server:
         both = "freeform=prompted:openai:m,mcq=prompted:local:smollm2"
         options = ("--base-url", server.url, "--reasoning-effort", "low", "--dtype", "float32", "-w", files / "work")
-        code, _, err = run_command(
-            monkeypatch, capsys, "generate", "validate", "apply", both, files / "questions.jsonl", *options
-        )
+        code, _, err = climassay("generate validate apply", both, files / "questions.jsonl", *options)
     assert code == 0, err
     assert server.asked
 
@@ -105,7 +103,7 @@ def test_limits_of_the_command_line_reach_every_request(tmp_path, monkeypatch, c
     assert asked.count(0) == asked.count(1) > 0, "an attempt that is never answered ends with --timeout"
 
 
-def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(tmp_path, monkeypatch, capsys):
+def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(tmp_path, climassay):
     workspace, local = make_workspace(tmp_path / "work"), make_model(tmp_path / "tiny")
     debate = tmp_path / "debate.toml"
     advocates = f'[[advocate]]\nname = "Book"\ncollections = ["book"]\nmodel = "{local}"\n'
@@ -113,19 +111,17 @@ def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(
     debating = ("check", CLAIM, "--config", debate, "--no-screen", *QUICK, "-w", workspace, "--json")
     with ApiServer() as server:
         options = ("--base-url", server.url, "--reasoning-effort", "low", "--dtype", "float32")
-        code, out, err = run_command(monkeypatch, capsys, *debating, *options)
-        assert code == 0, err
+        out = done(climassay(*debating, *options))
         assert json.loads(out)["failures"] == 0
         assert {request.body["reasoning_effort"] for request in server.asked} == {"low"}
-        code, _, err = run_command(monkeypatch, capsys, *debating, "-m", local, "--base-url", server.url)
+        code, _, err = climassay(*debating, "-m", local, "--base-url", server.url)
     assert (code, "--base-url does not go with local: models" in err) == (2, True)
 
 
-def test_nothing_is_made_where_no_model_is_loaded(files, monkeypatch, capsys):
+def test_nothing_is_made_where_no_model_is_loaded(files, monkeypatch, climassay):
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
-    code, _, err = run_command(monkeypatch, capsys, "generate", "mask", "evaluate", "statistics", "cloze.jsonl")
-    assert code == 0, err
+    done(climassay("generate mask evaluate statistics", "cloze.jsonl"))
     assert sorted(files.iterdir()) == before
 
 
@@ -141,7 +137,7 @@ def test_a_call_by_a_models_name_keeps_what_it_can_do(tmp_path, monkeypatch):
 
 
 @pytest.mark.model
-def test_models_of_the_web_pages_are_loaded_with_the_commands_options(tmp_path, monkeypatch, capsys):
+def test_models_of_the_web_pages_are_loaded_with_the_commands_options(tmp_path, monkeypatch, climassay):
     limits = []
 
     def look(place):
@@ -152,7 +148,7 @@ def test_models_of_the_web_pages_are_loaded_with_the_commands_options(tmp_path, 
 
     monkeypatch.setattr("climassay.web.create_app", look)
     options = ("--base-url", "http://localhost:1/v1", "--max-output-tokens", 700, "--reasoning-effort", "low")
-    code, _, err = run_command(monkeypatch, capsys, "serve", "--port", 0, "-w", tmp_path, *options)
+    code, _, err = climassay("serve", "--port", 0, "-w", tmp_path, *options)
     assert (code, "That is enough." in err) == (2, True)
     given = {"base_url": "http://localhost:1/v1", "max_output_tokens": 700, "reasoning_effort": "low"}
     with closing(load_model("openai:m", **given)) as served, closing(smollm2()) as local:

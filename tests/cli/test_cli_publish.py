@@ -7,7 +7,7 @@ import yaml
 from climassay.generation import write_drafts
 from climassay.generation.publishing import read_dataset
 from climassay.questions import read_questions
-from command_line import run_command
+from command_line import done, refused
 from generated_drafts import draft, rejected
 from published_sample import write_sample
 
@@ -19,11 +19,9 @@ def write_silver(folder: Path) -> Path:
     return file
 
 
-def test_drafts_become_a_dataset_with_tasks_on_its_test_split(monkeypatch, capsys, tmp_path):
+def test_drafts_become_a_dataset_with_tasks_on_its_test_split(climassay, tmp_path):
     out = tmp_path / "out"
-    code, text, _ = run_command(monkeypatch, capsys, "generate", "publish", write_silver(tmp_path), "-o", out, "--json")
-    assert code == 0
-    told = json.loads(text)
+    told = json.loads(done(climassay("generate publish", write_silver(tmp_path), "-o", out, "--json")))
     assert told["name"] == told["dataset"]["name"] == "silver"
     assert told["parts"] == ["inspect", "lm-eval"]
     counts = told["dataset"]["counts"]
@@ -39,10 +37,9 @@ def test_drafts_become_a_dataset_with_tasks_on_its_test_split(monkeypatch, capsy
     assert asked == test
 
 
-def test_one_card_names_the_questions_and_the_prompts(monkeypatch, capsys, tmp_path):
+def test_one_card_names_the_questions_and_the_prompts(climassay, tmp_path):
     out = tmp_path / "out"
-    code, _, _ = run_command(monkeypatch, capsys, "generate", "publish", write_sample(tmp_path), "-o", out, "--inspect")
-    assert code == 0
+    done(climassay("generate publish", write_sample(tmp_path), "-o", out, "--inspect"))
     card = (out / "README.md").read_text()
     configs = {one["config_name"]: one for one in yaml.safe_load(card.split("---\n")[1])["configs"]}
     assert set(configs) == {kind + end for kind in ("mcq", "freeform", "cloze") for end in ("", "_prompts")}
@@ -60,7 +57,7 @@ def contents(folder):
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_steps_in_any_order_give_the_same_folder(monkeypatch, capsys, tmp_path):
+def test_steps_in_any_order_give_the_same_folder(climassay, tmp_path):
     file = write_silver(tmp_path)
     for name, runs in {
         "at once": [[]],
@@ -68,37 +65,17 @@ def test_steps_in_any_order_give_the_same_folder(monkeypatch, capsys, tmp_path):
         "again": [[], []],
     }.items():
         for options in runs:
-            code, _, err = run_command(
-                monkeypatch, capsys, "generate", "publish", file, "-o", tmp_path / name, *options
-            )
-            assert code == 0, err
+            done(climassay("generate publish", file, "-o", tmp_path / name, *options))
     assert contents(tmp_path / "later") == contents(tmp_path / "at once") == contents(tmp_path / "again")
 
 
-def test_a_published_folder_is_published_again(monkeypatch, capsys, tmp_path):
-    run_command(
-        monkeypatch, capsys, "generate", "publish", write_silver(tmp_path), "-o", tmp_path / "one", "--data-only"
-    )
-    code, _, _ = run_command(
-        monkeypatch,
-        capsys,
-        "generate",
-        "publish",
-        tmp_path / "one",
-        "-o",
-        tmp_path / "two",
-        "--data-only",
-        "--name",
-        "silver",
-    )
-    assert code == 0
+def test_a_published_folder_is_published_again(climassay, tmp_path):
+    climassay("generate publish", write_silver(tmp_path), "-o", tmp_path / "one", "--data-only")
+    done(climassay("generate publish", tmp_path / "one", "-o", tmp_path / "two", "--data-only", "--name", "silver"))
     assert read_dataset(tmp_path / "one") == read_dataset(tmp_path / "two")
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    run_command(monkeypatch, capsys, "generate", "publish", "primer", "-o", tmp_path / "three", "--data-only")
-    code, text, _ = run_command(
-        monkeypatch, capsys, "generate", "publish", tmp_path / "three", "-o", tmp_path / "four", "--data-only", "--json"
-    )
-    assert code == 0
+    climassay("generate publish primer", "-o", tmp_path / "three", "--data-only")
+    text = done(climassay("generate publish", tmp_path / "three", "-o", tmp_path / "four", "--data-only", "--json"))
     assert sum(json.loads(text)["dataset"]["counts"]["mcq"].values()) == 60
 
 
@@ -113,51 +90,35 @@ def test_a_published_folder_is_published_again(monkeypatch, capsys, tmp_path):
     ],
     ids=["two", "sizes", "both", "push", "name"],
 )
-def test_what_cannot_be_done_is_said_before_anything_is_written(monkeypatch, capsys, tmp_path, options, word):
+def test_what_cannot_be_done_is_said_before_anything_is_written(climassay, tmp_path, options, word):
     file = write_silver(tmp_path)
-    code, _, err = run_command(monkeypatch, capsys, "generate", "publish", file, "-o", tmp_path / "out", *options)
-    assert code == 2
+    err = refused(climassay("generate publish", file, "-o", tmp_path / "out", *options))
     assert word in err
-    assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_tasks_are_not_left_behind_by_other_data(monkeypatch, capsys, tmp_path):
+def test_tasks_are_not_left_behind_by_other_data(climassay, tmp_path):
     file, out = write_silver(tmp_path), tmp_path / "out"
-    run_command(monkeypatch, capsys, "generate", "publish", file, "-o", out)
-    code, _, err = run_command(monkeypatch, capsys, "generate", "publish", file, "-o", out, "--data-only")
-    assert code == 2
-    assert "leave behind" in err
+    climassay("generate publish", file, "-o", out)
+    assert "leave behind" in refused(climassay("generate publish", file, "-o", out, "--data-only"))
 
 
-def test_rows_that_cannot_be_used_are_told(monkeypatch, capsys, tmp_path):
+def test_rows_that_cannot_be_used_are_told(climassay, tmp_path):
     file = tmp_path / "some.csv"
     file.write_text("Question,Answer\nWhat warms?,Carbon dioxide.\nWhat cools?,\n")
-    code, text, err = run_command(
-        monkeypatch, capsys, "generate", "publish", file, "-o", tmp_path / "out", "--data-only"
-    )
+    code, text, err = climassay("generate publish", file, "-o", tmp_path / "out", "--data-only")
     assert code == 0
     assert "1 row left out, the first: row 2" in err
     assert "1 freeform" in text
 
 
-def test_push(monkeypatch, capsys, tmp_path):
+def test_push(monkeypatch, climassay, tmp_path):
     HfApi = pytest.importorskip("huggingface_hub").HfApi
     sent = []
     monkeypatch.setattr(HfApi, "create_repo", lambda self, name, **rest: f"https://hub/{name}")
     monkeypatch.setattr(HfApi, "upload_folder", lambda self, **rest: sent.append(sorted(contents(tmp_path / "out"))))
-    code, text, _ = run_command(
-        monkeypatch,
-        capsys,
-        "generate",
-        "publish",
-        write_silver(tmp_path),
-        "-o",
-        tmp_path / "out",
-        "--push",
-        "me/silver",
-        "--json",
+    text = done(
+        climassay("generate publish", write_silver(tmp_path), "-o", tmp_path / "out", "--push", "me/silver", "--json")
     )
-    assert code == 0
     assert json.loads(text)["pushed"] == "https://hub/me/silver"
     assert {"README.md", "drafts.jsonl", "eval.yaml"} <= set(sent[0])

@@ -8,30 +8,27 @@ import urllib.request
 import pytest
 from starlette.testclient import TestClient
 
-from command_line import run_command
+from command_line import done, refused
 from killed_process import START
 from patience import PATIENCE
 
 
-def test_users_come_and_go(monkeypatch, capsys, tmp_path):
+def test_users_come_and_go(climassay, tmp_path):
     place = ["-w", str(tmp_path)]
-    code, out, _ = run_command(monkeypatch, capsys, "users", "add", "Root", "--role", "admin", "--json", *place)
-    assert code == 0
+    out = done(climassay("users add", "Root", "--role", "admin", "--json", *place))
     assert json.loads(out)["name"] == "root"
     assert json.loads(out)["link"].startswith("http://127.0.0.1:8000/enter/")
-    code, out, _ = run_command(monkeypatch, capsys, "users", "add", "ada", "--shown", "Ada", *place)
+    out = done(climassay("users add ada", "--shown", "Ada", *place))
     assert "/enter/" in out
-    code, out, _ = run_command(
-        monkeypatch, capsys, "users", "reset", "ada", "--address", "https://x.example/", "--json", *place
-    )
+    out = done(climassay("users reset ada", "--address", "https://x.example/", "--json", *place))
     assert json.loads(out)["link"].startswith("https://x.example/enter/")
-    run_command(monkeypatch, capsys, "users", "remove", "ada", *place)
-    code, out, _ = run_command(monkeypatch, capsys, "users", "list", "--json", *place)
+    climassay("users remove ada", *place)
+    out = done(climassay("users list", "--json", *place))
     assert [(user["name"], user["role"], user["active"]) for user in json.loads(out)] == [
         ("ada", "annotator", False),
         ("root", "admin", True),
     ]
-    code, out, _ = run_command(monkeypatch, capsys, "users", "list", *place)
+    out = done(climassay("users list", *place))
     assert "shut out" in out
 
 
@@ -48,28 +45,23 @@ def test_users_come_and_go(monkeypatch, capsys, tmp_path):
     ],
     ids=["name", "role", "reset", "remove", "public", "address", "host"],
 )
-def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, arguments, sentence):
-    code, _, err = run_command(monkeypatch, capsys, *arguments, "-w", str(tmp_path))
-    assert code == 2
-    assert sentence in err
-    assert err.count("\n") == 1
+def test_bad_input_is_one_sentence(climassay, tmp_path, arguments, sentence):
+    assert sentence in refused(climassay(*arguments, "-w", str(tmp_path)))
 
 
-def test_a_port_in_use_is_said_before_anything_is_loaded(monkeypatch, capsys, tmp_path):
+def test_a_port_in_use_is_said_before_anything_is_loaded(climassay, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, _, err = run_command(monkeypatch, capsys, "serve", "--port", str(port), "-w", str(tmp_path))
+        code, _, err = climassay("serve", "--port", str(port), "-w", str(tmp_path))
     assert code == 2
     assert f"Port {port} on 127.0.0.1 cannot be used" in err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_link_leads_into_the_application_that_is_served(monkeypatch, capsys, tmp_path):
+def test_the_link_leads_into_the_application_that_is_served(monkeypatch, climassay, tmp_path):
     served = []
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: served.append(server.config.app))
-    code, out, _ = run_command(monkeypatch, capsys, "serve", "--port", "0", "--json", "-w", str(tmp_path))
-    assert code == 0
-    told = json.loads(out)
+    told = json.loads(done(climassay("serve", "--port", "0", "--json", "-w", str(tmp_path))))
     [app] = served
     page = TestClient(app, base_url=told["address"]).get(told["link"]).text
     assert "signs you in once as <strong>admin</strong>" in page

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from climassay.cli.main import HEADINGS, _HeadedGroup, app
 from climassay.workspace import Workspace
-from command_line import run_command
 
 OLD = {
     ("factcheck-run", "--help"): "factcheck run",
@@ -28,8 +27,8 @@ OLD = {
 
 
 @pytest.mark.parametrize(("words", "now"), OLD.items(), ids=lambda value: " ".join(value)[:30])
-def test_an_old_name_answers_and_says_the_new_one(monkeypatch, capsys, words, now):
-    code, out, err = run_command(monkeypatch, capsys, *words)
+def test_an_old_name_answers_and_says_the_new_one(climassay, words, now):
+    code, out, err = climassay(*words)
     assert code == 0
     assert f"climassay {now}" in out.splitlines()[0]
     assert now.split()[0] in err
@@ -43,27 +42,27 @@ def test_old_names_are_not_in_help():
 
 
 @pytest.mark.parametrize("words", [("factcheck", "run"), ("generate", "run"), ("ask",), ("check",)])
-def test_help_shows_one_name_of_every_option(monkeypatch, capsys, words):
-    _, out, _ = run_command(monkeypatch, capsys, *words, "--help")
+def test_help_shows_one_name_of_every_option(climassay, words):
+    _, out, _ = climassay(*words, "--help")
     for old in ("--dry ", "--dry,", "--at-once", "--estimate,", "--html", "--csv", "--markdown"):
         assert old not in out
 
 
-def test_a_result_is_saved_in_several_forms_by_one_option(tmp_path, monkeypatch, capsys):
+def test_a_result_is_saved_in_several_forms_by_one_option(tmp_path, climassay):
     Workspace.open(tmp_path)
     files = [tmp_path / f"prompts.{ending}" for ending in ("csv", "json", "md", "html")]
     chosen = [part for file in files for part in ("-o", file)]
-    code, out, err = run_command(monkeypatch, capsys, "prompts", "list", *chosen, "--json")
+    code, out, err = climassay("prompts list", *chosen, "--json")
     assert (code, err) == (0, "")
     assert json.loads(files[1].read_text(encoding="utf-8")) == json.loads(out)
     assert all(file.stat().st_size for file in files)
-    code, out, err = run_command(monkeypatch, capsys, "prompts", "list", "-o", tmp_path / "prompts.odt")
+    code, out, err = climassay("prompts list", "-o", tmp_path / "prompts.odt")
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
-def test_the_old_options_for_files_still_save(tmp_path, monkeypatch, capsys):
+def test_the_old_options_for_files_still_save(tmp_path, climassay):
     page, rows = tmp_path / "p.html", tmp_path / "p.csv"
-    assert run_command(monkeypatch, capsys, "prompts", "list", "--html", page, "--csv", rows)[0] == 0
+    assert climassay("prompts list", "--html", page, "--csv", rows)[0] == 0
     assert page.is_file()
     assert rows.is_file()
 

@@ -5,7 +5,7 @@ import pytest
 from api_server import ApiServer, Reply
 from climassay.errors import ModelError
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, read_drafts, write_drafts
-from command_line import run_command
+from command_line import done, refused
 
 pytestmark = pytest.mark.usefixtures("_own_cache")
 
@@ -39,25 +39,11 @@ def labels(tmp_path):
     return file
 
 
-def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
+def test_train_show_and_apply(tmp_path, climassay, labels):
     file, html = tmp_path / "validator", tmp_path / "report.html"
-    code, out, err = run_command(
-        monkeypatch,
-        capsys,
-        "generate",
-        "validate",
-        "train",
-        labels,
-        "-o",
-        file,
-        "--precision",
-        0.9,
-        "--html",
-        html,
-        "--json",
+    data = json.loads(
+        done(climassay("generate validate train", labels, "-o", file, "--precision", 0.9, "--html", html, "--json"))
     )
-    assert code == 0, err
-    data = json.loads(out)
     assert data["evaluation"]["auroc"]["value"] > 0.9
     assert data["source"]["items"] == 36
     assert data["threshold"]["precision"]["value"] >= 0.9
@@ -65,45 +51,38 @@ def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
     assert "Do the probabilities mean what they say?" in page
     assert "Why questions were rejected" in page
 
-    code, out, _ = run_command(monkeypatch, capsys, "generate", "validate", "show", file, "--json")
-    shown = json.loads(out)
-    assert code == 0
+    shown = json.loads(done(climassay("generate validate show", file, "--json")))
     assert (shown["kind"], shown["trained_on"], shown["threshold"]) == ("features", 36, data["threshold"])
 
     given, decided = tmp_path / "new.jsonl", tmp_path / "decided.jsonl"
     write_drafts(given, drafts(6, labelled=False))
-    code, out, err = run_command(monkeypatch, capsys, "generate", "validate", "apply", file, given, "-o", decided)
-    assert code == 0, err
+    out = done(climassay("generate validate apply", file, given, "-o", decided))
     assert "Decisions of validator" in out
     accepted = [draft.decisions[-1].accepted for draft in read_drafts(decided)]
     assert accepted == [False, True, True, False, True, True]
 
-    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", "evaluate", file, labels)
-    assert code == 2
+    err = refused(climassay("generate validate evaluate", file, labels))
     assert "was trained on all questions" in " ".join(err.split())
     others = tmp_path / "others.jsonl"
     write_drafts(others, drafts(48, labelled=True))
-    code, out, err = run_command(monkeypatch, capsys, "generate", "validate", "evaluate", file, others, "--json")
-    assert code == 0, err
-    measured = json.loads(out)
+    measured = json.loads(done(climassay("generate validate evaluate", file, others, "--json")))
     assert (measured["trained_on"], measured["evaluation"]["n"]) == (36, 12)
     assert measured["evaluation"]["auroc"]["value"] > 0.9
 
 
-def test_simulate(tmp_path, monkeypatch, capsys, labels):
+def test_simulate(tmp_path, climassay, labels):
     html = tmp_path / "simulation.html"
-    code, out, err = run_command(
-        monkeypatch, capsys, "generate", "validate", "simulate", labels, "--splits", 2, "--start", 6, "--batch", 10,
-        "--strategies", "random,margin", "--html", html,
-    )  # fmt: skip
-    assert code == 0, err
+    out = done(climassay(
+        "generate validate simulate", labels, "--splits", 2, "--start", 6, "--batch", 10, "--strategies",
+        "random,margin", "--html", html,
+    ))  # fmt: skip
     assert "Gain over random choice" in out
     assert "margin" in out
     assert "Precision of what the validator keeps" in html.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("field", [None, "botany"])
-def test_the_science_reaches_the_prompts(tmp_path, monkeypatch, capsys, field, labels):
+def test_the_science_reaches_the_prompts(tmp_path, climassay, field, labels):
     given, options = tmp_path / "new.jsonl", () if field is None else ("--field", field)
     write_drafts(given, drafts(2, labelled=False))
     seen = []
@@ -113,17 +92,8 @@ def test_the_science_reaches_the_prompts(tmp_path, monkeypatch, capsys, field, l
         return Reply(" VALID", [[(" VALID", -0.1), (" INVALID", -2.4)]])
 
     with ApiServer(rule=valid) as server:
-        code, _, err = run_command(
-            monkeypatch,
-            capsys,
-            "generate",
-            "validate",
-            "apply",
-            "prompted:openai:judge",
-            given,
-            "--base-url",
-            server.url,
-            *options,
+        code, _, err = climassay(
+            "generate validate apply", "prompted:openai:judge", given, "--base-url", server.url, *options
         )
     assert code == 0, err
     assert seen
@@ -131,7 +101,7 @@ def test_the_science_reaches_the_prompts(tmp_path, monkeypatch, capsys, field, l
 
 
 @pytest.mark.parametrize("field", [None, "botany"])
-def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, field, labels):
+def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, climassay, field, labels):
     uploads = []
 
     def refused(model, training, state, **options):
@@ -141,7 +111,7 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, f
     monkeypatch.setattr("climassay.generation.validation.finetuned_validator.fine_tune", refused)
     options = () if field is None else ("--field", field)
     arguments = ("-o", tmp_path / "state.json", "--method", "api", "-m", "openai:small", *options)
-    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", "train", labels, *arguments)
+    code, _, err = climassay("generate validate train", labels, *arguments)
     assert code == ModelError.exit_code
     assert "takes no files" in err
     [lines] = [upload.splitlines() for upload in uploads]
@@ -160,10 +130,7 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, f
     ],
     ids=["no labels", "no validator", "nothing to show", "strategy", "api", "place"],
 )
-def test_bad_input_is_one_sentence(tmp_path, monkeypatch, capsys, labels, arguments, words):
+def test_bad_input_is_one_sentence(tmp_path, monkeypatch, climassay, labels, arguments, words):
     monkeypatch.chdir(tmp_path)
     given = [labels if argument == "LABELS" else argument for argument in arguments]
-    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", *given)
-    assert code == 2
-    assert words in " ".join(err.split())
-    assert "Traceback" not in err
+    assert words in refused(climassay("generate validate", *given))

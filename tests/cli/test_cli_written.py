@@ -7,7 +7,7 @@ import pytest
 from climassay.evaluation.experiment_file import load_plan
 from climassay.generation.recipe import load_recipe
 from climassay.prompts import load_prompt, prompt_names
-from command_line import run_command
+from command_line import done, refused, run_command
 
 
 @pytest.mark.parametrize(("command", "read"), [("evaluate", load_plan), ("generate", load_recipe)])
@@ -16,24 +16,20 @@ def test_init_writes_a_file_that_can_be_read_and_never_overwrites(monkeypatch, c
     assert run_command(monkeypatch, capsys, command, "init", file)[0] == 0
     assert read(file)
     file.write_text("mine", encoding="utf-8")
-    code, _, err = run_command(monkeypatch, capsys, command, "init", file)
-    assert code == 2
+    err = refused(run_command(monkeypatch, capsys, command, "init", file))
     assert "is there already" in err
     assert file.read_text(encoding="utf-8") == "mine"
 
 
-def test_prompts_are_listed_shown_and_written_where_none_are(monkeypatch, capsys, tmp_path):
-    listed = json.loads(run_command(monkeypatch, capsys, "prompts", "list", "--json")[1])
+def test_prompts_are_listed_shown_and_written_where_none_are(climassay, tmp_path):
+    listed = json.loads(climassay("prompts list", "--json")[1])
     assert [one["name"] for one in listed] == list(prompt_names())
     name = listed[0]["name"]
-    assert run_command(monkeypatch, capsys, "prompts", "show", name)[1] == load_prompt(name).source
+    assert climassay("prompts show", name)[1] == load_prompt(name).source
 
-    code, out, _ = run_command(monkeypatch, capsys, "prompts", "export", tmp_path / "prompts", "--json")
-    assert code == 0
+    out = done(climassay("prompts export", tmp_path / "prompts", "--json"))
     files = [path for path in (tmp_path / "prompts").rglob("*") if path.is_file()]
     assert len(json.loads(out)["written"]) == len(listed) == len(files)
     files[0].write_text("mine", encoding="utf-8")
-    assert json.loads(run_command(monkeypatch, capsys, "prompts", "export", tmp_path / "prompts", "--json")[1]) == {
-        "written": []
-    }
+    assert json.loads(climassay("prompts export", tmp_path / "prompts", "--json")[1]) == {"written": []}
     assert files[0].read_text(encoding="utf-8") == "mine"

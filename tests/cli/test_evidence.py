@@ -5,8 +5,8 @@ import json
 import pytest
 
 from climassay.factcheck.verdict_head import VerdictHead
-from command_line import run_command
-from planted_evidence import evidence_claims
+from command_line import done, refused, run_command
+from planted_evidence import evidence_rows
 from tiny_models import save_tiny
 
 CLAIMS = 24
@@ -28,28 +28,17 @@ def places(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    rows = [
-        {
-            "claim": row.text,
-            "claim_label": row.label,
-            "evidences": [{"evidence": one.text, "evidence_label": one.label} for one in row.evidence],
-        }
-        for row in evidence_claims(CLAIMS, each=2).rows
-    ]
     path = tmp_path_factory.mktemp("data") / "claims.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in evidence_rows(CLAIMS)), encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys, model, places):
+def climassay(monkeypatch, climassay, model, places):
     """Runs a command on the small model; gives its exit code, stdout and stderr."""
     monkeypatch.setenv("CLIMASSAY_CACHE", str(places[0]))
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, *arguments, "--model", model, "--workspace", places[1])
-
-    return run
+    return lambda *arguments: climassay(*arguments, "--model", model, "--workspace", places[1])
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +53,7 @@ def train(climassay, file, head, *more):
 def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     html, csv, rows = tmp_path / "report.html", tmp_path / "scores.csv", tmp_path / "rows.jsonl"
     files = ("--html", html, "--csv", csv, "--predictions", rows)
-    code, out, err = climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files)
-    assert code == 0, err
-    data = json.loads(out)
+    data = json.loads(done(climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files)))
     assert (data["claims"], data["left_out"], data["failed"]) == (8, CLAIMS - 8, 0)
     assert data["scores"]["n"] == 8
     assert {"accuracy", "f1", "constant_accuracy"} <= data["scores"].keys()
@@ -90,18 +77,14 @@ def test_tables_on_the_screen(climassay, file):
 def test_claims_without_verdicts_are_listed(climassay, tmp_path):
     file = tmp_path / "plain.csv"
     file.write_text("claim,evidence_1,evidence_2\nIce melts.,Warm ice melts.,\nIce stays.,,\n")
-    code, out, _ = climassay("factcheck", "evidence", file)
-    assert code == 0
+    out = done(climassay("factcheck", "evidence", file))
     assert "Ice melts." in out
-    code, _, err = climassay("factcheck", "evidence", file, "-o", tmp_path / "verdicts.csv")
-    assert code == 0, err
+    done(climassay("factcheck", "evidence", file, "-o", tmp_path / "verdicts.csv"))
     assert "Ice stays." in (tmp_path / "verdicts.csv").read_text(encoding="utf-8")
 
 
 def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, head, monkeypatch):
-    code, out, err = train(climassay, file, head, "--hold-out", 6, "--json")
-    assert code == 0, err
-    data = json.loads(out)
+    data = json.loads(done(train(climassay, file, head, "--hold-out", 6, "--json")))
     assert data["provenance"]["groups"] == CLAIMS - 6
     assert data["held_out"]["n"] == 6
     assert data["choices"][0]["log_loss"] <= data["choices"][-1]["log_loss"]
@@ -132,26 +115,19 @@ def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, t
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0
     items, rows = tmp_path / "plain.csv", tmp_path / "rows.jsonl"
     items.write_text("claim,evidence_1\nIce melts.,Warm ice melts.\nIce stays.,\n", encoding="utf-8")
-    code, out, err = climassay("factcheck", "apply", head, items, "-o", rows, "--json")
-    assert code == 0, err
-    data = json.loads(out)
+    data = json.loads(done(climassay("factcheck", "apply", head, items, "-o", rows, "--json")))
     assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
     assert data["predictions"][1]["verdict"] == "NOT_ENOUGH_INFO"
     assert "Ice melts." in climassay("factcheck", "apply", head, items)[1]
-    code, out, _ = climassay("factcheck", "evaluate", head, file)
-    assert code == 0
+    out = done(climassay("factcheck", "evaluate", head, file))
     assert "macro-F1" in out
-    code, _, err = climassay("factcheck", "evaluate", head, items)
-    assert code == 2
-    assert "no published verdicts" in err
+    assert "no published verdicts" in refused(climassay("factcheck", "evaluate", head, items))
 
 
 def test_head_trained_on_everything_has_nothing_to_be_scored_on(climassay, file, tmp_path):
     own = tmp_path / "head.safetensors"
     assert train(climassay, file, own)[0] == 0
-    code, _, err = climassay("factcheck", "evidence", file, "--head", own)
-    assert code == 2
-    assert "--include-trained" in err
+    assert "--include-trained" in refused(climassay("factcheck", "evidence", file, "--head", own))
 
 
 def test_head_of_another_model_is_refused(climassay, monkeypatch, capsys, file, head, places, tmp_path):
@@ -159,9 +135,7 @@ def test_head_of_another_model_is_refused(climassay, monkeypatch, capsys, file, 
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0
     other = f"local:{save_tiny(tmp_path, seed=5)}"
     arguments = ("factcheck", "evidence", file, "--head", head, "--model", other, "--workspace", places[1])
-    code, _, err = run_command(monkeypatch, capsys, *arguments)
-    assert code == 2
-    assert "was trained on the model" in err
+    assert "was trained on the model" in refused(run_command(monkeypatch, capsys, *arguments), alone=False)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +150,7 @@ def test_head_of_another_model_is_refused(climassay, monkeypatch, capsys, file, 
 )
 def test_wrong_arguments_of_evidence(climassay, file, head, arguments, message):
     given = [str(head) if argument == "HEAD" else argument for argument in arguments]
-    code, _, err = climassay("factcheck", "evidence", file, *given)
-    assert code == 2
-    assert message in err
-    assert "Traceback" not in err
+    assert message in refused(climassay("factcheck", "evidence", file, *given))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +165,4 @@ def test_wrong_arguments_of_evidence(climassay, file, head, arguments, message):
 )
 def test_wrong_arguments_of_training(climassay, monkeypatch, file, tmp_path, arguments, message):
     monkeypatch.chdir(tmp_path)
-    code, _, err = climassay("factcheck", "train", file, *arguments)
-    assert code == 2
-    assert message in err
-    assert "Traceback" not in err
+    assert message in refused(climassay("factcheck", "train", file, *arguments), alone=False)

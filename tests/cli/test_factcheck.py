@@ -9,7 +9,7 @@ import pytest
 from climassay.factcheck.configuration import load_settings
 from climassay.factcheck.scales import ACCURACY
 from climassay.factcheck.transcript import Transcript, from_data
-from command_line import run_command
+from command_line import done, refused
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 
 
@@ -24,10 +24,10 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture
-def climassay(workspace, monkeypatch, capsys):
+def climassay(workspace, monkeypatch, climassay):
     monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(workspace))
     monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: run_command(monkeypatch, capsys, *arguments)
+    return lambda *arguments: climassay(*arguments)
 
 
 def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_second_time(
@@ -35,20 +35,9 @@ def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_
 ):
     page, review = tmp_path / "new" / "page.html", tmp_path / "review.json"
     command = [
-        "check",
-        CLAIM,
-        "-c",
-        "book",
-        *QUICK,
-        "--no-calibrate",
-        "--source",
-        "A columnist",
-        "--date",
-        "15 May 2023",
-    ]
-    code, out, err = climassay(*command, "--json", "--html", page)
-    assert code == 0, err
-    told = json.loads(out)
+        "check", CLAIM, "-c", "book", *QUICK, "--no-calibrate", "--source", "A columnist", "--date", "15 May 2023",
+    ]  # fmt: skip
+    told = json.loads(done(climassay(*command, "--json", "--html", page)))
     assert set(told) == {*Transcript.__dataclass_fields__, "format", "past"}
     assert told.pop("past") == []
     transcript = from_data(told)
@@ -65,8 +54,7 @@ def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_
     assert not re.search(r"<script|<link|src=.http", html)
     asked = stored(workspace, "answers")
     assert asked > 0
-    code, out, err = climassay(*command)
-    assert code == 0, err
+    done(climassay(*command))
     assert stored(workspace, "answers") == asked
     publish = ("--claim-review", review, "--url", "https://example.org/1", "--publisher", "The Daily")
     code, out, err = climassay(*command, *publish)
@@ -85,34 +73,29 @@ def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_
 
 def test_what_is_no_claim_about_the_climate_is_told_so_without_asking_a_model(climassay, workspace, model):
     before = stored(workspace, "answers")
-    code, out, err = climassay("check", "Is it going to get warmer?", "-c", "book", "--model", model, *QUICK)
-    assert code == 0, err
+    out = done(climassay("check", "Is it going to get warmer?", "-c", "book", "--model", model, *QUICK))
     assert "Result: Nothing that can be checked" in out
     assert stored(workspace, "answers") == before
 
 
 def test_a_plain_advocate_needs_no_collection(climassay, model, tmp_path):
-    code, out, err = climassay("check", CLAIM, "--plain", "--model", model, *QUICK, "--wording", "brief", "--json",
-                               "--workspace", tmp_path)  # fmt: skip
-    assert code == 0, err
-    told = json.loads(out)
+    options = ("--wording", "brief", "--json", "--workspace", tmp_path)
+    told = json.loads(done(climassay("check", CLAIM, "--plain", "--model", model, *QUICK, *options)))
     assert told["sources"] == []
     assert told["advocates"][0]["kind"] == "plain"
 
 
 def test_init_writes_a_file_that_the_command_reads_and_never_overwrites(climassay, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, _ = climassay("factcheck", "init")
-    assert code == 0
+    out = done(climassay("factcheck", "init"))
     assert out == "debate.toml written: edit it, then run climassay check CLAIM --config debate.toml\n"
     settings = load_settings(tmp_path / "debate.toml")
     assert [advocate.name for advocate in settings.advocates] == ["IPCC", "abstracts"]
 
-    code, out, err = climassay("factcheck", "init")
-    assert (code, out) == (2, "")
+    err = refused(climassay("factcheck", "init"))
     assert err == "climassay: debate.toml is there already: name another file.\n"
 
-    code, out, _ = climassay("factcheck", "init", "new/other.toml", "--json")
+    out = done(climassay("factcheck", "init", "new/other.toml", "--json"))
     assert json.loads(out) == {"file": "new/other.toml"}
     assert tomllib.loads((tmp_path / "new" / "other.toml").read_text(encoding="utf-8"))["rounds"] == settings.rounds
 
@@ -123,9 +106,7 @@ def test_the_command_follows_its_file_and_flags_go_before_it(climassay, model, t
     text = file.read_text(encoding="utf-8").replace('"local:smollm2"', json.dumps(model))
     text = text.replace('"ipcc"', '"book"').replace('"abstracts"]', '"book"]').replace('"accuracy"', '"binary"')
     file.write_text(text, encoding="utf-8")
-    code, out, err = climassay("check", CLAIM, "--config", file, *QUICK, "--scale", "climate-fever", "--json")
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay("check", CLAIM, "--config", file, *QUICK, "--scale", "climate-fever", "--json")))
     assert [(one["name"], one["weight"]) for one in told["advocates"]] == [("IPCC", 1.0), ("abstracts", 0.4)]
     assert {one["model"] for one in told["advocates"]} == {model}
     assert told["scale"] == "climate-fever"

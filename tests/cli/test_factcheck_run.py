@@ -11,7 +11,7 @@ import pytest
 
 from climassay.factcheck.scales import ACCURACY
 from climassay.factcheck.transcript import from_data
-from command_line import run_command
+from command_line import done, refused
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 from killed_process import START, kill_when
 
@@ -54,9 +54,9 @@ def command(file: Path, workspace: Path, model: str, *options) -> list[str]:
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys):
+def climassay(monkeypatch, climassay):
     monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: run_command(monkeypatch, capsys, *arguments)
+    return lambda *arguments: climassay(*arguments)
 
 
 def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, workspace, model, tmp_path):
@@ -65,9 +65,7 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
         "--truth", "verdict", "--leave-one-out", "--html", files["report.html"], "--pages", files["pages"],
         "--transcripts", files["debates.jsonl"], "--markdown", files["tables.md"],
     ]  # fmt: skip
-    code, out, err = climassay(*command(claims, workspace, model, *options, "--json"))
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay(*command(claims, workspace, model, *options, "--json"))))
     assert set(told) == KEYS
     assert (told["claims"], told["with_truth"], told["skipped"], told["failures"]) == (3, 3, [], 0)
     legal = {*ACCURACY.labels, ACCURACY.nei}
@@ -106,33 +104,27 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
 
 
 def test_without_published_verdicts_the_given_ones_are_told(climassay, claims, workspace, model):
-    code, out, err = climassay(*command(claims, workspace, model, "--json", "--limit", "2", "--seed", "3"))
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay(*command(claims, workspace, model, "--json", "--limit", "2", "--seed", "3"))))
     assert (told["claims"], told["with_truth"], told["disagreements"]) == (2, 0, [])
     assert len({one["claim"] for one in told["verdicts"]} & {text for text, _ in CLAIMS}) == 2
 
 
 def test_rows_without_a_claim_are_left_out_and_named(climassay, workspace, model, tmp_path):
     file = write_claims(tmp_path / "gaps.csv", [CLAIMS[0], ("", "correct")])
-    code, out, err = climassay(*command(file, workspace, model, "--json"))
-    assert code == 0, err
+    out = done(climassay(*command(file, workspace, model, "--json")))
     assert json.loads(out)["skipped"] == ["row 2 has no claim"]
 
 
 def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(climassay, claims, tmp_path, model):
     workspace = make_workspace(tmp_path / "dry")
-    code, out, err = climassay(*command(claims, workspace, model, "--dry", "--json"))
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay(*command(claims, workspace, model, "--dry", "--json"))))
     assert told["claims"] == 3
     assert told["requests"] > 3 * 4
     assert told["prompt_tokens"] > told["completion_tokens"] > 0
     assert told["cost"] is None
     assert stored(workspace, "answers") == stored(workspace, "runs") == 0
 
-    code, out, err = climassay(*command(claims, workspace, model, "--dry-run"))
-    assert code == 0, err
+    out = done(climassay(*command(claims, workspace, model, "--dry-run")))
     said = " ".join(out.split())
     assert said.startswith("3 claims, one round.")
     assert f"{told['requests']} calls, for each claim at most {told['sequence']} one after the other" in said
@@ -145,8 +137,7 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(clim
 @pytest.mark.process
 def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, model, tmp_path):
     def run(place):
-        code, out, err = climassay(*command(claims, place, model, *options))
-        assert code == 0, err
+        out = done(climassay(*command(claims, place, model, *options)))
         return json.loads(out)
 
     options = ["--truth", "verdict", "--rounds", "2", "--split", "rules", "--json", "--at-once", "1"]
@@ -207,11 +198,8 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(name, climassay, wor
     Path("debate.toml").write_text("colour = 1\n", encoding="utf-8")
     arguments, sentence = BAD[name]
     before = stored(workspace, "answers"), stored(workspace, "runs")
-    code, out, err = climassay(
-        "factcheck", "run", *arguments, "--model", model, "--workspace", workspace, "--no-estimate"
+    err = refused(
+        climassay("factcheck", "run", *arguments, "--model", model, "--workspace", workspace, "--no-estimate")
     )
-    assert (code, out) == (2, "")
-    assert err.startswith("climassay: ")
     assert sentence in err
-    assert err.count("\n") == 1
     assert (stored(workspace, "answers"), stored(workspace, "runs")) == before

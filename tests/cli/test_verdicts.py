@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from command_line import run_command
+from command_line import refused
 
 ROWS = [
     {"claim": "Sea level is falling.", "expert": "incorrect", "model": "Incorrect"},
@@ -20,14 +20,11 @@ ROWS = [
 
 
 @pytest.fixture
-def score(monkeypatch, capsys):
+def score(monkeypatch, climassay):
     """Runs ``verdicts score``; gives exit code, stdout and stderr."""
     monkeypatch.setenv("COLUMNS", "100")
 
-    def run(*arguments):
-        return run_command(monkeypatch, capsys, "factcheck", "score", *arguments)
-
-    return run
+    return lambda *arguments: climassay("factcheck score", *arguments)
 
 
 def write_table(path, rows=ROWS):
@@ -132,8 +129,7 @@ def test_a_scale_of_ones_own(score, tmp_path):
 
 def test_predictions_that_are_not_of_the_scale(score, tmp_path):
     table = write_table(tmp_path / "t.csv", [*ROWS[:2], {**ROWS[2], "model": "follow-up"}])
-    code, out, err = score(table, *COLUMNS)
-    assert (code, out) == (2, "")
+    err = refused(score(table, *COLUMNS))
     assert "Row 3 predicts 'follow-up'" in err
     assert "--unknown wrong" in err
     code, out, _ = score(table, *COLUMNS, "--unknown", "wrong", "--json")
@@ -160,10 +156,7 @@ def test_predictions_that_are_not_of_the_scale(score, tmp_path):
     ],
 )
 def test_bad_input_is_one_sentence(score, table, arguments, words):
-    code, out, err = score(table, *arguments)
-    assert (code, out) == (2, "")
-    assert words in err
-    assert len(err.strip().splitlines()) == 1
+    assert words in refused(score(table, *arguments))
 
 
 @pytest.mark.parametrize(
@@ -180,10 +173,7 @@ def test_bad_input_is_one_sentence(score, table, arguments, words):
 def test_files_that_are_no_table(score, tmp_path, content, words):
     file = tmp_path / "t.csv"
     file.write_bytes(content)
-    code, out, err = score(file, *COLUMNS)
-    assert (code, out) == (2, "")
-    assert words in err
-    assert len(err.strip().splitlines()) == 1
+    assert words in refused(score(file, *COLUMNS))
 
 
 def test_a_missing_file(score, tmp_path):

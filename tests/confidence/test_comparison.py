@@ -52,14 +52,10 @@ def told(comparison):
 def test_every_kind_of_change_is_found_once():
     comparison = changes(OLD, NEW)
     assert told(comparison) == {
-        ("level changed", "high", "very high"),
-        ("reworded", "medium", "medium"),
-        ("level added", None, "high"),
-        ("level removed", "very high", None),
-        ("dropped", "low", "-"),
-        ("terms changed", None, None),
+        ("level changed", "high", "very high"), ("reworded", "medium", "medium"), ("level added", None, "high"),
+        ("level removed", "very high", None), ("dropped", "low", "-"), ("terms changed", None, None),
         ("added", "-", "medium"),
-    }
+    }  # fmt: skip
     assert sum(comparison.counts.values()) == len(comparison.changes) == 7
     (raised,) = [one for one in comparison.changes if one.status == "level changed"]
     assert raised.step == 1

@@ -47,15 +47,11 @@ def test_a_mark_is_found_where_it_stands(text, words, levels):
 @pytest.mark.parametrize(
     "text",
     [
-        "the 95% confidence interval",
-        "a high confidence interval",
-        "confidence has grown, and trust is higher",
-        "below confidence, at high latitudes confidence grows",
-        "there is limited evidence that it works",
-        "more likely in winter (likely range 0.1 to 0.3)",
-        "",
+        "the 95% confidence interval", "a high confidence interval", "confidence has grown, and trust is higher",
+        "below confidence, at high latitudes confidence grows", "there is limited evidence that it works",
+        "more likely in winter (likely range 0.1 to 0.3)", "",
     ],
-)
+)  # fmt: skip
 def test_ordinary_words_are_no_marks(text):
     assert find_tags(text) == []
 

@@ -69,17 +69,9 @@ def test_all_that_a_source_tells_is_kept(collection):
         "The sea is salt; it's 3.5 % by mass.", 12, 13, ("Part I", "Salt"), "p-7", "Chapter 2", "https://example.org/#7"
     )
     given = Document(
-        "id'1",
-        "Seas' “title”",
-        "sea.pdf",
-        (block,),
-        "https://example.org",
-        "WG1",
-        "2021-08-09",
-        "2nd",
-        "CC BY 4.0",
+        "id'1", "Seas' “title”", "sea.pdf", (block,), "https://example.org", "WG1", "2021-08-09", "2nd", "CC BY 4.0",
         "pdf",
-    )
+    )  # fmt: skip
     collection.add([given])
     passage = collection.passage("id'1-0")
     assert passage.text == block.text

@@ -106,24 +106,11 @@ class TestWhatTheyCarry:
         fields = {"url": "https://e.org", "report": "AR6 WG1", "date": "2021", "edition": "2", "licence": "CC0"}
         assert split_passages(document(*blocks, **fields)) == [
             Passage(
-                id="d1-0",
-                text="First.\nSecond.",
-                document_id="d1",
-                document="Ice",
-                source="ice.md",
-                position=0,
-                headings=("A", "x"),
-                first_page=3,
-                last_page=4,
-                url="https://e.org",
-                report="AR6 WG1",
-                chapter="Chapter 1",
-                paragraph_ids=("p1", "p2"),
-                date="2021",
-                edition="2",
-                licence="CC0",
+                id="d1-0", text="First.\nSecond.", document_id="d1", document="Ice", source="ice.md", position=0,
+                headings=("A", "x"), first_page=3, last_page=4, url="https://e.org", report="AR6 WG1",
+                chapter="Chapter 1", paragraph_ids=("p1", "p2"), date="2021", edition="2", licence="CC0",
             )
-        ]
+        ]  # fmt: skip
 
     def test_the_paragraphs_own_address_goes_before_the_documents(self) -> None:
         blocks = (Block("First.", url="https://e.org/1"), Block("Second.", url="https://e.org/1"))

@@ -48,12 +48,8 @@ class TestPlainText:
 
     def test_list_items_stay_apart(self) -> None:
         assert paragraphs("Three things:\n- ice\n- snow\n- and the\n  long rain\n1. first") == [
-            "Three things:",
-            "- ice",
-            "- snow",
-            "- and the long rain",
-            "1. first",
-        ]
+            "Three things:", "- ice", "- snow", "- and the long rain", "1. first",
+        ]  # fmt: skip
 
     def test_form_feeds_number_pages_and_running_lines_go(self, tmp_path: Path) -> None:
         bodies = [
@@ -92,17 +88,12 @@ class TestCharacters:
     @pytest.mark.parametrize(
         ("raw", "cleaned"),
         [
-            ("a\u00a0b\u2009c\u3000d", "a b c d"),
-            ("soft\u00adhyphen zero\u200bwidth", "softhyphen zerowidth"),
-            ("e\u0301", "é"),
-            ("ﬁne eﬀect oﬃce", "fine effect office"),
-            ("di\x0berent e\x0ecient", "different efficient"),
-            ("W m⁻² CO₂ x²", "W m⁻² CO₂ x²"),
-            ("bell\x07 and null\x00", "bell and null"),
-            ("\uf0b7 item", "• item"),
-            ("  two\n\tlines ", "two lines"),
+            ("a\u00a0b\u2009c\u3000d", "a b c d"), ("soft\u00adhyphen zero\u200bwidth", "softhyphen zerowidth"),
+            ("e\u0301", "é"), ("ﬁne eﬀect oﬃce", "fine effect office"),
+            ("di\x0berent e\x0ecient", "different efficient"), ("W m⁻² CO₂ x²", "W m⁻² CO₂ x²"),
+            ("bell\x07 and null\x00", "bell and null"), ("\uf0b7 item", "• item"), ("  two\n\tlines ", "two lines"),
         ],
-    )
+    )  # fmt: skip
     def test_clean(self, raw: str, cleaned: str) -> None:
         assert clean(raw) == cleaned
 

@@ -205,16 +205,7 @@ class TestCleaning:
         page = [
             *column(OTHER, 50, 700, 480),
             *line(
-                600,
-                "All of the CO",
-                "_2",
-                "^26",
-                " of the air and the N",
-                "_2",
-                "O in words",
-                "^7",
-                " end.",
-                "^8",
+                600, "All of the CO", "_2", "^26", " of the air and the N", "_2", "O in words", "^7", " end.", "^8",
                 " So",
             ),
             *line(
@@ -224,7 +215,7 @@ class TestCleaning:
                 576, "come with CO", "_2", "^26,27", " and ", "^14", "C, at USD20 tCO", "_2", "^-1", "; CO", "_2", "^9"
             ),
             *line(564, "is the last word of this paragraph."),
-        ]
+        ]  # fmt: skip
         document = only_document(read_bytes(tmp_path, build_pdf([page])))
         assert texts(document)[1:] == [
             "All of the CO2 of the air and the N2O in words end. So 10⁶ km² of ice, (high confidence) W m⁻² and m³ "

@@ -15,16 +15,12 @@ UNDIVIDED = [
     "This is point No. 5 of the list in vol. 3, pp. 4 to 6.",
     "The rate was 3.7 [3.2 to 4.2] mm yr–1 between 2006 and 2018 (high confidence). {3.1, 9.6, Box TS.4}",
     "Sea level rises (high confidence). (Figure SPM.2) {3.4.3, 3.5.2}",
-    "B.1.2 Global warming of 2°C would be exceeded.",
-    "A.1. Human activities are estimated to have caused it.",
-    "1. Introduction to the theory.",
-    "(a) First case of the kind.",
-    "Measured in Jan. 2020, Feb. 2021 and on Sept. 3 of the year.",
-    "The trend ... of the record … is robust.",
-    "Version 2.0.1 of CMIP6.5 reads 10.5 W m–2.",
-    "Ocean, cf. Johnson, heats up.",
+    "B.1.2 Global warming of 2°C would be exceeded.", "A.1. Human activities are estimated to have caused it.",
+    "1. Introduction to the theory.", "(a) First case of the kind.",
+    "Measured in Jan. 2020, Feb. 2021 and on Sept. 3 of the year.", "The trend ... of the record … is robust.",
+    "Version 2.0.1 of CMIP6.5 reads 10.5 W m–2.", "Ocean, cf. Johnson, heats up.",
     "The range is min. 0.31 and max. 0.57 of it.",
-]
+]  # fmt: skip
 
 DIVIDED = [
     ("It rained. It snowed.", ["It rained.", "It snowed."]),
@@ -65,21 +61,8 @@ def test_no_text_has_no_sentences() -> None:
 
 
 FRAGMENTS = [
-    "et al. ",
-    "Fig. 3",
-    "1.5 °C",
-    ". ",
-    "? ",
-    " ",
-    "\n\n",
-    "{3.1} ",
-    "U.S. ",
-    "The ",
-    "ice",
-    "(x). ",
-    "…",
-    "”",
-]
+    "et al. ", "Fig. 3", "1.5 °C", ". ", "? ", " ", "\n\n", "{3.1} ", "U.S. ", "The ", "ice", "(x). ", "…", "”",
+]  # fmt: skip
 ANY_TEXT = st.one_of(st.text(), st.lists(st.sampled_from(FRAGMENTS)).map("".join))
 
 

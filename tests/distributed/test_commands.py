@@ -22,7 +22,7 @@ import pytest
 
 from api_server import ApiServer
 from climassay.distributed import ClusterOptions, open_pool
-from command_line import run_command
+from command_line import done, run_command
 from faults.left_behind import left_by, stored_answers
 from faults.long_commands import DEBATE, EXPERIMENT, environment
 from killed_process import START, kill_when
@@ -207,8 +207,7 @@ class Lives:
         """Run to the end in this process: what is left."""
         for name, value in environment(life, self._encoders).items():
             self._monkeypatch.setenv(name, value)
-        code, out, err = run_command(self._monkeypatch, self._capsys, *self.arguments(life, spread))
-        assert code == 0, err
+        out = done(run_command(self._monkeypatch, self._capsys, *self.arguments(life, spread)))
         left = left_by(life, out)
         if self.work.kept is stored_passages:
             del left["printed"]  # which documents this call added, and which were there

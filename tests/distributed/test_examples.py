@@ -18,7 +18,7 @@ from climassay.errors import InputError
 from climassay.records import Records
 from climassay.records.queries import iterate_answers
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done, run_command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "cluster"
 
@@ -98,8 +98,7 @@ def environment(object_store, monkeypatch):
 
 
 def command(monkeypatch, capsys, *arguments):
-    code, out, err = run_command(monkeypatch, capsys, *arguments, "--json")
-    assert code == 0, err
+    out = done(run_command(monkeypatch, capsys, *arguments, "--json"))
     return json.loads(out)
 
 

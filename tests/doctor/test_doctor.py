@@ -19,7 +19,7 @@ from climassay.doctor.workspace_files import examine_workspace, header_fault
 from climassay.optional_dependencies import EXTRAS, extra_with
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done
 from patience import LOOK_EVERY, PATIENCE
 
 CANARY = "sk-canary-5f1c"
@@ -60,10 +60,8 @@ def by_name(findings):
     return {finding.name: finding for finding in findings}
 
 
-def test_where_all_is_there_the_exit_code_is_0(workspace, monkeypatch, capsys):
-    code, out, err = run_command(monkeypatch, capsys, "doctor", "--workspace", workspace, "--json")
-    assert code == 0, err
-    told = json.loads(out)
+def test_where_all_is_there_the_exit_code_is_0(workspace, climassay):
+    told = json.loads(done(climassay("doctor", "--workspace", workspace, "--json")))
     found = {finding["name"]: finding for finding in told["findings"]}
     assert told["healthy"]
     assert {"Python", "packages", "local:smollm2", "local:minilm", "cache", "memory", "cores", "GPU"} <= set(found)
@@ -71,15 +69,13 @@ def test_where_all_is_there_the_exit_code_is_0(workspace, monkeypatch, capsys):
     assert found["collection heat"]["said"] == "1 passages, local:minilm"
     assert found["records"]["level"] == "ok"
     assert all(finding["level"] == "ok" for finding in told["findings"] if finding["needed"])
-    code, out, _ = run_command(monkeypatch, capsys, "doctor", "--workspace", workspace)
-    assert code == 0
+    out = done(climassay("doctor", "--workspace", workspace))
     assert "Workspace" in out
     assert "collection heat" in out
 
 
-def test_a_workspace_that_is_not_there_is_not_made(tmp_path, monkeypatch, capsys):
-    code, out, _ = run_command(monkeypatch, capsys, "doctor", "--workspace", tmp_path / "none", "--json")
-    assert code == 0
+def test_a_workspace_that_is_not_there_is_not_made(tmp_path, climassay):
+    out = done(climassay("doctor", "--workspace", tmp_path / "none", "--json"))
     assert "is not there yet" in out
     assert not (tmp_path / "none").exists()
 
@@ -260,22 +256,22 @@ def test_a_workspace_that_is_a_file_is_broken(tmp_path):
     assert found.stops
 
 
-def test_a_cache_that_cannot_be_made_is_broken(tmp_path, monkeypatch, capsys):
+def test_a_cache_that_cannot_be_made_is_broken(tmp_path, monkeypatch, climassay):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "file" / "cache"))
-    code, out, _ = run_command(monkeypatch, capsys, "doctor", "--workspace", tmp_path / "none", "--json")
+    code, out, _ = climassay("doctor", "--workspace", tmp_path / "none", "--json")
     assert code == 1
     found = {finding["name"]: finding for finding in json.loads(out)["findings"]}
     assert found["cache"]["level"] == "broken"
     assert "CLIMASSAY_CACHE" in found["cache"]["advice"]
 
 
-def test_a_key_is_never_shown_and_no_network_is_touched_unasked(monkeypatch, capsys, tmp_path):
+def test_a_key_is_never_shown_and_no_network_is_touched_unasked(monkeypatch, climassay, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: pytest.fail("the network was touched"))
     for arguments in ((), ("--json",)):
-        _, out, err = run_command(monkeypatch, capsys, "doctor", "--workspace", tmp_path / "none", *arguments)
+        _, out, err = climassay("doctor", "--workspace", tmp_path / "none", *arguments)
         assert "OPENAI_API_KEY is set" in out
         assert CANARY not in out + err
 

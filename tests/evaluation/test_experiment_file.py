@@ -12,6 +12,7 @@ from climassay.evaluation.experiment_file import (
     COMMENTED,
     BenchmarkSpec,
     ExperimentPlan,
+    HarnessSpec,
     MetricSpec,
     ModelSpec,
     load_plan,
@@ -123,6 +124,7 @@ def test_files_are_looked_for_beside_the_experiment(tmp_path):
         (SettingSpec, {"kind"}),
         (Training, set()),
         (MetricSpec, set()),
+        (HarnessSpec, set()),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -62,12 +62,8 @@ def test_claims_and_outcomes_are_counted_once():
     analysis = analysed([*run(), run()[0]])
     assert (analysis.claims, analysis.repeated, analysis.with_truth) == (6, 1, 5)
     assert dict(analysis.outcomes) == {
-        "verdict": 4,
-        "not enough information": 1,
-        "not checkable": 1,
-        "not about climate": 0,
-        "failed": 0,
-    }
+        "verdict": 4, "not enough information": 1, "not checkable": 1, "not about climate": 0, "failed": 0,
+    }  # fmt: skip
     assert analysis.usage == Usage(500, 50, 25)
 
 

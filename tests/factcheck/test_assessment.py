@@ -349,16 +349,12 @@ def test_with_a_head_the_gate_stops_nothing():
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("One. Two.", "One. Two."),
-        ("\n\n  One.\nTwo. \n\nThree.", "One. Two."),
-        ("One.\nVerdict: correct", "One."),
-        ("One.\n  Verdict: correct", "One."),
-        ("One.\nNext: close the debate", "One."),
+        ("One. Two.", "One. Two."), ("\n\n  One.\nTwo. \n\nThree.", "One. Two."), ("One.\nVerdict: correct", "One."),
+        ("One.\n  Verdict: correct", "One."), ("One.\nNext: close the debate", "One."),
         ("One.\nThe claim is wrong: it says so.", "One. The claim is wrong: it says so."),
-        ("Note: one.\nVerdicts: many", "Note: one. Verdicts: many"),
-        ("", ""),
+        ("Note: one.\nVerdicts: many", "Note: one. Verdicts: many"), ("", ""),
     ],
-)
+)  # fmt: skip
 def test_a_text_ends_where_another_field_begins(text, kept):
     assert first_paragraph(text) == kept
 

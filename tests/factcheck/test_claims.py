@@ -120,18 +120,10 @@ def test_a_column_that_the_first_row_leaves_out_is_there(tmp_path):
         ('{"claim": ', ClaimColumns(), "is not valid JSON"),
     ],
     ids=[
-        "empty",
-        "header only",
-        "no claims",
-        "more cells than names",
-        "claim",
-        "truth",
-        "source",
-        "date",
-        "blank",
+        "empty", "header only", "no claims", "more cells than names", "claim", "truth", "source", "date", "blank",
         "JSON",
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_said_in_one_sentence(tmp_path, text, columns, words):
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=words) as raised:
@@ -174,26 +166,13 @@ def test_the_claims_of_the_primer_can_be_read():
 @pytest.mark.parametrize(
     ("text", "date"),
     [
-        ("15-May-23", "2023-05-15"),
-        ("1-June-19", "2019-06-01"),
-        ("2023-05-15", "2023-05-15"),
-        ("2023-05-15T10:30:00Z", "2023-05-15"),
-        ("2023-05-15 00:00:00", "2023-05-15"),
-        ("15 May 2023", "2023-05-15"),
-        ("2 Jun 2020", "2020-06-02"),
-        ("May 15, 2023", "2023-05-15"),
-        ("15.05.2023", "2023-05-15"),
-        ("15/05/2023", "2023-05-15"),
-        ("2023", "2023"),
-        ("2023-05", "2023-05"),
-        ("May 2023", "2023"),
-        ("spring 1998", "1998"),
-        ("31-Feb-23", "31-Feb-23"),
-        ("last week", "last week"),
-        ("12345", "12345"),
-        ("", ""),
+        ("15-May-23", "2023-05-15"), ("1-June-19", "2019-06-01"), ("2023-05-15", "2023-05-15"),
+        ("2023-05-15T10:30:00Z", "2023-05-15"), ("2023-05-15 00:00:00", "2023-05-15"), ("15 May 2023", "2023-05-15"),
+        ("2 Jun 2020", "2020-06-02"), ("May 15, 2023", "2023-05-15"), ("15.05.2023", "2023-05-15"),
+        ("15/05/2023", "2023-05-15"), ("2023", "2023"), ("2023-05", "2023-05"), ("May 2023", "2023"),
+        ("spring 1998", "1998"), ("31-Feb-23", "31-Feb-23"), ("last week", "last week"), ("12345", "12345"), ("", ""),
     ],
-)
+)  # fmt: skip
 def test_dates_are_understood_as_people_write_them(text, date):
     assert iso_date(text) == date
 
@@ -241,20 +220,15 @@ def test_years_are_told_from_other_numbers(text, years):
     ("text", "date", "year"),
     [
         ("Sea ice reached a record low in 2012, lower than in 2007.", "15-May-23", 2012),
-        ("Sea ice reached a record low.", "2019-03-01", 2019),
-        ("Sea ice reached a record low.", "", None),
-        ("By 2100 the sea rises by a metre.", "2019", 2019),
-        ("By 2100 the sea rises by a metre.", "", None),
+        ("Sea ice reached a record low.", "2019-03-01", 2019), ("Sea ice reached a record low.", "", None),
+        ("By 2100 the sea rises by a metre.", "2019", 2019), ("By 2100 the sea rises by a metre.", "", None),
         ("Compared with 1990, emissions halve by 2035.", "2021", 2021),
-        ("Compared with 1990, emissions halve by 2035.", "", 1990),
-        ("Warming has stopped since 1998.", "2017", 2017),
+        ("Compared with 1990, emissions halve by 2035.", "", 1990), ("Warming has stopped since 1998.", "2017", 2017),
         ("In 1950 there were 10,000 polar bears, today there are 39,000.", "2020", 2020),
-        ("Warming has stopped since 1998.", "", 1998),
-        ("2025 was cold.", "", None),
-        ("2023 was hot.", "", 2023),
+        ("Warming has stopped since 1998.", "", 1998), ("2025 was cold.", "", None), ("2023 was hot.", "", 2023),
         ("The last 2000 years were colder.", "2018", 2018),
     ],
-)
+)  # fmt: skip
 def test_the_subject_of_a_claim_is_in_the_past_of_the_claim(text, date, year):
     assert subject_year(claim(text, date), today=TODAY) == year
 
@@ -267,17 +241,10 @@ def test_evidence_need_never_know_what_came_after_the_claim(year, made):
 @pytest.mark.parametrize(
     ("date", "year"),
     [
-        ("2023-05-15", 2023),
-        ("15-May-23", 2023),
-        ("3-Jan-95", 1995),
-        ("May 2021", 2021),
-        ("2nd edition 2019", 2019),
-        ("1990, revised 2005", 2005),
-        ("3rd edition", None),
-        ("", None),
-        (None, None),
+        ("2023-05-15", 2023), ("15-May-23", 2023), ("3-Jan-95", 1995), ("May 2021", 2021), ("2nd edition 2019", 2019),
+        ("1990, revised 2005", 2005), ("3rd edition", None), ("", None), (None, None),
     ],
-)
+)  # fmt: skip
 def test_dates_are_read_as_sources_write_them(date, year):
     assert year_of(date) == year
 

@@ -14,9 +14,9 @@ from climassay.factcheck.debate.context import (
     DebateContext,
     RetrievedPassage,
     SourceBook,
+    as_one_line,
     last_question,
     load_templates,
-    material,
     provenance,
 )
 from climassay.factcheck.debate.steps import Found
@@ -125,8 +125,8 @@ def test_templates_can_be_overridden_and_a_folder_has_to_be_there(tmp_path):
 
 @given(st.text())
 def test_material_is_one_line(text):
-    assert len(material(text).splitlines()) <= 1
-    assert material(text).split() == text.split()
+    assert len(as_one_line(text).splitlines()) <= 1
+    assert as_one_line(text).split() == text.split()
 
 
 def test_what_others_said_is_told_with_citations_and_cut_for_small_models_only():

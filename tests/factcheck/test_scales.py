@@ -60,14 +60,8 @@ def test_climate_feedback_as_a_table():
     scale = CLIMATE_FEEDBACK
     assert scale.class_counts == (12, 7, 5, 2)
     assert scale.classes(7) == (
-        "incorrect",
-        "lacks context",
-        "misleading",
-        "unsupported",
-        "imprecise",
-        "mostly accurate",
-        "correct",
-    )
+        "incorrect", "lacks context", "misleading", "unsupported", "imprecise", "mostly accurate", "correct",
+    )  # fmt: skip
     assert scale.classes(5) == ("incorrect", "lacks context", "misleading", "unsupported", "correct")
     assert [scale.collapse("imprecise", count) for count in (12, 7, 5, 2)] == ["imprecise", "imprecise"] + [
         "incorrect"

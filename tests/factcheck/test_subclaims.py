@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.debate.subclaims import MOST, by_rules, locate, read_claim, whole
+from climassay.corpus.sentences import locate_quotation
+from climassay.factcheck.debate.subclaims import MOST, by_rules, read_claim, whole
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion
 from climassay.models.profiles import SMALL, STRONG
@@ -277,19 +278,13 @@ def test_limits_that_the_schema_sets_stand_in_the_prompt():
 @pytest.mark.parametrize(
     ("quotation", "found"),
     [
-        ("ice melts", "ice melts"),
-        ("ICE, melts", "ice melts"),
-        ("“ice  melts”", "ice melts"),
-        ("otice ice", None),
-        ("ice", "ice"),
-        ("ice mel", None),
-        ("?!", None),
-        ("", None),
+        ("ice melts", "ice melts"), ("ICE, melts", "ice melts"), ("“ice  melts”", "ice melts"), ("otice ice", None),
+        ("ice", "ice"), ("ice mel", None), ("?!", None), ("", None),
     ],
-)
+)  # fmt: skip
 def test_quotations_are_found_whatever_their_case_and_punctuation(quotation, found):
     text = "Notice ice melts."
-    place = locate(text, quotation)
+    place = locate_quotation(text, quotation)
     assert (text[slice(*place)] if place else None) == found
     if quotation == "ice":
         assert place == (7, 10)
@@ -298,8 +293,8 @@ def test_quotations_are_found_whatever_their_case_and_punctuation(quotation, fou
 @pytest.mark.parametrize("quotation", ["-2 °C is 50%", "“-2 °C  is 50%", "-2 °C is 50%!"])
 def test_signs_at_the_ends_of_a_quotation_are_kept(quotation):
     text = "They say: -2 °C is 50% of it."
-    start, end = locate(text, quotation)
+    start, end = locate_quotation(text, quotation)
     assert "2 °C is 50" in text[start:end]
     if quotation == "-2 °C is 50%":
         assert text[start:end] == quotation
-    assert locate("2 °C is 50", quotation) == (0, 10)
+    assert locate_quotation("2 °C is 50", quotation) == (0, 10)

@@ -50,6 +50,13 @@ COMMANDS = {
     "corpus add": LongCommand("corpus add books primer:aerosols_clouds primer:contrarian_pamphlet -w {w} --json"),
     "evaluate mcq": LongCommand(f"evaluate mcq {{given}}/questions.jsonl {ASKING} -w {{w}} --json"),
     "evaluate run": LongCommand("evaluate run {given}/experiment.toml -w {w} --json"),
+    "evaluate judge-check": LongCommand(
+        "evaluate judge-check {given}/items.jsonl --question group --answer text --label score:accuracy --lowest 0 "
+        f"--highest 1000 --limit 2 --pairs 2 {ASKING} -w {{w}} --json"
+    ),
+    "evaluate lm-eval": LongCommand(
+        "evaluate lm-eval climate_topics --include-path {given}/harness --model {model} --json -w {w}"
+    ),
     "generate run": LongCommand("generate run {given}/recipe.toml -w {w} --json"),
     "generate screen": LongCommand(
         "generate screen {given}/sample.jsonl --consistency openai:test --base-url {url} --concurrency 1 "
@@ -184,9 +191,9 @@ asked = 8
 def write_inputs(given: Path, url: str) -> None:
     """All inputs of all commands."""
     from climassay.generation import Decision, Wording, write_drafts
-    from confidence.tagging.planted import planted
+    from confidence.tagging.planted import LEVELS, planted, write_climatex, write_extracted
     from generated_drafts import draft
-    from planted_evidence import evidence_claims
+    from planted_evidence import evidence_rows
     from published_sample import write_sample
 
     def table(name: str, rows: list[dict[str, Any]]) -> None:
@@ -208,15 +215,7 @@ def write_inputs(given: Path, url: str) -> None:
     table("few.jsonl", items[:6])
     table("new.jsonl", [{"group": "g0", "id": f"new{n}", "text": f"{'e' * n} of 9"} for n in range(4)])
     (given / "claims.csv").write_text("claim\nIce melts in summer.\nThe Sun drives all warming.\n", encoding="utf-8")
-    evidence = [
-        {
-            "claim": one.text,
-            "claim_label": one.label,
-            "evidences": [{"evidence": part.text, "evidence_label": part.label} for part in one.evidence],
-        }
-        for one in evidence_claims(18, each=2).rows
-    ]
-    table("evidence.jsonl", evidence)
+    table("evidence.jsonl", evidence_rows(18))
     labelled = []
     for number in range(30):
         valid = number % 3 != 0
@@ -233,17 +232,11 @@ def write_inputs(given: Path, url: str) -> None:
     text = "\n\n".join(sentence.format(n, n) for n in range(200))
     (given / "report.md").write_text(f"# Seas\n\n{text}\n", encoding="utf-8")
     statements = planted(80, seed=5)
-    write_statements_of([one.item.text for one in statements], given / "statements.jsonl")
+    write_extracted([(one.item.text, LEVELS[n % 4]) for n, one in enumerate(statements)], given / "statements.jsonl")
     claims = "".join(f"Of {one.section} we say that {one.item.text.lower()}\n" for one in planted(40, seed=7)[28:])
     (given / "untagged.csv").write_text(f"claim\n{claims}", encoding="utf-8")
     write_observations(given / "observed.jsonl")
-    head = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit"
-    levels = ("low", "medium", "high", "very high")
-    rows = [
-        f"{n}\tAR6_WGI\t{n // 4}\t1\t{one.item.text}\t{levels[n % 4]}\t1\ttrain"
-        for n, one in enumerate(planted(120, seed=3))
-    ]
-    (given / "climatex.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    write_climatex(given / "climatex.tsv")
     from climassay.factcheck.fallacies import FALLACIES
 
     misled = "".join(
@@ -258,21 +251,6 @@ def write_inputs(given: Path, url: str) -> None:
             pairs.append({"premise": said, "statement": statement, "label": label})
         pairs.append({"premise": "Nothing was measured.", "statement": statement, "label": "NOT_ENOUGH_INFO"})
     table("pairs.jsonl", pairs)
-
-
-def write_statements_of(texts: list[str], file: Path) -> None:
-    """Statements as ``confidence extract`` writes them, one a section, each level as often as every other."""
-    from climassay.confidence.statement import Statement, write_statements
-
-    levels = ("low", "medium", "high", "very high")
-    statements = [
-        Statement(
-            id=f"s{number}", text=text, tag=levels[number % 4], report="AR6 WG1", document_id="d",
-            document="Chapter 1", headings=(f"Section {number}",), cycle="AR6", working_group="WG1",
-        )
-        for number, text in enumerate(texts)
-    ]  # fmt: skip
-    write_statements(statements, file)
 
 
 def write_observations(file: Path) -> None:

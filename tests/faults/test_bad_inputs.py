@@ -136,10 +136,10 @@ def test_every_command_is_known_to_these_tests():
     assert set(READS) <= commands
 
 
-def test_a_name_that_is_no_text_can_be_told(tmp_path, monkeypatch, capsys):
+def test_a_name_that_is_no_text_can_be_told(tmp_path, climassay):
     """Names of files are bytes: one that is no UTF-8 is refused, and printed, like any other."""
     name = os.fsdecode(bytes(tmp_path) + b"/caf\xe9.csv")
     Path(name).write_bytes(b"")
-    code, out, err = run_command(monkeypatch, capsys, "metrics", "score", name, "--json")
+    code, out, err = climassay("metrics score", name, "--json")
     assert (code, out) == (2, "")
     assert "has no rows" in err

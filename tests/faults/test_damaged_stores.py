@@ -16,7 +16,7 @@ from climassay.errors import ClimassayError, InputError
 from climassay.models.encoders.loading import load_encoder
 from climassay.models.model_files import file_digest
 from climassay.records import Records
-from command_line import run_command
+from command_line import refused
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
 
@@ -113,17 +113,17 @@ def test_a_damaged_collection_is_told_or_gives_what_it_gave(how, good, tmp_path)
     assert told, "the damage does none"
 
 
-def test_a_damaged_collection_is_one_sentence_of_the_command(good, tmp_path, monkeypatch, capsys):
+def test_a_damaged_collection_is_one_sentence_of_the_command(good, tmp_path, climassay):
     shutil.copytree(good, tmp_path / "collections")
     for file in (tmp_path / "collections" / "books.lance" / "data").iterdir():
         file.write_bytes(b"")
     for arguments in (("show", "books"), ("show", "books", "d1-0")):
-        code, out, err = run_command(monkeypatch, capsys, "corpus", *arguments, "-w", tmp_path, "--json")
-        assert (code, out) == (2, "")
-        assert "delete books.lance there and add its documents again" in err
+        assert "delete books.lance there and add its documents again" in refused(
+            climassay("corpus", *arguments, "-w", tmp_path, "--json")
+        )
 
 
-def test_the_list_shows_the_collections_in_order_and_names_the_damaged(good, tmp_path, monkeypatch, capsys):
+def test_the_list_shows_the_collections_in_order_and_names_the_damaged(good, tmp_path, climassay):
     folder = tmp_path / "collections"
     shutil.copytree(good, folder)
     for name in ("atlas", "worn", "zones"):
@@ -131,11 +131,11 @@ def test_the_list_shows_the_collections_in_order_and_names_the_damaged(good, tmp
     for name in ("books", "worn"):
         for file in (folder / f"{name}.lance" / "data").iterdir():
             file.unlink()
-    code, out, err = run_command(monkeypatch, capsys, "corpus", "list", "-w", tmp_path, "--json")
+    code, out, err = climassay("corpus list", "-w", tmp_path, "--json")
     assert code == 2
     assert [(one["name"], one["passages"]) for one in json.loads(out)] == [("atlas", 9), ("zones", 9)]
     assert [f"{name!r}" in line for name, line in zip(("books", "worn"), err.splitlines(), strict=True)] == [True, True]
-    code, out, _ = run_command(monkeypatch, capsys, "corpus", "list", "-w", tmp_path)
+    code, out, _ = climassay("corpus list", "-w", tmp_path)
     assert code == 2
     assert "atlas" in out
     assert "worn" not in out
@@ -173,13 +173,13 @@ DAMAGED_FROM = {"pages": 4096, "the schema": 100, "all": 0}
 
 @pytest.mark.parametrize("start", list(DAMAGED_FROM))
 @pytest.mark.parametrize("how", ["flipped", "truncated", "random"])
-def test_a_damaged_database_is_told_and_never_replaced(how, start, records, tmp_path, monkeypatch, capsys):
+def test_a_damaged_database_is_told_and_never_replaced(how, start, records, tmp_path, climassay):
     with sqlite3.connect(records) as plain:
         plain.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     plain.close()
 
     def run(arguments):
-        return run_command(monkeypatch, capsys, *arguments, "-w", tmp_path, "--json")
+        return climassay(*arguments, "-w", tmp_path, "--json")
 
     before = {arguments: run(arguments) for arguments in READING}
     assert {code for code, _, _ in before.values()} == {0}
@@ -205,23 +205,21 @@ def test_a_damaged_database_is_told_and_never_replaced(how, start, records, tmp_
     assert told >= seed
 
 
-def test_a_text_that_was_damaged_is_told_without_being_shown(records, tmp_path, monkeypatch, capsys):
+def test_a_text_that_was_damaged_is_told_without_being_shown(records, tmp_path, climassay):
     with sqlite3.connect(records) as plain:
         plain.execute("UPDATE runs SET config = CAST(x'7b22ff' || config AS TEXT)")
     plain.close()
-    code, out, err = run_command(monkeypatch, capsys, "records", "runs", "-w", tmp_path, "--json")
-    assert (code, out) == (2, "")
+    err = refused(climassay("records runs", "-w", tmp_path, "--json"))
     assert "is corrupt (a text in it is no UTF-8): restore it from a copy" in err
     assert "xxx" not in err
 
 
-def test_a_database_that_is_another_file_is_refused_and_kept(tmp_path, monkeypatch, capsys):
+def test_a_database_that_is_another_file_is_refused_and_kept(tmp_path, climassay):
     file = tmp_path / "records.sqlite"
     file.write_bytes(b"Dear diary, today I put a text where a database belongs. " * 50)
     before = file.read_bytes()
     for arguments in (("records", "runs"), ("generate", "list"), ("users", "list"), ("factcheck", "kept", "list")):
-        code, out, err = run_command(monkeypatch, capsys, *arguments, "-w", tmp_path, "--json")
-        assert (code, out) == (2, "")
+        err = refused(climassay(*arguments, "-w", tmp_path, "--json"))
         assert "is corrupt" in err
         assert str(file) in err
     assert file.read_bytes() == before

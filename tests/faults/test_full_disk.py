@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import resource
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from api_server import ApiServer, Behaviour
-from command_line import run_command
+from command_line import done, run_command
 from faults import long_commands, samples
 from faults.left_behind import left_by
-from faults.long_commands import COMMANDS
+from faults.long_commands import COMMANDS, NAMED
 from faults.writing_commands import ELSEWHERE, SMALL, WRITES, offered
 from killed_process import assert_same
 
@@ -117,10 +118,10 @@ def keep_a_check(workspace: Path) -> None:
 
 
 @pytest.fixture
-def climassay(monkeypatch, capsys):
+def climassay(monkeypatch, climassay):
     """Runs a command in this process, on the API server of the tests."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    return lambda *arguments: run_command(monkeypatch, capsys, *arguments, "--json")
+    return lambda *arguments: climassay(*arguments, "--json")
 
 
 def sentences(err):
@@ -139,8 +140,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_earlier_files_alone(name, disk, 
     command, target = WRITES[name], WRITES[name].target(disk.folder)
     places = {"given": given, "w": given / "w", "url": server.url, "model": f"local:{given / 'model'}"}
     if command.before:
-        code, out, err = climassay(*command.filled_before(**places))
-        assert code == 0, err
+        out = done(climassay(*command.filled_before(**places)))
         places["run"] = json.loads(out).get("run")
     if command.folder:
         target.mkdir()
@@ -162,8 +162,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_earlier_files_alone(name, disk, 
         assert target.read_bytes() == EARLIER
         assert left == [target.name], "nothing half written stays behind"
     # With room, the same command ends well.
-    code, _, err = climassay(*arguments, *command.again.split())
-    assert code == 0, err
+    done(climassay(*arguments, *command.again.split()))
     assert any(target.iterdir()) if command.folder else target.read_bytes() != EARLIER
 
 
@@ -208,23 +207,12 @@ def test_a_workspace_that_fills_up_under_a_command_is_told_and_the_command_goes_
 
 
 SHORT = {
-    "ask": (
-        "ask",
-        "Why does it warm?",
-        "-c",
-        "book",
-        "--threshold",
-        "-1",
-        "--model",
-        "openai:test",
-        "--base-url",
-        "{url}",
-    ),
-    "annotate open": ("annotate", "open", "silver", "--overlap", "2"),
-    "annotate import": ("annotate", "import", "silver", "{given}/annotations.jsonl"),
-    "corpus remove": ("corpus", "remove", "book", "Principles of Physical Climate"),
-    "users add": ("users", "add", "anna"),
-    "users remove": ("users", "remove", "bob"),
+    "ask": f"ask 'Why does it warm?' -c book --threshold -1 {NAMED}",
+    "annotate open": "annotate open silver --overlap 2",
+    "annotate import": "annotate import silver {given}/annotations.jsonl",
+    "corpus remove": "corpus remove book 'Principles of Physical Climate'",
+    "users add": "users add anna",
+    "users remove": "users remove bob",
 }
 
 
@@ -233,16 +221,14 @@ def test_a_short_command_that_writes_to_a_full_workspace_is_one_sentence(name, g
     with a_disk(tmp_path / "w", megabytes=24) as disk:
         shutil.copytree(given / "w", disk.folder, dirs_exist_ok=True)
         assert climassay("users", "add", "bob", "-w", disk.folder)[0] == 0
-        code, _, err = climassay("annotate", "export", "silver", "-o", given / "annotations.jsonl", "-w", disk.folder)
-        assert code == 0, err
-        arguments = [part.format(given=given, url=server.url) for part in SHORT[name]]
+        done(climassay("annotate", "export", "silver", "-o", given / "annotations.jsonl", "-w", disk.folder))
+        arguments = [part.format(given=given, url=server.url) for part in shlex.split(SHORT[name])]
         with disk.full():
             code, out, err = climassay(*arguments, "-w", disk.folder)
         assert (code, len(sentences(err)), out) == (2, 1, ""), f"exit {code}: {out}{err[-1500:]}"
         assert "Traceback" not in err
         assert "make room" in sentences(err)[0]
-        code, _, err = climassay(*arguments, "-w", disk.folder)
-        assert code == 0, err
+        done(climassay(*arguments, "-w", disk.folder))
 
 
 def fill(url):
@@ -271,8 +257,7 @@ def test_records_that_cannot_grow_are_told_and_keep_what_they_have(disk, monkeyp
         found = list_runs(store.database)
     assert found[0].command == "evaluate mcq"
     assert found[0].status == "done"
-    code, out, _ = run_command(monkeypatch, capsys, "records", "runs", "-w", disk.folder, "--json")
-    assert code == 0
+    out = done(run_command(monkeypatch, capsys, "records", "runs", "-w", disk.folder, "--json"))
     assert len(out) > 2
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
+from command_line import done, run_command
 from faults import long_commands, samples
 from faults.commands import KILLED, SHORT, walk
 from faults.killing import SilencedServer, kill_between_answers
@@ -42,8 +42,7 @@ def test_a_killed_command_ends_as_if_it_had_never_been_killed(name, point, tmp_p
             """What is left, and what was asked for it."""
             server.asked.clear()
             (life / "out").mkdir(parents=True, exist_ok=True)
-            code, out, err = run_command(monkeypatch, capsys, *arguments(life))
-            assert code == 0, err
+            out = done(run_command(monkeypatch, capsys, *arguments(life)))
             return left_by(life, out), [request.prompt for request in server.asked]
 
         expected, asked = run(tmp_path / "straight")
@@ -89,33 +88,23 @@ def test_what_a_killed_writer_left_goes_with_a_later_writing(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"table[1].csv", *names[1:]}
 
 
-def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, capsys):
+def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, climassay):
     row = samples.QUESTIONS[0]
     rows = [row | {"id": f"q{n}", "question": f"What scatters light number {n}?"} for n in range(30)]
     (tmp_path / "questions.jsonl").write_bytes(samples.jsonl(rows))
-    command = (
-        "generate",
-        "publish",
-        tmp_path / "questions.jsonl",
-        "--data-only",
-        "--name",
-        "x",
-        "--json",
-        "-w",
-        tmp_path / "w",
-    )
-    code, _, err = run_command(monkeypatch, capsys, *command, "--output", tmp_path / "whole")
+    options = ("--data-only", "--name", "x", "--json", "-w", tmp_path / "w")
+    command = ("generate", "publish", tmp_path / "questions.jsonl", *options)
+    code, _, err = climassay(*command, "--output", tmp_path / "whole")
     assert code == 0, err
     expected = {path.relative_to(tmp_path / "whole"): path.read_bytes() for path in files_of(tmp_path / "whole")}
     for written in range(1, len(expected)):
         folder = tmp_path / f"killed{written}"
         die_after(monkeypatch, written)
         with pytest.raises(Killed):
-            run_command(monkeypatch, capsys, *command, "--output", folder)
+            climassay(*command, "--output", folder)
         monkeypatch.undo()
         assert 0 < len(list(files_of(folder))) <= len(expected)
-        code, _, err = run_command(monkeypatch, capsys, *command, "--output", folder)
-        assert code == 0, err
+        done(climassay(*command, "--output", folder))
         found = {path.relative_to(folder): path.read_bytes() for path in files_of(folder)}
         assert found.keys() == expected.keys()
 

@@ -7,7 +7,7 @@ import pytest
 
 from api_server import ApiServer
 from climassay.models.openai.pacing import RetryPolicy
-from command_line import run_command
+from command_line import done
 
 LIES = (
     "500", "503", "404 gone", "400 no", "drop", "drop-in-body", "truncate", "malformed", "empty-choices", "wrong-shape",
@@ -48,12 +48,11 @@ def questions(tmp_path):
 
 
 @pytest.mark.parametrize("scoring", ["letter", "likelihood"])
-def test_lies_are_failures_that_are_counted_and_asked_again(scoring, questions, tmp_path, monkeypatch, capsys):
+def test_lies_are_failures_that_are_counted_and_asked_again(scoring, questions, tmp_path, climassay):
     def run():
         command = ("evaluate", "mcq", questions, "--model", "openai:test", "--base-url", server.url)
         options = ("--scoring", scoring, "--concurrency", "2", "-w", tmp_path, "--json")
-        code, out, err = run_command(monkeypatch, capsys, *command, *options)
-        assert code == 0, err
+        out = done(climassay(*command, *options))
         return json.loads(out)["tally"]
 
     with ApiServer() as server:
@@ -73,29 +72,19 @@ def test_lies_are_failures_that_are_counted_and_asked_again(scoring, questions, 
         assert third["asked"] == 0
 
 
-def test_a_megabyte_for_a_letter_is_an_answer_like_any_other(tmp_path, monkeypatch, capsys):
+def test_a_megabyte_for_a_letter_is_an_answer_like_any_other(tmp_path, climassay):
     questions = tmp_path / "questions.csv"
     write_questions(questions, ["", "", "[[long-answer]]"])
     with ApiServer() as server:
         command = ("evaluate", "mcq", questions, "--model", "openai:test", "--base-url", server.url)
-        code, out, err = run_command(
-            monkeypatch,
-            capsys,
-            *command,
-            "--scoring",
-            "letter",
-            "-w",
-            tmp_path,
-            "--json",
-            "--predictions",
-            tmp_path / "p",
-        )
+        options = ("--scoring", "letter", "-w", tmp_path, "--json", "--predictions", tmp_path / "p")
+        code, out, err = climassay(*command, *options)
     assert code == 0, err
     assert json.loads(out)["tally"]["failed"] == 0
 
 
 @pytest.mark.parametrize("lie", ["error-200", "malformed", "404 there is no such model", "other-type"])
-def test_a_server_that_never_answers_rightly_ends_every_command_in_words(lie, tmp_path, monkeypatch, capsys):
+def test_a_server_that_never_answers_rightly_ends_every_command_in_words(lie, tmp_path, climassay):
     """The first answer is a lie and so are all others: no traceback, no table made of nothing."""
     claims = tmp_path / "claims.jsonl"
     row = {"claim": f"The sun drives all warming. [[{lie}]]", "evidence": ["Solar forcing is small."]}
@@ -109,7 +98,7 @@ def test_a_server_that_never_answers_rightly_ends_every_command_in_words(lie, tm
             ("factcheck", "evidence", claims),
             ("judge", "compare", f"A clear text. [[{lie}]]", "B unclear."),
         ):
-            code, out, err = run_command(monkeypatch, capsys, *command, *model)
+            code, out, err = climassay(*command, *model)
             assert "Traceback" not in err
             assert code in (0, 1, 2), err
             if code == 0:

@@ -36,11 +36,14 @@ def server():
 def given(tmp_path_factory, server):
     """Inputs, a small model, a workspace to begin with, and the encoder's graph."""
     from climassay.models.encoders.loading import load_encoder
+    from climate_tasks import write_tasks
     from debate_workspaces import make_model
 
     folder = tmp_path_factory.mktemp("given")
     long_commands.write_inputs(folder, server.url)
     make_model(folder / "model")
+    (folder / "harness").mkdir()
+    write_tasks(folder / "harness")
     load_encoder("local:minilm").encode(["The graph is made before anything is killed."])
     long_commands.make_workspace(folder / "w")
     return folder

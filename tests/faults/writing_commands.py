@@ -5,23 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults.commands import walk
-from faults.long_commands import ASKING, CLAIM, DEBATE, JUDGED
+from faults.long_commands import ASKING, CLAIM, DEBATE, JUDGED, LongCommand
 
 TARGET = "{target}"
 
 
 @dataclass(frozen=True)
-class WritingCommand:
-    """A command with the option that names what it writes.
+class WritingCommand(LongCommand):
+    """A command with the option that names what it writes: ``{target}``, a file or folder.
 
-    Its arguments are written as in a shell, with ``{target}`` for the file or folder that is written, ``{given}`` for
-    the folder of inputs, ``{w}`` for the workspace, ``{model}`` for a small local model, ``{url}`` for the API server
-    and ``{run}`` for the run that the command before it made.
+    ``{run}`` stands for the run that the command before it made.
     """
 
-    arguments: str
-    before: str = ""
-    """A command that makes what this one reads."""
     folder: bool = False
     """Whether it writes a folder."""
     new: bool = False
@@ -33,14 +28,6 @@ class WritingCommand:
         """What is written into a folder."""
         (named,) = (part for part in shlex.split(self.arguments) if part.startswith(TARGET))
         return Path(named.format(target=folder / "out"))
-
-    def filled(self, **places: object) -> list[str]:
-        """The arguments with places and addresses."""
-        return [part.format(**places) for part in shlex.split(self.arguments)]
-
-    def filled_before(self, **places: object) -> list[str]:
-        """The arguments of the command before it."""
-        return [part.format(**places) for part in shlex.split(self.before)]
 
 
 def _options(command: str, arguments: str, *names: str, before: str = "") -> dict[str, WritingCommand]:

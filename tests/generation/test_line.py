@@ -121,14 +121,9 @@ def test_the_line_makes_what_is_wanted_and_balances_the_books(store):
     assert report.complete
     assert not report.ended
     assert {stream.name: report.counts[stream].accepted for stream in report.counts} == {
-        "mcq/base": 4,
-        "mcq/reasoning": 2,
-        "mcq/hypothetical": 2,
-        "freeform/base": 3,
-        "freeform/reasoning": 2,
-        "freeform/hypothetical": 1,
-        "cloze/base": 4,
-    }
+        "mcq/base": 4, "mcq/reasoning": 2, "mcq/hypothetical": 2, "freeform/base": 3, "freeform/reasoning": 2,
+        "freeform/hypothetical": 1, "cloze/base": 4,
+    }  # fmt: skip
     for stream in report.counts:
         books = Counter(one.book for one in store.placed("d") if one.stream == stream)
         assert max(books.values()) - min(books.values(), default=0) <= 1

@@ -14,7 +14,7 @@ from climassay.generation.screening import screen
 from climassay.questions import read_questions
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done, run_command
 
 PASSAGES = {
     "Droplets": "Pure cloud droplets freeze by themselves only near minus 38 degrees Celsius, because an ice embryo of "
@@ -88,10 +88,9 @@ def command(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
 
     def run(*words):
-        code, out, err = run_command(
+        out = done(run_command(
             monkeypatch, capsys, *map(str, words), "-w", str(tmp_path / "work"), "--json"
-        )  # fmt: skip
-        assert code == 0, err
+        ))  # fmt: skip
         return json.loads(out)
 
     return run

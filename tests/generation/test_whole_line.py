@@ -17,7 +17,7 @@ from climassay.generation.publishing import read_dataset
 from climassay.primer import book_path
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done, refused, run_command
 
 WRITTEN = json.loads((Path(__file__).parent / "hand_written_outputs.json").read_text(encoding="utf-8"))
 SECTIONS = WRITTEN["sections"]
@@ -125,10 +125,7 @@ def recipe(tmp_path):
 
 def generate(monkeypatch, capsys, workspace, *arguments):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    code, out, err = run_command(
-        monkeypatch, capsys, "generate", *map(str, arguments), "-w", str(workspace.root), "--json"
-    )
-    assert code == 0, err
+    out = done(run_command(monkeypatch, capsys, "generate", *map(str, arguments), "-w", str(workspace.root), "--json"))
     return json.loads(out)
 
 
@@ -207,16 +204,13 @@ def test_the_dataset_is_listed_and_exported(monkeypatch, capsys, books, recipe, 
     assert written["drafts"] == len((tmp_path / "drafts.jsonl").read_text(encoding="utf-8").splitlines()) == 12
 
 
-def test_a_dataset_is_published_by_its_name(monkeypatch, capsys, books, recipe, tmp_path):
+def test_a_dataset_is_published_by_its_name(climassay, monkeypatch, capsys, books, recipe, tmp_path):
     with ApiServer(rule=Writer()) as server:
         generate(monkeypatch, capsys, books, "run", recipe(server.url))
     options = ("-o", tmp_path / "out", "--data-only", "-w", books.root, "--json")
-    code, _, err = run_command(monkeypatch, capsys, "generate", "publish", "good", *options)
-    assert code == 0, err
+    done(climassay("generate publish good", *options))
     assert [draft.usable for draft in read_dataset(tmp_path / "out")] == [True] * 12
-    code, _, err = run_command(monkeypatch, capsys, "generate", "publish", "bad", *options)
-    assert code == 2
-    assert "bad" in err
+    assert "bad" in refused(climassay("generate publish bad", *options))
 
 
 def test_the_outputs_are_about_sections_of_the_primer():

@@ -21,17 +21,13 @@ def generator():
     [
         (reverse_direction, "Sea level rises in warm years.", None),
         (reverse_direction, "Rising seas threaten coasts.", "Falling seas threaten coasts."),
-        (reverse_direction, "The coast is sandy.", None),
-        (negate, "Ice is melting.", "Ice is not melting."),
-        (negate, "Ice isn't melting.", "Ice is melting."),
-        (negate, "Ice cannot melt here.", "Ice can melt here."),
-        (negate, "Ice did not melt.", "Ice did melt."),
-        (negate, "Ice melts.", None),
-        (change_number, "Ice melts.", None),
-        (change_number, "CO2 rises.", None),
+        (reverse_direction, "The coast is sandy.", None), (negate, "Ice is melting.", "Ice is not melting."),
+        (negate, "Ice isn't melting.", "Ice is melting."), (negate, "Ice cannot melt here.", "Ice can melt here."),
+        (negate, "Ice did not melt.", "Ice did melt."), (negate, "Ice melts.", None),
+        (change_number, "Ice melts.", None), (change_number, "CO2 rises.", None),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
-)
+)  # fmt: skip
 def test_changes(change, sentence, changed, generator):
     found = change(sentence, generator)
     if sentence.startswith("Sea level"):

@@ -226,11 +226,7 @@ def test_a_model_may_split_and_the_rules_stand_in_for_it():
     writer = Writer('["Seas rise.", " Ice  melts. ", "Seas rise."]', "no list", None)
     found = ModelSplitter(writer)(["a; b", "Seas rise; ice melts.", "Ice melts.", " ", "a; b"])
     assert found == [
-        ("Seas rise.", "Ice melts."),
-        ("Seas rise.", "Ice melts."),
-        ("Ice melts.",),
-        (),
-        ("Seas rise.", "Ice melts."),
-    ]
+        ("Seas rise.", "Ice melts."), ("Seas rise.", "Ice melts."), ("Ice melts.",), (), ("Seas rise.", "Ice melts."),
+    ]  # fmt: skip
     assert len(writer.asked) == 3
     assert writer.asked[0].schema["maxItems"] == 12

@@ -46,23 +46,9 @@ def formats(tmp_path_factory):
 
 NAMES = pytest.mark.parametrize("name", ["bundled", "plain", "chatml", "nested"])
 PIECES = (
-    "<s>",
-    "</s>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|",
-    "|>",
-    "<",
-    ">",
-    "im_end",
-    "/s",
-    "s",
-    "a",
-    " ",
-    "\n",
-    "user:",
+    "<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|", "|>", "<", ">", "im_end", "/s", "s", "a", " ", "\n", "user:",
     "|",
-)
+)  # fmt: skip
 
 
 def control_ids(form: PromptFormat, text: str) -> list[int]:

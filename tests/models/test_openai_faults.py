@@ -107,21 +107,10 @@ def test_what_is_sent(server, model):
 @pytest.mark.parametrize(
     "fault",
     [
-        "500",
-        "502",
-        "503",
-        "529",
-        "408",
-        "409",
-        "429",
-        "drop",
-        "drop-in-body",
-        "truncate",
-        "malformed",
-        "empty-choices",
-        "wrong-shape",
+        "500", "502", "503", "529", "408", "409", "429", "drop", "drop-in-body", "truncate", "malformed",
+        "empty-choices", "wrong-shape",
     ],
-)
+)  # fmt: skip
 def test_a_passing_fault_is_survived(model, fault):
     completion = model.generate([request(f"[[say fine]] after two of [[{fault} x2]]")])[0]
     assert (completion.text, completion.error) == ("fine", None)

@@ -10,20 +10,10 @@ from climassay.models.openai.replies import BadReplyError, parse_error_reply, pa
 
 WORDS = st.sampled_from(
     [
-        "choices",
-        "message",
-        "content",
-        "logprobs",
-        "top_logprobs",
-        "token",
-        "logprob",
-        "usage",
-        "prompt_tokens",
-        "error",
-        "finish_reason",
-        "refusal",
+        "choices", "message", "content", "logprobs", "top_logprobs", "token", "logprob", "usage", "prompt_tokens",
+        "error", "finish_reason", "refusal",
     ]
-)
+)  # fmt: skip
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=3)
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(WORDS, inner, max_size=3), max_leaves=12

@@ -293,19 +293,14 @@ def test_a_redirect_carries_neither_key_nor_prompt_to_another_server(status, tmp
 @pytest.mark.parametrize(
     ("url", "key", "allowed"),
     [
-        ("http://models.example/v1", GENERAL, False),
-        ("http://10.0.0.5:8000/v1", GENERAL, False),
-        ("http://localhost.models.example/v1", GENERAL, False),
-        ("http://[fe80::1]/v1", GENERAL, False),
-        ("https://models.example/v1", GENERAL, True),
-        ("http://localhost:8000/v1", GENERAL, True),
-        ("http://127.0.0.2:8000/v1", GENERAL, True),
-        ("http://[::1]:8000/v1", GENERAL, True),
-        ("http://models.example/v1", "EMPTY", True),
-        ("http://models.example/v1", "not-needed", True),
+        ("http://models.example/v1", GENERAL, False), ("http://10.0.0.5:8000/v1", GENERAL, False),
+        ("http://localhost.models.example/v1", GENERAL, False), ("http://[fe80::1]/v1", GENERAL, False),
+        ("https://models.example/v1", GENERAL, True), ("http://localhost:8000/v1", GENERAL, True),
+        ("http://127.0.0.2:8000/v1", GENERAL, True), ("http://[::1]:8000/v1", GENERAL, True),
+        ("http://models.example/v1", "EMPTY", True), ("http://models.example/v1", "not-needed", True),
         ("http://models.example/v1", "", True),
     ],
-)
+)  # fmt: skip
 def test_a_key_travels_unencrypted_only_where_the_user_says_so(url, key, allowed, configuration, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     monkeypatch.setenv("SPECIAL_KEY", key)

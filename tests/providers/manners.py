@@ -230,13 +230,9 @@ class Azure(OpenAI):
             "content_filter_result": {"violence": {"filtered": True, "severity": "medium"}},
         }
         error = {
-            "message": message,
-            "type": None,
-            "param": "prompt",
-            "code": "content_filter",
-            "status": 400,
+            "message": message, "type": None, "param": "prompt", "code": "content_filter", "status": 400,
             "innererror": inner,
-        }
+        }  # fmt: skip
         return 400, {"error": error}
 
     def refusal(self, body: Body, prompt_tokens: int) -> Refusal | None:

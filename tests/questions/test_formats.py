@@ -22,22 +22,14 @@ def climaqa_rows():
             "Validation": "VALID",
         },
         {
-            "Question": "And if it doubled?",
-            "Options": "a) Cooler\nb) Warmer",
-            "Answer": "b) Warmer",
-            "Context": "",
-            "Complexity": "Hypothetical",
-            "Validation": "",
+            "Question": "And if it doubled?", "Options": "a) Cooler\nb) Warmer", "Answer": "b) Warmer", "Context": "",
+            "Complexity": "Hypothetical", "Validation": "",
         },
         {
-            "Question": "Rejected by experts?",
-            "Options": "a) x\nb) y",
-            "Answer": "a",
-            "Context": "",
-            "Complexity": "BASE",
-            "Validation": "INVALID",
+            "Question": "Rejected by experts?", "Options": "a) x\nb) y", "Answer": "a", "Context": "",
+            "Complexity": "BASE", "Validation": "INVALID",
         },
-    ]
+    ]  # fmt: skip
 
 
 def write_csv(path, rows):
@@ -154,14 +146,9 @@ def test_bad_files_give_one_sentence(tmp_path, name, content, word):
 
 
 PIRA = {
-    "id_qa": "A1",
-    "question_en_origin": "What rises?",
-    "answer_en_origin": "The sea.",
-    "abstract": "The sea rises.",
-    "answer_in_text": "1.0",
-    "question_meaningful": "5.0",
-    "answer_equivalent": "4.0",
-}
+    "id_qa": "A1", "question_en_origin": "What rises?", "answer_en_origin": "The sea.", "abstract": "The sea rises.",
+    "answer_in_text": "1.0", "question_meaningful": "5.0", "answer_equivalent": "4.0",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -191,3 +178,48 @@ def test_kinds_are_told_by_task_or_content(tmp_path):
     found = read_questions(write_csv(tmp_path / "q.csv", rows))
     assert [one.kind for one in found.questions] == ["cloze", "cloze", "freeform"]
     assert found.questions[0].question == "The <MASK> rises."
+
+
+def test_long_form_questions_are_read_from_json_from_cells_and_from_plain_lines(tmp_path):
+    own = {"question": "Why?", "audience": "a pupil", "rubric": [{"text": "Says why", "weight": 2, "level": "should"}]}
+    (tmp_path / "own.jsonl").write_text(json.dumps(own), encoding="utf-8")
+    cells = [
+        {"question_id": "c1", "question": "How?", "rubric": "- [must] Says how (weight 3)\n2. should: Gives a number"},
+        {"question_id": "c2", "question": "Who?", "rubric": json.dumps(["Names people"])},
+        {"question_id": "c3", "question": "When?", "rubric": "- maybe: \n- (must)"},
+    ]
+    write_csv(tmp_path / "clinb.csv", cells)
+    (tmp_path / "plain.txt").write_text("Why is the sky blue?\n\nIs it, always?\n", encoding="utf-8")
+    write_csv(tmp_path / "plain.csv", [{"question": "Why?"}])
+    [one] = read_questions(tmp_path / "own.jsonl").questions
+    assert (one.kind, one.audience, one.answer) == ("longform", "a pupil", "")
+    assert [(c.text, c.weight, c.level) for c in one.rubric] == [("Says why", 2.0, "should")]
+    found = read_questions(tmp_path / "clinb.csv")
+    assert [q.id for q in found.questions] == ["c1", "c2"]
+    first, second = found.questions[0].rubric
+    assert (first.text, first.weight, first.level) == ("Says how", 3.0, "must")
+    assert (second.text, second.weight, second.level) == ("Gives a number", 1.0, "should")
+    assert "criterion 2 of the rubric has no text" in found.skipped[0]
+    assert [q.question for q in read_questions(tmp_path / "plain.txt").questions] == [
+        "Why is the sky blue?",
+        "Is it, always?",
+    ]
+    assert read_questions(tmp_path / "plain.csv").questions[0].rubric == ()
+
+
+@pytest.mark.parametrize(
+    ("rubric", "word"),
+    [
+        ([{"text": "x", "weight": 0}], "above 0"),
+        ([{"text": "x", "weight": "much"}], "above 0"),
+        ([{"text": "x", "level": "may"}], "must or should"),
+        ([{"weight": 1}], "no text"),
+        (3, "instead of a list"),
+    ],
+)
+def test_a_rubric_that_cannot_be_read_is_told_in_one_sentence(tmp_path, rubric, word):
+    rows = [{"question": "Why?", "rubric": rubric}, {"question": "Good?", "rubric": ["Says so"]}]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = read_questions(tmp_path / "q.jsonl")
+    assert len(found.questions) == 1
+    assert word in found.skipped[0]

@@ -57,16 +57,10 @@ def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(s
 @pytest.mark.parametrize(
     ("text", "choice"),
     [
-        (" True.", 0),
-        ("**False**", 1),
-        ("The statement is false.", 1),
-        ("True, although some call it false", 0),
-        ("It is either true or false.", None),
-        ("not true", None),
-        ("It depends.", None),
-        ("", None),
+        (" True.", 0), ("**False**", 1), ("The statement is false.", 1), ("True, although some call it false", 0),
+        ("It is either true or false.", None), ("not true", None), ("It depends.", None), ("", None),
     ],
-)
+)  # fmt: skip
 def test_what_a_model_writes_is_read_as_one_of_the_two_or_as_neither(text, choice):
     assert TYPES["true_false"].choice(text, 2) == choice
 

@@ -15,7 +15,7 @@ from climassay.quickstart import NAME, STEPS, QuickstartContext, run_quickstart
 from climassay.quickstart.steps import debate_settings
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import run_command
+from command_line import done
 from documentation import calls, fault
 
 WRITTEN = Path(__file__).parents[1] / "generation" / "hand_written_outputs.json"
@@ -105,7 +105,7 @@ def states(outcomes):
     return {outcome.step: outcome.state for outcome in outcomes}
 
 
-def test_all_steps_from_a_file_to_a_report(room, book, writer, tmp_path, monkeypatch, capsys):
+def test_all_steps_from_a_file_to_a_report(room, book, writer, tmp_path, climassay):
     listener = Listener(
         str(book), "What decides the phase of an ammonium sulfate particle?", "", "4", "2", "y", "n", "2", ""
     )
@@ -136,8 +136,7 @@ def test_all_steps_from_a_file_to_a_report(room, book, writer, tmp_path, monkeyp
     assert states(run_quickstart(room, again)) == dict.fromkeys(ORDER, "found")
     assert again.asked == []
     words = outcomes[-1].command.removeprefix("climassay ").split()
-    code, out, err = run_command(monkeypatch, capsys, *words, "--workspace", room.workspace.root, "--json")
-    assert code == 0, err
+    out = done(climassay(*words, "--workspace", room.workspace.root, "--json"))
     assert json.loads(out)["name"] == NAME
     assert writer.asked == asked
 
@@ -152,13 +151,9 @@ def test_an_interrupted_quickstart_goes_on_where_it_stopped(room, book, writer):
     listener = Listener("s", "", "", "")
     outcomes = run_quickstart(room, listener)
     assert states(outcomes) == {
-        "documents": "found",
-        "ask": "found",
-        "check": "skipped",
-        "questions": "found",
-        "annotate": "done",
+        "documents": "found", "ask": "found", "check": "skipped", "questions": "found", "annotate": "done",
         "evaluate": "done",
-    }
+    }  # fmt: skip
     with Records(room.workspace.records_url) as records:
         assert len(AnnotationStore(records).labels(NAME)) == 2
 
@@ -210,35 +205,32 @@ def test_a_model_that_is_not_there_ends_it_with_one_sentence(tmp_path, book):
         run_quickstart(room, Listener(str(book), "Why?"))
 
 
-def test_the_command_takes_every_offer(tmp_path, monkeypatch, capsys, writer):
+def test_the_command_takes_every_offer(tmp_path, monkeypatch, climassay, writer):
     """The offered document is the primer's; questions and what builds on them are skipped, for nobody wrote them."""
     from climassay import quickstart
 
     monkeypatch.setattr(quickstart, "STEPS", STEPS[:3])
     monkeypatch.setattr(quickstart.run_quickstart, "__defaults__", (STEPS[:3],))
     arguments = ["quickstart", "--yes", "--model", MODEL, "--workspace", tmp_path / "work"]
-    code, out, err = run_command(monkeypatch, capsys, *arguments, "--json")
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(done(climassay(*arguments, "--json")))
     assert [(step["step"], step["state"]) for step in told["steps"]] == [
         (name, "done") for name in ("documents", "ask", "check")
     ]
     assert told["steps"][0]["command"].startswith("climassay corpus add quickstart primer:physical_climate")
     assert told["files"] == [str(tmp_path / "work" / "quickstart" / "factcheck.html")]
-    code, out, err = run_command(monkeypatch, capsys, *arguments)
-    assert code == 0, err
+    out = done(climassay(*arguments))
     assert out.count("There already") == 3
     assert "climassay serve" in out
 
 
-def test_without_a_terminal_it_asks_for_yes(tmp_path, monkeypatch, capsys):
-    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--workspace", tmp_path / "work")
+def test_without_a_terminal_it_asks_for_yes(tmp_path, climassay):
+    code, out, err = climassay("quickstart", "--workspace", tmp_path / "work")
     assert (code, out) == (2, "")
     assert "--yes" in err
     assert len(err.strip().splitlines()) == 1
 
 
-def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, capsys, writer, book):
+def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, climassay, writer, book):
     import io
 
     class Keyboard(io.StringIO):
@@ -246,20 +238,18 @@ def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, capsys, writ
             return True
 
     monkeypatch.setattr("sys.stdin", Keyboard(f"{book}\ns\ns\ns\n"))
-    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
-    assert code == 0, err
+    out = done(climassay("quickstart", "--model", MODEL, "--workspace", tmp_path / "work"))
     assert "Files or folders [primer:physical_climate]" in out
     assert "Particles: " in out
     assert re.search(r"ask +skipped", out)
     monkeypatch.setattr("sys.stdin", Keyboard(""))
-    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
+    code, out, err = climassay("quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
     assert code == 130
     assert "run the same command again" in err
 
 
 @pytest.mark.slow
-def test_the_bundled_model_is_led_through_all_steps(tmp_path, monkeypatch, capsys):
-    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--yes", "--workspace", tmp_path / "work", "--json")
-    assert code == 0, err
+def test_the_bundled_model_is_led_through_all_steps(tmp_path, climassay):
+    out = done(climassay("quickstart", "--yes", "--workspace", tmp_path / "work", "--json"))
     steps = {step["step"]: step["state"] for step in json.loads(out)["steps"]}
     assert [steps[name] for name in ORDER[:4]] == ["done"] * 4

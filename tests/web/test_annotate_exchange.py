@@ -40,7 +40,7 @@ def test_everything_comes_back_from_our_own_format(queue, client_of):
     assert [row["label"]["key"] for row in rows if "label" in row] == ["k1", "k2", "k3"]
     before = queue.labels(DATASET, current=False)
     page = send(client_of("admin"), answer.content)
-    assert "0 labels were taken in; 3 were here already" in page.text
+    assert "0 labels were imported; 3 were here already" in page.text
     assert queue.labels(DATASET, current=False) == before
 
 
@@ -51,8 +51,8 @@ def test_a_table_of_another_server_is_taken_in_once(queue, client_of):
     added = "draft,annotator,label,reasons\nq4,bob,invalid,wrong answer\nq9,bob,valid,\n"
     admin = client_of("admin")
     page = send(admin, added, "theirs.CSV", "csv")
-    assert "1 label was taken in; 0 were here already" in page.text
-    assert "1 could not be taken in" in page.text
+    assert "1 label was imported; 0 were here already" in page.text
+    assert "1 could not be imported" in page.text
     assert "no item &#39;q9&#39;" in page.text
     assert "1 was here already" in send(admin, added, "theirs.CSV", "csv").text
     assert [label.reasons for label in queue.labels(DATASET, annotator="bob")] == [("wrong answer",)]
@@ -121,7 +121,7 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
         said = {"accepted": True} if number % 4 < 2 else {"accepted": False, "reasons": ["bad context"]}
         queue.label(DATASET, f"n{number}", "ann", **said, key=f"k{number}")
     assert "enough new labels" in admin.get("/annotate").text
-    assert "Training is worth while now" in admin.get(f"{HOME}/settings").text
+    assert "Enough new labels to train again" in admin.get(f"{HOME}/settings").text
     job = train(admin, place)
     assert (job.state, job.error) == ("done", None)
     assert queue.item(DATASET, "n13").p_valid is not None

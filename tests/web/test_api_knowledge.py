@@ -265,6 +265,10 @@ def transcript(server):
 
 @calls("GET /checks/{check}/claimreview")
 def claim_review(server):
+    why = server.get(f"/checks/{server.content.check}/claimreview", status=404)["error"]
+    assert "that an adjudicator agrees with" in why
+    server.place.accounts.add("approver", "adjudicator")
+    checks_of(server.place).review(server.content.check, "approver", "agree")
     seen = server.get(f"/checks/{server.content.check}/claimreview")
     assert (seen["@type"], seen["claimReviewed"], seen["author"]["name"]) == ("ClaimReview", SUN, "Example Observatory")
     assert seen["url"] == f"http://127.0.0.1:8000/checks/{server.content.check}"

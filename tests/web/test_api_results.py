@@ -76,7 +76,7 @@ def compare(server):
 @calls("GET /runs/{run}/tables")
 def list_tables(server):
     seen = server.get(f"/runs/{server.content.run}/tables")["items"]
-    page = server.page(f"/results/{server.content.run}?wait=true")
+    page = server.page(f"/results/{server.content.run}?wait=true&show=tables")
     plain = " ".join(re.sub(r"<[^>]*>", " ", page).split())
     assert len(seen) >= 3
     for table in seen:

@@ -102,6 +102,15 @@ def test_a_check_can_be_taken_along_as_data_as_claimreview_and_as_a_page(client_
     assert [(one["by"], one["opinion"], one["comment"]) for one in data.json()["reviews"]] == [
         ("annotator", "agree", "Well said.")
     ]
+    # Only what a person with the role has approved is published, and nothing that somebody disagrees with.
+    assert client.get(f"/checks/{check}/claimreview.json").status_code == 404
+    assert "application/ld+json" not in client.get(f"/checks/{check}").text
+    judge, other = client_of("adjudicator"), client_of("admin")
+    post(judge, f"/checks/{check}/review", {"opinion": "agree"})
+    post(other, f"/checks/{check}/review", {"opinion": "disagree"})
+    assert client.get(f"/checks/{check}/claimreview.json").status_code == 404
+    post(other, f"/checks/{check}/review", {"opinion": "agree"})
+    assert "application/ld+json" in client.get(f"/checks/{check}").text
     review = client.get(f"/checks/{check}/claimreview.json")
     assert review.headers["content-type"].startswith("application/ld+json")
     assert review.json()["url"] == f"http://127.0.0.1:8000/checks/{check}"

@@ -84,6 +84,7 @@ def test_a_claim_cannot_end_the_data_of_its_claimreview(client_of, place):
     client = client_of("annotator")
     check = ask(client, BREAKOUT)
     ended(place, check)
+    post(client_of("adjudicator"), f"/checks/{check}/review", {"opinion": "agree"})
     answer = client.get(f"/checks/{check}")
     [data] = [text for text in Seen(answer.text).scripts if text.strip()]
     assert json.loads(data)["claimReviewed"] == BREAKOUT

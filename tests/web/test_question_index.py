@@ -1,16 +1,22 @@
 """Pages of questions are found by the database: the same questions as by hand, without reading the whole run."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
+from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.report import is_wrong
+from climassay.evaluation.results import load_experiment
+from climassay.evaluation.tasks import Prediction
 from climassay.records import tables
 from climassay.records.queries import require_run, run_details
+from climassay.web.app_state import ResultCache
 from climassay.web.results import questions as question_index
 from climassay.web.results.questions import QuestionFilter, QuestionIndex
 from climassay.web.results.stored_run import StoredRun
 from experiments import experiment
+from html_pages import Page
 from stored_runs import store_experiment, store_mcq
 
 
@@ -109,3 +115,104 @@ def test_a_run_whose_results_have_changed_is_indexed_anew(place):
     place.database.write(lambda connection: connection.execute(gone))
     found = QuestionIndex(place, require_run(place.database, run))
     assert len(found) == len(StoredRun(run_details(place.database, run)).questions) < 27
+
+
+def numbers_where(stored, fits):
+    """Numbers of the questions whose answers by (model, setting) fit."""
+    found = []
+    for number, key in enumerate(stored.questions):
+        said = {(one.cell.model, one.cell.setting): one for one in stored.outcomes[key]}
+        if fits(said, key):
+            found.append(number)
+    return found
+
+
+def test_questions_that_one_answers_right_and_another_wrong(place):
+    run, second = store_experiment(place.records), store_experiment(place.records, experiment(seed=5))
+    index, stored = QuestionIndex(place, require_run(place.database, run)), StoredRun(run_details(place.database, run))
+    other = StoredRun(run_details(place.database, second))
+    there = QuestionIndex(place, require_run(place.database, second))
+    columns = index.columns()
+    assert [column[1:] for column in columns] == list(
+        dict.fromkeys((one.cell.model, one.cell.setting) for one in stored.experiment.outcomes)
+    )
+    for right, fails in product(columns, [*columns, *there.columns()]):
+
+        def fits(said, key, right=right, fails=fails):
+            beside = {(one.cell.model, one.cell.setting): one for one in other.outcomes[key]}
+            good, bad = said.get(right[1:]), (said if fails.run == run else beside).get(fails[1:])
+            return good is not None and bad is not None and not is_wrong(good) and is_wrong(bad)
+
+        found = index.numbers(QuestionFilter(right=right, fails=fails), 1000)
+        assert found == numbers_where(stored, fits)
+    assert any(index.count(QuestionFilter(right=columns[0], fails=one)) for one in there.columns())
+
+
+def test_invalid_answers_and_most_wrong_ones_first(place):
+    run = store_experiment(place.records)
+    index, stored = QuestionIndex(place, require_run(place.database, run)), StoredRun(run_details(place.database, run))
+    invalid = numbers_where(stored, lambda said, _: any(one.error or one.violations for one in said.values()))
+    assert index.numbers(QuestionFilter(invalid=True), 1000) == invalid
+    wrong = [sum(map(is_wrong, stored.outcomes[key])) for key in stored.questions]
+    expected = sorted(range(len(wrong)), key=lambda number: (-wrong[number], number))
+    assert index.numbers(QuestionFilter(), 1000, wrong_first=True) == expected
+
+
+def test_option_orders_that_disagree(place):
+    given = experiment()
+    first = next(one for one in given.outcomes if one.cell.task == "mcq")
+
+    def choice(question, permutation, chosen):
+        return Prediction(question, "base", "default", "letter", permutation, (0, 1, 2, 3), chosen, chosen, True, 0)
+
+    predictions = (
+        choice(first.question, 0, 1),
+        choice(first.question, 1, 2),
+        choice("mcq-3", 0, 1),
+        choice("mcq-3", 1, 1),
+    )
+    run = store_experiment(place.records, replace(given, predictions={first.cell: predictions}))
+    index = QuestionIndex(place, require_run(place.database, run))
+    [number] = index.numbers(QuestionFilter(unstable=True), 1000)
+    assert index.key(number) == (first.cell.benchmark, first.question)
+
+
+def test_the_grid_has_a_column_for_each_model_and_setting_of_both_runs(place, client_of):
+    run, second = store_experiment(place.records), store_experiment(place.records, experiment(seed=5))
+    reader = client_of("annotator")
+    page = Page(reader.get(f"/results/{run}/questions?kind=mcq&beside={second}&right=0&fails=3").text)
+    stored, other = (StoredRun(run_details(place.database, one)) for one in (run, second))
+    rows = [[cell.text() for cell in row.css("td")] for row in page.root.css("table.grid tbody tr")]
+    assert rows
+    for row in rows:
+        assert len(row) == 6
+        assert "right" in row[0]
+        assert "wrong" in row[3]
+    links = [link for link in page.links if "#answer-" in link]
+    assert {link.split("/")[2] for link in links} == {run, second}
+    target = Page(reader.get(links[0].partition("#")[0]).text)
+    assert target.root.css_first(f"#{links[0].partition('#')[2]}") is not None
+    assert stored.questions.keys() == other.questions.keys()
+
+
+def test_a_large_experiment_is_ready_when_it_ends(place, client_of, monkeypatch):
+    monkeypatch.setattr("climassay.evaluation.question_index.MANY_ROWS", 10)
+    monkeypatch.setattr("climassay.web.results.stored_run.MANY_ROWS", 10)
+    runs = [store_experiment(place.records, experiment(seed=seed)) for seed in (1, 2)]
+    for run in runs:
+        prepare_pages(place.database, load_experiment(place.records, run))
+    reader = client_of("annotator")
+    first = reader.get(f"/results/compare?runs={','.join(runs)}").text
+
+    def refuse(*_):
+        raise AssertionError("The whole run was read.")
+
+    for module in ("questions", "stored_run"):
+        monkeypatch.setattr(f"climassay.web.results.{module}.run_details", refuse)
+    place.computed = ResultCache()
+    place.forget("results:")
+    page = reader.get(f"/results/{runs[0]}?show=tables").text
+    assert "Multiple choice and cloze, primer" in page
+    assert "data-load" not in page
+    assert reader.get(f"/results/{runs[0]}/questions").status_code == 200
+    assert reader.get(f"/results/compare?runs={','.join(runs)}").text.count("<td") == first.count("<td")

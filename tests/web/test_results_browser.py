@@ -40,7 +40,7 @@ def test_the_list_of_runs_leads_to_a_run_and_back(visit, running_server, experim
     with arriving(page):
         page.get_by_role("link", name="Tokens").press("Enter")
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("Tokens")
-    page.get_by_label("Text in id or configuration").fill("local:large")
+    page.get_by_label("Text in name, id or configuration").fill("local:large")
     with arriving(page):
         page.get_by_role("button", name="Show").click()
     assert page.locator("tbody tr").count() == 1
@@ -58,7 +58,7 @@ def test_the_list_of_runs_leads_to_a_run_and_back(visit, running_server, experim
 
 def test_tables_sort_by_value_and_filter(visit, experiment_run, shoot):
     page = visit("annotator")
-    page.goto(f"/results/{experiment_run}")
+    page.goto(f"/results/{experiment_run}?show=tables")
     page.get_by_role("heading", name="Experiment primer-matrix").wait_for()
     shoot(page, "results-experiment")
     title = "Multiple choice and cloze, primer"
@@ -105,7 +105,7 @@ def test_from_an_experiment_to_one_question(visit, experiment_run, shoot):
         page.get_by_role("button", name="Show").click()
     shoot(page, "results-questions")
     with arriving(page):
-        page.locator(".question-list a").first.click()
+        page.locator("table.grid th a").first.click()
     page.get_by_role("heading", name="What about mcq number").wait_for()
     assert page.locator("tbody tr").count() == 9
     page.locator("details summary", has_text="SmolLM2-135M, rag-source").click()
@@ -120,7 +120,9 @@ def test_from_an_experiment_to_one_question(visit, experiment_run, shoot):
 def test_pages_fit_a_phone_and_the_dark(visit, running_server, experiment_run, shoot):
     factchecks = store_factchecks(running_server.place.records)
     page = visit("annotator")
-    for address in (f"/results/{experiment_run}", f"/results/{experiment_run}/questions", f"/results/{factchecks}",
+    for address in (f"/results/{experiment_run}", f"/results/{experiment_run}/questions",
+                    f"/results/{experiment_run}?show=tables", f"/results/{experiment_run}?show=figures",
+                    f"/results/{experiment_run}/requests", f"/results/{factchecks}",
                     f"/results/{factchecks}/claims", f"/results/{factchecks}/claims/1", "/usage",
                     "/results/datasets"):  # fmt: skip
         page.goto(address)
@@ -140,9 +142,10 @@ def test_large_results_follow_their_page(visit, running_server):
     skills = {("small", "default"): 0.4, ("large", "default"): 0.7}
     run = store_experiment(running_server.place.records, experiment(skills, questions=asked))
     page = visit("annotator")
-    page.goto(f"/results/{run}")
+    page.goto(f"/results/{run}?show=tables")
     page.get_by_text("Multiple choice and cloze, primer").wait_for()
     assert page.locator(".result-table button").count() > 0
+    page.goto(f"/results/{run}")
     assert page.get_by_role("link", name="1,500 questions one by one").is_visible()
 
 
@@ -151,10 +154,10 @@ def test_pages_work_without_scripts(visit, running_server, experiment_run):
     skills = {("small", "default"): 0.4, ("large", "default"): 0.7}
     large = store_experiment(running_server.place.records, experiment(skills, questions=asked))
     page = visit("annotator", javascript=False)
-    page.goto(f"/results/{experiment_run}")
+    page.goto(f"/results/{experiment_run}?show=tables")
     assert page.locator(".result-table button").count() == 0
     assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()
-    page.goto(f"/results/{large}")
+    page.goto(f"/results/{large}?show=tables")
     with arriving(page):
         page.get_by_role("link", name="Show them").click()
     assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()

@@ -4,11 +4,16 @@ import csv
 import io
 import json
 import re
+from html import unescape
 from xml.dom import minidom
 
 import pytest
 
 from climassay.evaluation.comparing import compare_runs
+from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.long_answers import Assessment, CriterionJudgement
+from climassay.questions import Criterion, Question
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.html import report_data
 from experiments import experiment, question
@@ -64,10 +69,13 @@ def test_runs_are_filtered_sorted_and_paged(reader, place):
 
 def test_an_experiment_shows_tables_figures_and_set_up(reader, place):
     run = store_experiment(place.records, asked=("What about it?",))
-    page = page_of(reader, f"/results/{run}")
-    for text in ("Multiple choice and cloze, primer", "Paired tests", "Answers that are no plain answers", "a" * 64):
-        assert text in page.text
-    assert page.markup.count("<figure") >= 5
+    page, tables = page_of(reader, f"/results/{run}"), page_of(reader, f"/results/{run}?show=tables")
+    for text in ("Multiple choice and cloze, primer", "Paired tests", "Answers that are no plain answers"):
+        assert text in tables.text
+    assert "<figure" not in tables.markup
+    assert page_of(reader, f"/results/{run}?show=figures").markup.count("<figure") >= 5
+    assert page.markup.count("<table") < tables.markup.count("<table")
+    assert "a" * 64 in page.text
     assert "Seed of plan 7" in page.text
     assert "models.1.name local:small" in page.text
     assert page.headings_in_order()
@@ -76,16 +84,17 @@ def test_an_experiment_shows_tables_figures_and_set_up(reader, place):
 
 def test_published_results_stand_beside_ours_when_wanted(reader, place):
     run = store_experiment(place.records)
-    assert "gpt-4o (published)" not in page_of(reader, f"/results/{run}").text
-    assert "gpt-4o (published)" in page_of(reader, f"/results/{run}?published=gold").text
-    page = page_of(reader, f"/results/{run}?published=silver")
+    assert "gpt-4o (published)" not in page_of(reader, f"/results/{run}?show=tables").text
+    assert "gpt-4o (published)" in page_of(reader, f"/results/{run}?show=tables&published=gold").text
+    page = page_of(reader, f"/results/{run}?show=tables&published=silver")
     table = next(link for link in page.links if link.endswith(".csv?published=silver"))
     assert "gpt-4o (published)" in reader.get(table).text
 
 
 def test_every_table_and_figure_can_be_fetched_in_every_form(reader, place):
     run = store_experiment(place.records)
-    links = page_of(reader, f"/results/{run}").links
+    shown = [page_of(reader, f"/results/{run}?show={show}") for show in ("", "tables", "figures")]
+    links = {link: None for one in shown for link in one.links}
     tables = {link.rpartition(".")[0] for link in links if "/tables/" in link}
     figures = [link for link in links if "/figures/" in link]
     assert len(tables) >= 5
@@ -124,15 +133,15 @@ def test_a_large_experiment_comes_after_its_page(reader, place):
     asked = [question("mcq", number) for number in range(1500)]
     skills = {("small", "default"): 0.4, ("large", "default"): 0.7}
     run = store_experiment(place.records, experiment(skills, questions=asked))
-    page = page_of(reader, f"/results/{run}")
+    page = page_of(reader, f"/results/{run}?show=tables")
     assert "Multiple choice and cloze" not in page.text
     [address] = re.findall(r'data-load="([^"]+)"', page.markup)
-    piece = page_of(reader, address)
+    piece = page_of(reader, unescape(address))
     assert "Multiple choice and cloze, primer" in piece.text
     assert "<html" not in piece.markup
     # Whoever has no script follows the link; and once computed, the results stand in the page.
-    assert "Multiple choice and cloze" in page_of(reader, f"/results/{run}?wait=true").text
-    assert "Multiple choice and cloze" in page_of(reader, f"/results/{run}").text
+    assert "Multiple choice and cloze" in page_of(reader, f"/results/{run}?wait=true&show=tables").text
+    assert "Multiple choice and cloze" in page_of(reader, f"/results/{run}?show=tables").text
 
 
 def test_questions_are_found_by_what_went_wrong_and_by_text(reader, place):
@@ -141,11 +150,12 @@ def test_questions_are_found_by_what_went_wrong_and_by_text(reader, place):
     assert "1 to 27 of 27 questions" in whole.text
     assert "1 to 12 of 12" in page_of(reader, f"/results/{run}/questions?kind=mcq").text
     assert "1 to 4 of 4" in page_of(reader, f"/results/{run}/questions?kind=mcq&level=base").text
-    [line] = page_of(reader, f"/results/{run}/questions?text=CLOZE-3").entries("question-list")
-    assert "Statement 3 has a" in line
+    [line] = page_of(reader, f"/results/{run}/questions?text=CLOZE-3").rows("Questions")
+    assert "Statement 3 has a" in line[0]
+    assert "1 to 12 of 12" in page_of(reader, f"/results/{run}/questions?kind=mcq&right=&fails=&order=&text=").text
     assert "No question fits" in page_of(reader, f"/results/{run}/questions?text=nowhere").text
     wrong = [one for one in experiment().outcomes if one.cell.model == "large" and one.scores.get("accuracy") == 0]
-    found = page_of(reader, f"/results/{run}/questions?model=large&wrong=true&kind=mcq").entries("question-list")
+    found = page_of(reader, f"/results/{run}/questions?model=large&wrong=true&kind=mcq").rows("Questions")
     assert 0 < len(found) == len(wrong)
 
 
@@ -184,16 +194,34 @@ def test_ids_of_questions_may_hold_anything(reader, place):
     asked = replace(question("mcq", 0), id=name)
     run = store_experiment(place.records, experiment({("small", "default"): 1.0}, questions=[asked]))
     page = page_of(reader, f"/results/{run}/questions")
-    [address] = [link for link in page.links if "/questions/" in link]
+    address, marked = [link for link in page.links if "/questions/" in link]
+    assert marked == f"{address}#answer-1"
     assert "What about mcq number 0?" in page_of(reader, address).text
     assert "<script>" not in page.markup.replace("<script src", "")
 
 
+def test_a_long_answer_is_shown_with_its_rubric_and_what_was_found_in_it(reader, place):
+    cell = Cell("b", "small", "default", "longform")
+    asked = Question("q", "longform", "Why?", "", rubric=(Criterion("Says <b>why</b>", 2, "must"),))
+    said = Assessment((CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools"),))
+    points = (CheckedSentence("CO2 cools.", 0, "contradicted", "The book says that it warms."),)
+    scores = {"rubric_score": 0.0, "rubric_uncontradicted": 0.0}
+    answer = Outcome(cell, "q", None, "CO2 cools.", scores, assessment=said, points=points)
+    record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)
+    with place.records.run(COMMANDS[0], {}) as run:
+        save_experiment(run, Experiment(run.id, "n", {}, (record,), (answer,), {"b": (asked,)}))
+    page = page_of(reader, f"/results/{run.id}/questions/q")
+    for text in ("Says <b>why</b>", "must, weight 2", "contradicted", "It says otherwise.", "CO2 cools"):
+        assert text in page.text
+    assert 'class="part wrong" title="contradicted: The book says that it warms."' in page.markup
+    assert page.style_attributes == page.inline_scripts == []
+    assert "Points and references" in page_of(reader, f"/results/{run.id}").text
+
+
 def test_a_single_evaluation_has_tables_and_questions(reader, place):
     run = store_mcq(place.records)
-    page = page_of(reader, f"/results/{run}")
-    assert "Multiple choice and cloze, primer" in page.text
-    assert "12 questions one by one" in page.text
+    assert "Multiple choice and cloze, primer" in page_of(reader, f"/results/{run}?show=tables").text
+    assert "12 questions one by one" in page_of(reader, f"/results/{run}").text
     rows = page_of(reader, f"/results/{run}/questions/mcq-5").rows("Answers")
     assert rows == [["local:small", "default, letter", "wrong c) option C of question 5", "0"]]
     bare = store_mcq(place.records, with_questions=False)

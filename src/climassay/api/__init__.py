@@ -9,7 +9,7 @@ A model is a name, which is loaded for the session, or a loaded model, which sta
 opened workspace, its folder, or by default the one of the command line.
 """
 
-from climassay.api.benchmarks import Evaluation, evaluate, run_plan
+from climassay.api.benchmarks import Evaluation, evaluate, evaluate_lm_eval, run_plan
 from climassay.api.claims import check_claim, check_claims, score_verdicts
 from climassay.api.confidence import extract_confidence, lint_confidence
 from climassay.api.documents import add_documents, ask, evaluate_search, search
@@ -27,6 +27,7 @@ __all__ = [
     "check_claim",
     "check_claims",
     "evaluate",
+    "evaluate_lm_eval",
     "evaluate_search",
     "extract_confidence",
     "find_fallacies",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.evaluation import Cell, Experiment, ExperimentPlan, ExperimentScores, Scoring
+    from climassay.evaluation import Cell, Experiment, ExperimentPlan, ExperimentScores, ModelSpec, Scoring
     from climassay.questions import QuestionSet
     from climassay.reporting import Report, Table
 
@@ -69,6 +69,9 @@ def scores_data(scores: "ExperimentScores") -> dict[str, object]:
         "constants": scores.constants,
         "counts": scores.counts,
         "tests": scores.tests,
+        "side_by_side": scores.side_by_side,
+        "dimensions": scores.dimensions,
+        "points": scores.points,
     }
 
 
@@ -192,13 +195,15 @@ def _run(
     model: Generator | None,
     session: Session,
     on_answers: Callable[[int], None] | None,
+    command: str = "evaluate run",
 ) -> Evaluation:
     from climassay.evaluation import Progress, TaskPrompts, open_resources, run_experiment, score_experiment
     from climassay.evaluation.runner import answers_wanted
 
     templates = TaskPrompts.load(session.options.prompts)
+    wanted = answers_wanted(plan, sets)
     with ExitStack() as tasks:
-        task = tasks.enter_context(session.progress.task("Asking", answers_wanted(plan, sets)))
+        task = tasks.enter_context(session.progress.task("Asking", wanted))
         trainings: dict[str, Task] = {}
 
         def on_training(name: str, step: int, steps: int, loss: float) -> None:
@@ -215,6 +220,11 @@ def _run(
             if on_answers is not None:
                 on_answers(count)
 
+        def on_more(count: int) -> None:
+            nonlocal wanted
+            wanted += count
+            task.update(total=wanted)
+
         bench = open_resources(
             plan,
             session.workspace,
@@ -223,6 +233,10 @@ def _run(
             on_training=on_training,
             load=None if session.pool is None else session.pool.load_model,
         )
+        if plan.lm_eval.tasks:
+            from climassay.integrations.lm_eval_tasks import run_tasks
+
+            bench = replace(bench, harness=partial(run_tasks, load=partial(_load_for_harness, session=session)))
         if model is not None:
             bench = replace(bench, open_model=lambda _spec, _adapter: model, keeps_models=True)
         experiment = run_experiment(
@@ -232,9 +246,82 @@ def _run(
             session.records,
             prompts=templates,
             use_cache=not session.options.no_cache,
-            progress=Progress(on_cell, on_answer),
+            progress=Progress(on_cell, on_answer, on_more),
+            command=command,
         )
     return Evaluation(experiment, score_experiment(experiment, seed=plan.seed))
+
+
+def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
+    """A model of a plan as lm-evaluation-harness asks one."""
+    from climassay.evaluation.runner import load_spec
+    from climassay.integrations.lm_eval_model import load_text_model
+    from climassay.models.servers import is_served
+
+    if is_served(spec.name):
+        return load_spec(spec, session.workspace, deadline=session.options.deadline)
+    return load_text_model(spec.name, concurrency=spec.concurrency, dtype=spec.dtype, device=spec.device)
+
+
+def evaluate_lm_eval(
+    tasks: str | Sequence[str],
+    *,
+    models: str | Sequence[str] = DEFAULT_MODEL,
+    include_path: str | Path | Sequence[str | Path] = (),
+    num_fewshot: int | Sequence[int] = (),
+    chat_template: bool = False,
+    limit: int | None = None,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Ask models tasks of lm-evaluation-harness, with intervals, constant answers and paired tests of its scores.
+
+    Every answer is kept: of a run that was killed, the same call asks only what is missing.
+
+    Args:
+        tasks: Names of tasks, groups or tags, patterns such as ``climate_*``, or YAML files. Tasks may run code of
+            their authors.
+        models: Who is asked. A model behind a server writes its choice, for it gives no log-probabilities of texts.
+        include_path: Folders with tasks of your own.
+        num_fewshot: Examples a prompt, several numbers to compare; by default what each task says.
+        chat_template: Put prompts into each model's chat template.
+        limit: Ask only the first so many samples of each task.
+        seed: Seed of the draw of examples, and of resampling.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: There is no such task, or it cannot be loaded.
+        ModelError: A model cannot be loaded, or does not give what a task needs.
+    """
+    from climassay import evaluation
+    from climassay.evaluation.experiment_file import HarnessSpec, check_plan
+
+    names = (tasks,) if isinstance(tasks, str) else tuple(tasks)
+    asked = (models,) if isinstance(models, str) else tuple(models)
+    folders = (include_path,) if isinstance(include_path, (str, Path)) else include_path
+    with Session.opened(workspace) as session:
+        fitting = session.options.fitting_each(asked)
+        fields = ("base_url", "dtype", "concurrency", "max_output_tokens", "reasoning_effort", "timeout", "price_in",
+                  "price_out")  # fmt: skip
+        plan = evaluation.ExperimentPlan(
+            name=", ".join(names),
+            benchmarks=(),
+            models=tuple(
+                evaluation.ModelSpec(name, **{field: getattr(fitting[name], field) for field in fields})
+                for name in dict.fromkeys(asked)
+            ),
+            settings=(evaluation.parse_spec("default"),),
+            limit=limit,
+            seed=seed,
+            lm_eval=HarnessSpec(
+                tasks=names,
+                include_path=tuple(map(str, folders)),
+                num_fewshot=(num_fewshot,) if isinstance(num_fewshot, int) else tuple(dict.fromkeys(num_fewshot)),
+                chat_template=chat_template,
+            ),
+        )
+        check_plan(plan, "The command")
+        return _run(plan, {}, None, session, None, "evaluate lm-eval").result()
 
 
 @dataclass(frozen=True, slots=True)

@@ -809,7 +809,7 @@ def ablate_judge(
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import quality_of
-    from climassay.models.local.model import LocalModel
+    from climassay.models.local.described import loaded_model
 
     known = load_probe(probe)
     groups = [item.group for item in items.items]
@@ -822,11 +822,11 @@ def ablate_judge(
             session.run("judge ablate", config, {"seed": seed}) as run,
             session.progress.task(f"Asking {model}", 2 * len(pairs) * (2 + controls)) as task,
         ):
-            if not isinstance(loaded, LocalModel):
+            if (local := loaded_model(loaded)) is None:
                 raise InputError(f"A direction can be taken out of a local: model only, not out of {loaded.name}.")
-            harvester = Harvester(loaded, questions, known.provenance.layers, session.activations, token_budget)
+            harvester = Harvester(local, questions, known.provenance.layers, session.activations, token_budget)
             found = ablate(
-                loaded,
+                local,
                 questions,
                 known,
                 probe_judge(known, harvester),

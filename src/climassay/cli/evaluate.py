@@ -131,6 +131,51 @@ def run(
         emit(run_experiment_file(file, limit=limit, workspace=session), as_json, output)
 
 
+@app.command("lm-eval")
+@grouped
+def lm_eval(
+    tasks: Annotated[
+        list[str], typer.Argument(metavar="TASK...", help="Tasks, groups, tags, patterns or YAML files of the harness.")
+    ],
+    include_path: Annotated[
+        list[str] | None, typer.Option("--include-path", help="Folder with further tasks; repeat. Their code is run.")
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", help="local:, openai: or PROVIDER:MODEL; repeat.  [default: local:smollm2]"),
+    ] = None,
+    num_fewshot: Annotated[
+        list[int] | None,
+        typer.Option("--num-fewshot", min=0, help="Examples a prompt; repeat to compare. By default each task's own."),
+    ] = None,
+    chat_template: Annotated[
+        bool, typer.Option("--chat-template", help="Put prompts into each model's chat template.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many samples of each task.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw of examples and of the resampling.")] = 0,
+    output: FilesOption = None,
+    loading: LoadingOptions = LoadingOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests."""
+    from climassay.api.benchmarks import evaluate_lm_eval
+    from climassay.models import DEFAULT_MODEL
+
+    with opened_session(workspace, loading, as_json=as_json) as session:
+        done = evaluate_lm_eval(
+            tasks,
+            models=model or DEFAULT_MODEL,
+            include_path=include_path or (),
+            num_fewshot=num_fewshot or (),
+            chat_template=chat_template,
+            limit=limit,
+            seed=seed,
+            workspace=session,
+        )
+    emit(done, as_json, output)
+
+
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
 """Form of a file, by its ending; the workbook holds the table that a CSV file would."""
 RunArgument = Annotated[str, typer.Argument(help="Id of a run of climassay evaluate run; see climassay records runs.")]
@@ -330,3 +375,67 @@ def compare(
             workspace=session,
         )
     emit(found, as_json, output)
+
+
+@app.command("judge-check")
+@grouped
+def judge_check(
+    file: Annotated[Path, typer.Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")],
+    model: ModelOption = "local:smollm2",
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of ratings and the dimension it rates, COLUMN:DIMENSION (style, clarity, language, tone, "
+            "accuracy, specificity, completeness, uncertainty); repeat, also for several raters. By default the "
+            "columns with these names."
+        ),
+    ] = None,
+    question: Annotated[str, typer.Option(help="Column of the question, or of the source.")] = "question",
+    answer: Annotated[str, typer.Option(help="Column of the answer.")] = "answer",
+    group: Annotated[
+        str | None, typer.Option(help="Column that tells which answers belong together; by default the question.")
+    ] = None,
+    lowest: Annotated[float, typer.Option(help="Lowest rating of the file.")] = 1,
+    highest: Annotated[float, typer.Option(help="Highest rating of the file.")] = 5,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most groups of answers, drawn by the seed.")] = None,
+    pairs: Annotated[int, typer.Option(min=0, help="Most pairs of answers compared in both orders.")] = 100,
+    seed: SeedOption = 0,
+    output: FilesOption = None,
+    loading: LoadingOptions = LoadingOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check whether a judge of long answers can be relied on: agreement with people and itself, order, length, tone."""
+    from climassay.api.long_answers import check_judge
+
+    labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
+    with opened_session(workspace, loading, as_json=as_json) as session:
+        checked = check_judge(
+            file,
+            model=model,
+            labels=labels,
+            question=question,
+            answer=answer,
+            group=group,
+            scale=(lowest, highest),
+            limit=limit,
+            pairs=pairs,
+            seed=seed,
+            workspace=session,
+        )
+    emit(checked, as_json, output)
+
+
+@app.command()
+def blind(
+    run: RunArgument,
+    output: FilesOption = None,
+    seed: SeedOption = 0,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give out the long answers of an experiment for people to rate, without saying which model wrote what."""
+    from climassay.api.long_answers import blind_answers
+
+    with opened_session(workspace, as_json=as_json) as session:
+        emit(blind_answers(run, seed=seed, workspace=session), as_json, output)

@@ -45,6 +45,7 @@ SHARE = 0.05
 """Share of a collection's passages that may wait likewise, so that small collections have no need to."""
 FILES = 64
 """Files of passages beyond which an addition joins them."""
+_HALF_WRITTEN = ".tmp"
 _GONE = "not found"
 """In the error of a file that is not there."""
 _PANICS = ("RustPanic", "PanicException")
@@ -277,10 +278,14 @@ class CollectionStore:
         """File whose lock says that somebody reads a collection; None on object storage."""
         return None if self.folder is None else self.folder / f".{name}.reading"
 
+    def files_of(self, name: str) -> list[Path]:
+        """A collection's files; none on object storage."""
+        there = [] if self.folder is None else (self.folder / f"{name}.lance").rglob("*")
+        return [file for file in there if file.is_file()]
+
     def bytes_of(self, name: str) -> int:
         """Size of a collection's files; 0 on object storage."""
-        files = [] if self.folder is None else (self.folder / f"{name}.lance").rglob("*")
-        return sum(file.stat().st_size for file in files if file.is_file())
+        return sum(file.stat().st_size for file in self.files_of(name))
 
     def names(self) -> list[str]:
         """Names of all tables, in alphabetical order; what was interrupted before its first version is none yet."""
@@ -400,6 +405,10 @@ def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
             table.optimize()
             if alone:
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+                # LanceDB leaves a file that a killed writer had half written: nobody writes now.
+                for file in store.files_of(name):
+                    if file.name.startswith(_HALF_WRITTEN):
+                        file.unlink(missing_ok=True)
     except DamagedCollectionError as error:
         logger.info("The files of %s were left as they are: %s", name, error)
 

@@ -157,3 +157,20 @@ def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
         # Brackets and numbers go on: "Smith et al. (2020)", "U.S. 2023".
         return low == "etc"
     return word.group().lower() in _OPENERS and not (len(last) == 1 and len(word.group()) == 1)
+
+
+def locate_quotation(text: str, quotation: str) -> tuple[int, int] | None:
+    """Where a quotation of whole words stands in a text, whatever its case, blanks and quotation marks, or None.
+
+    Signs at its ends belong to it where the text has them too: without them "-2" would be 2, and "50%" would be 50.
+    """
+    words = re.findall(r"\w+", quotation)
+    if not words:
+        return None
+    match = re.search(r"\b" + r"\W+".join(map(re.escape, words)) + r"\b", text, re.IGNORECASE)
+    if match is None:
+        return None
+    start, end = match.span()
+    before = quotation[: quotation.index(words[0])].strip()
+    after = quotation[quotation.rindex(words[-1]) + len(words[-1]) :].strip()
+    return start - len(before) * text[:start].endswith(before), end + len(after) * text.startswith(after, end)

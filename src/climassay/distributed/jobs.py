@@ -24,7 +24,7 @@ from climassay.models.contract import (
 )
 
 if TYPE_CHECKING:
-    from climassay.models.local.prompts import PromptFormat
+    from climassay.models.local.described import ModelInfo
 
 _ERRORS: dict[str, type[ClimassayError]] = {
     error.__name__: error for error in (InputError, ModelError, MissingExtraError)
@@ -95,21 +95,6 @@ class EncoderSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """What a model says about itself without computing anything; enough to name requests before they are sent."""
-
-    fingerprint: str
-    prompts: "PromptFormat"
-    """Tokenizer and chat template: prompts are rendered, and tokens counted, where the records are."""
-    window: int
-    layers: int
-    dtype: str
-    device: str
-    token_budget: int
-    parameters: int
-
-
-@dataclass(frozen=True, slots=True)
 class EncoderInfo:
     """What an encoder says about itself."""
 
@@ -128,18 +113,10 @@ class Job(Protocol):
 class ModelInfoJob:
     """Ask a model for its info."""
 
-    def run(self, loaded: Any) -> ModelInfo:
+    def run(self, loaded: Any) -> "ModelInfo":
         """The info."""
-        return ModelInfo(
-            loaded.fingerprint,
-            loaded.prompts,
-            loaded.window,
-            loaded.layers,
-            loaded.dtype,
-            str(loaded.device),
-            loaded.token_budget,
-            loaded.parameters,
-        )
+        info: ModelInfo = loaded.info
+        return info
 
 
 @dataclass(frozen=True, slots=True)

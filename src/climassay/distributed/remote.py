@@ -17,7 +17,6 @@ from climassay.distributed.jobs import (
     JobResult,
     JobRunner,
     LoadSpec,
-    ModelInfo,
     ScoringJob,
 )
 from climassay.models.contract import (
@@ -27,12 +26,12 @@ from climassay.models.contract import (
     CompletionCallback,
     EncoderRole,
     GenerationRequest,
-    Message,
     OptionRequest,
     OptionScores,
     ScoresCallback,
     Work,
 )
+from climassay.models.local.described import DescribedModel, ModelInfo
 
 R = TypeVar("R", GenerationRequest, OptionRequest)
 A = TypeVar("A", Completion, OptionScores, Activations)
@@ -41,7 +40,7 @@ _AT_ONCE = {"cpu": 32, "cuda": 256}
 """Most requests of a job, by device: what is lost when a worker dies over it, and what fills a GPU."""
 
 
-class DistributedModel:
+class DistributedModel(DescribedModel):
     """Generates, weighs options and gives hidden states through a pool of workers.
 
     It has the name and the fingerprint of the model it stands for and renders the same prompts, so that records and
@@ -56,10 +55,8 @@ class DistributedModel:
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: ModelInfo) -> None:
-        self._pool, self._spec, self._prompts = pool, spec, info.prompts
-        self.name, self.fingerprint = name, info.fingerprint
-        self.window, self.layers, self.parameters = info.window, info.layers, info.parameters
-        self.dtype, self.device, self.token_budget = info.dtype, info.device, info.token_budget
+        super().__init__(name, info)
+        self._pool, self._spec = pool, spec
         self.work = Work(0, 0)
         """Computed so far by all workers together for this model."""
         self._most = _AT_ONCE["cuda" if info.device.startswith("cuda") else "cpu"]
@@ -71,18 +68,6 @@ class DistributedModel:
     def requests_at_once(self) -> int:
         """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.MultiWorkerModel`."""
         return 4 * self._pool.workers * self._most
-
-    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
-        """The prompt as the model receives it.
-
-        Raises:
-            ModelError: The model's chat template does not accept these messages.
-        """
-        return self._prompts.render(messages, assistant_prefix)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, without those of the chat template."""
-        return [len(tokens) for tokens in self._prompts.encode_all(texts)]
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from climassay import __version__
 from climassay.doctor import Finding, Level
 from climassay.errors import ClimassayError
+from climassay.models.cpu_settings import gpu_devices, usable_cores
 from climassay.optional_dependencies import EXTRAS, Requirement, requirements
 
 AREA = "machine"
@@ -20,7 +21,6 @@ LITTLE_MEMORY = 3 << 30
 LITTLE_SPACE = 2 << 30
 """Bytes of a disk below which a cache of converted models and activations soon has no room."""
 NO_SPACE = 50 << 20
-_GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 
 
 def examine_machine() -> Iterator[Finding]:
@@ -45,9 +45,8 @@ def _memory() -> Finding:
 
 
 def _cores() -> Finding:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = os.environ.get("CLIMASSAY_THREADS")
-    return Finding(AREA, "cores", "ok", f"{usable}" + (f"; CLIMASSAY_THREADS={threads}" if threads else ""))
+    return Finding(AREA, "cores", "ok", f"{usable_cores()}" + (f"; CLIMASSAY_THREADS={threads}" if threads else ""))
 
 
 def _gpu() -> Finding:
@@ -55,7 +54,7 @@ def _gpu() -> Finding:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
         return Finding(AREA, "GPU", "ok", "torch is not installed, so none is used")
-    if not (sys.platform == "darwin" or any(Path(device).exists() for device in _GPU_DEVICES)):
+    if not gpu_devices():
         return Finding(AREA, "GPU", "ok", f"none; torch {version} computes on the processor")
     import torch
 

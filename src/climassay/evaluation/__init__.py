@@ -17,12 +17,30 @@ if TYPE_CHECKING:
         rank_agreement,
     )
     from climassay.evaluation.contamination import ContaminationReport, LabelledText
-    from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, ModelSpec, load_plan, parse_plan
+    from climassay.evaluation.experiment_file import (
+        BenchmarkSpec,
+        ExperimentPlan,
+        HarnessSpec,
+        ModelSpec,
+        load_plan,
+        parse_plan,
+    )
     from climassay.evaluation.planning import Assumptions, Plan, assume_binary, assume_from_run, assume_mean, plan
     from climassay.evaluation.report import experiment_report, mcq_report_sections
-    from climassay.evaluation.results import Cell, Experiment, Outcome, load_experiment
+    from climassay.evaluation.results import (
+        Cell,
+        CellRecord,
+        ConstantScore,
+        Experiment,
+        Outcome,
+        TaskGroup,
+        load_experiment,
+    )
     from climassay.evaluation.runner import (
+        Ask,
         EvaluationResources,
+        HarnessCell,
+        HarnessCells,
         Progress,
         limited,
         open_resources,
@@ -30,6 +48,7 @@ if TYPE_CHECKING:
         run_experiment,
     )
     from climassay.evaluation.scores import (
+        OVERALL,
         AccuracyRow,
         ExperimentScores,
         McqScores,
@@ -64,12 +83,13 @@ _PLACES = {
     "comparing": "Favour ModelMeans PublishedScore RankAgreement compare_runs experiment_means generator_favour "
     "published_means published_scores rank_agreement",
     "contamination": "ContaminationReport LabelledText",
-    "experiment_file": "BenchmarkSpec ExperimentPlan ModelSpec load_plan parse_plan",
+    "experiment_file": "BenchmarkSpec ExperimentPlan HarnessSpec ModelSpec load_plan parse_plan",
     "planning": "Assumptions Plan assume_binary assume_from_run assume_mean plan",
     "report": "experiment_report mcq_report_sections",
-    "results": "Cell Experiment Outcome load_experiment",
-    "runner": "EvaluationResources Progress limited open_resources read_benchmark run_experiment",
-    "scores": "AccuracyRow ExperimentScores McqScores PairedRow PositionRow score_experiment score_mcq",
+    "results": "Cell CellRecord ConstantScore Experiment Outcome TaskGroup load_experiment",
+    "runner": "Ask EvaluationResources HarnessCell HarnessCells "
+    "Progress limited open_resources read_benchmark run_experiment",
+    "scores": "OVERALL AccuracyRow ExperimentScores McqScores PairedRow PositionRow score_experiment score_mcq",
     "settings": "ExamplePool Prepared Retriever Setting SettingSpec Sources TaskPrompts Values after_prefix "
     "chat_examples example_values expected_answer make_setting open_pool parse_setting parse_spec",
     "tables": "experiment_tables mcq_tables",
@@ -79,10 +99,11 @@ _PLACES = {
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
-    "AccuracyRow", "Assumptions", "BenchmarkSpec", "Cell", "ContaminationReport", "EvaluationResources",
-    "ExamplePool", "Experiment", "ExperimentPlan", "ExperimentScores", "Favour", "LabelledText", "McqScores",
-    "ModelMeans", "ModelSpec", "Outcome", "PairedRow", "Plan", "PositionRow", "Prediction", "Prepared", "Progress",
-    "PublishedScore", "RankAgreement", "ReadDocument", "Retriever", "Scoring", "Setting", "SettingSpec", "Sources",
+    "OVERALL", "AccuracyRow", "Ask", "Assumptions", "BenchmarkSpec", "Cell", "CellRecord", "ConstantScore",
+    "ContaminationReport", "EvaluationResources", "ExamplePool", "Experiment", "ExperimentPlan", "ExperimentScores",
+    "Favour", "HarnessCell", "HarnessCells", "HarnessSpec", "LabelledText", "McqScores", "ModelMeans", "ModelSpec",
+    "Outcome", "PairedRow", "Plan", "PositionRow", "Prediction", "Prepared", "Progress", "PublishedScore",
+    "RankAgreement", "ReadDocument", "Retriever", "Scoring", "Setting", "SettingSpec", "Sources", "TaskGroup",
     "TaskPrompts", "Values", "after_prefix", "ask_mcq", "assume_binary", "assume_from_run", "assume_mean",
     "chat_examples", "collection_documents", "compare_runs", "example_values", "expected_answer",
     "experiment_means", "experiment_report", "experiment_tables", "generator_favour", "limited", "load_experiment",

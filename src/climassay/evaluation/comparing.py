@@ -182,7 +182,7 @@ def experiment_means(experiment: Experiment, setting: str = "default", benchmark
     found: dict[str, dict[str, dict[str, float]]] = {}
     for outcome in experiment.outcomes:
         if (outcome.cell.benchmark, outcome.cell.setting) == (name, setting):
-            for metric in METRICS.values():
+            for metric in METRICS.ordered({*METRICS, *outcome.scores}):
                 value = score_of(outcome, metric.name)
                 if metric.scores(outcome.cell.task) and value is not None:
                     found.setdefault(metric.name, {}).setdefault(outcome.cell.model, {})[outcome.question] = value
@@ -233,7 +233,7 @@ def rank_agreement(
         InputError: No metric is left.
     """
     found = []
-    for metric in METRICS:
+    for metric in (one.name for one in METRICS.ordered(first.means)):
         models = [model for model in first.means.get(metric, {}) if model in second.means.get(metric, {})]
         a, b = ([side.means[metric][model] for model in models] for side in (first, second))
         if len(models) >= FEWEST_MODELS and min(len(set(a)), len(set(b))) > 1:
@@ -366,7 +366,7 @@ def generator_favour(
     if generator not in means.means.get(anchor, {}):
         raise InputError(f"{means.name} has no {anchor} of a model {generator!r} in the setting {means.setting!r}.")
     found = []
-    for metric in METRICS:
+    for metric in (one.name for one in METRICS.ordered(means.means)):
         models = means.models(anchor, metric) if metric != anchor else []
         if generator in models and len(models) >= FEWEST_MODELS + 1:
             found.append(_favour(means, generator, anchor, metric, models, resamples, seed))
@@ -469,8 +469,8 @@ class RunComparison:
 
 def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
     """Metrics that some outcome has a score in, in the order of tables."""
-    present = {name for one in experiments for outcome in one.outcomes for name in outcome.scores}
-    return [name for name in METRICS if name in present]
+    present = dict.fromkeys(name for one in experiments for outcome in one.outcomes for name in outcome.scores)
+    return [one.name for one in METRICS.ordered(present)]
 
 
 def compare_runs(
@@ -611,7 +611,7 @@ def _named(one: RunScore) -> str:
 
 
 def _unit(metric: str) -> str:
-    return " In per cent." if METRICS[metric].binary else ""
+    return " In per cent." if METRICS[metric].percent else ""
 
 
 def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:

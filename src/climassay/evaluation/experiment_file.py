@@ -122,11 +122,52 @@ class MetricSpec:
     judge: Annotated[
         ModelSpec | None,
         Field(
-            description="A strong model that sees the question and marks freeform answers, with reasons: its name, or "
-            "the label of one of the above.",
+            description="A strong model that sees the question and marks freeform and long answers, with reasons: its "
+            "name, or the label of one of the above.",
             examples=["openai:NAME"],
         ),
     ] = None
+    collections: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Collections in which the references and sentences of long answers are looked up.",
+            examples=[("books",)],
+        ),
+    ] = ()
+    side_by_side: Annotated[
+        bool,
+        Field(description="The judge also compares the long answers of every two models and settings, in both orders."),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessSpec:
+    """Tasks of lm-evaluation-harness, which every model of an experiment is asked."""
+
+    tasks: Annotated[
+        tuple[str, ...],
+        Field(description="Tasks, groups, tags or YAML files of the harness.", examples=[("ClimateEval",)]),
+    ] = ()
+    include_path: Annotated[
+        tuple[str, ...], Field(description="Folders with further tasks.", examples=[("ClimateEval",)])
+    ] = ()
+    num_fewshot: Annotated[
+        tuple[int, ...],
+        Field(
+            description="Examples a prompt; several numbers are compared. By default each task's own.",
+            examples=[(0, 5)],
+        ),
+    ] = ()
+    chat_template: Annotated[bool, Field(description="Put prompts into the model's chat template.")] = False
+    max_gen_toks: Annotated[
+        int, Field(ge=1, description="Most tokens of an answer, where a task says nothing.", examples=[512])
+    ] = 256
+
+    @property
+    def settings(self) -> tuple[tuple[str, int | None], ...]:
+        """Label of each setting, with its number of examples; None for each task's own."""
+        more = ", chat" if self.chat_template else ""
+        return tuple((f"{n}-shot{more}", n) for n in self.num_fewshot) or ((f"default{more}", None),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +211,8 @@ class ExperimentPlan:
         ),
     ] = ""
     metrics: MetricSpec = field(default_factory=MetricSpec)
+    lm_eval: HarnessSpec = field(default_factory=HarnessSpec)
+    """Tasks of lm-evaluation-harness that stand beside the benchmarks; the limit takes their first samples."""
     folder: Path = Path()
     """Where relative files are looked for."""
 
@@ -206,6 +249,9 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     metrics = values.pop("metrics", {})
     if not isinstance(metrics, Mapping):
         raise InputError(f"{where}: the metrics are a table that begins with [metrics].")
+    harness = values.pop("lm_eval", {})
+    if not isinstance(harness, Mapping):
+        raise InputError(f"{where}: tasks of lm-evaluation-harness are a table that begins with [lm_eval].")
     files = _texts(values.pop("benchmarks", []), where, "benchmarks")
     names = _texts(values.pop("settings", []), where, "settings")
     seed = values.get("seed", 0)
@@ -218,6 +264,7 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
         "benchmarks": tuple(made),
         "settings": tuple(settings or [parse_spec("default")]),
         "metrics": _metrics(metrics, values["models"], where),
+        "lm_eval": filled(HarnessSpec, harness, where, "[lm_eval]"),
         "folder": folder,
     }
     shown = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
@@ -232,12 +279,16 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
     Raises:
         InputError: It cannot; the sentence says why.
     """
-    if not plan.benchmarks:
+    if min(plan.lm_eval.num_fewshot, default=0) < 0:
+        raise InputError(f"{where}: num_fewshot cannot be negative.")
+    if not plan.benchmarks and not plan.lm_eval.tasks:
         raise InputError(f'{where}: name at least one question file, for example benchmarks = ["primer"].')
     if not plan.models:
         raise InputError(f"{where}: name at least one model in a table [[model]].")
     if not plan.tasks:
         raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
+    if plan.metrics.side_by_side and plan.metrics.judge is None:
+        raise InputError(f'{where}: side_by_side needs a judge, for example judge = "openai:NAME" in [metrics].')
     check_bounds(plan, where)
     for what, labels in (
         ("benchmark", [one.name for one in plan.benchmarks]),
@@ -335,11 +386,12 @@ settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION
 """
         + commented(
             ExperimentPlan,
-            leave_out=("name", "benchmarks", "models", "settings", "tasks", "metrics", "folder"),
+            leave_out=("name", "benchmarks", "models", "settings", "tasks", "metrics", "lm_eval", "folder"),
         ),
         commented(ModelSpec, "[[model]]", values={"name": "local:smollm2"}),
         _EXAMPLES,
         commented(MetricSpec, "[metrics]"),
+        commented(HarnessSpec, "[lm_eval]"),
     )
 )
 """The file that ``climassay evaluate init`` writes."""

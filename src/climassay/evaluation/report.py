@@ -1,12 +1,13 @@
 """An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from climassay.evaluation.comparing import PublishedScore
 from climassay.evaluation.contamination import RUN_LENGTH, ContaminationReport, ShownText, contamination_tables
+from climassay.evaluation.points import coloured, point_findings
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,
@@ -18,6 +19,7 @@ from climassay.evaluation.scores import (
     score_experiment,
 )
 from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, shown_value
+from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Question, option_letter
 from climassay.reporting import (
@@ -40,7 +42,7 @@ from climassay.reporting import (
     StackedBars,
     Table,
 )
-from climassay.reporting.html import Block
+from climassay.reporting.html import Block, Finding, Tone
 from climassay.statistics import (
     CoveragePoint,
     ReliabilityBin,
@@ -113,7 +115,7 @@ def _level_lines(levels: Sequence[str], models: Sequence[str], scores: Sequence[
 
 
 def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
-    """All models and settings with their intervals, one forest plot a published metric, over all levels."""
+    """All models and settings with their intervals, one forest plot a published or external metric, over all levels."""
     constants = {
         (constant.metric, constant.task): constant.value
         for constant in scores.constants
@@ -121,14 +123,17 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
     }
     overall = [one for one in scores.scores if one.cell.benchmark == benchmark and one.level == OVERALL]
     figures = []
-    for metric in METRICS.values():
-        for task in dict.fromkeys(one.cell.task for one in overall if one.metric == metric.name and metric.published):
+    for metric in METRICS.ordered(one.metric for one in overall):
+        shares = [value for one in overall if one.metric == metric.name for value in one.estimate.interval]
+        if not (metric.published or (metric.external and min(shares) >= 0 and max(shares) <= 1)):
+            continue
+        for task in dict.fromkeys(one.cell.task for one in overall if one.metric == metric.name):
             constant = constants.get((metric.name, task))
             dots = tuple(_dot(one, constant) for one in overall if one.metric == metric.name and one.cell.task == task)
             note = "Dots: mean over questions. Bars: 95% interval."
             if constant is not None:
                 note += " Dashed tick: the best constant answer."
-            of_type = "" if task in metric.kinds else f", {TYPES[task].title.lower()}"
+            of_type = "" if metric.external or task in metric.kinds else f", {TYPES[task].title.lower()}"
             figures.append(DotPlot(f"{metric.label[0].upper()}{metric.label[1:]}{of_type}", dots, metric.label, note))
     return figures
 
@@ -343,7 +348,8 @@ def experiment_report(
     tables = experiment_tables(numbers, published)
     calibration = calibrate_experiment(experiment)
     sections = [Section("Summary", tuple(_summary(experiment, numbers)))]
-    for benchmark in experiment.questions:
+    sections += [Section("All benchmarks", (one.table,)) for one in tables if one.name == "overview"]
+    for benchmark in (*experiment.questions, *experiment.groups):
         sections += _benchmark_sections(experiment, benchmark, numbers, tables, calibration)
     if contamination:
         found = tuple(table for report in contamination for table in contamination_tables(report))
@@ -396,10 +402,18 @@ def _counted(number: int, noun: str) -> str:
 def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     """The best cell of each benchmark and chief metric, what differs beyond chance, and what went wrong."""
     blocks: list[Block] = []
-    for benchmark in experiment.questions:
+    for benchmark in (*experiment.questions, *experiment.groups):
         sentences = [
             sentence
-            for metric in ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match")
+            for metric in (
+                "accuracy",
+                "judged_accuracy",
+                "factual_accuracy",
+                "exact_match",
+                "rubric_score",
+                "epistemics",
+                *_first_external(scores, benchmark),
+            )
             if (sentence := _best_sentence(scores, benchmark, metric))
         ]
         tests = [test for test in scores.tests if test.benchmark == benchmark]
@@ -407,9 +421,10 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
             beyond = sum(test.p_holm < 0.05 for test in tests)
             sentences.append(f"Of {len(tests)} paired comparisons, {beyond} differ beyond chance (Holm, 5%).")
         blocks.append(Prose(f"{benchmark}: {' '.join(sentences)}"))
-    failed = sum(count.failed for count in scores.counts)
-    unparsed = sum(count.unparsed for count in scores.counts)
-    broken = sum(count.violations for count in scores.counts)
+    counts = [count for count in scores.counts if count.cell.benchmark in experiment.questions]
+    failed = sum(count.failed for count in counts)
+    unparsed = sum(count.unparsed for count in counts)
+    broken = sum(count.violations for count in counts)
     blocks.append(
         Prose(
             f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
@@ -420,6 +435,12 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)
     blocks += [Prose(f"Note: {note}") for note in notes if note not in shared]
     return blocks
+
+
+def _first_external(scores: ExperimentScores, benchmark: str) -> list[str]:
+    """The first metric that another framework gave to a benchmark, where higher values are better."""
+    found = METRICS.ordered(one.metric for one in scores.scores if one.cell.benchmark == benchmark)
+    return [one.name for one in found if one.external and not one.lower][:1]
 
 
 def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str:
@@ -453,7 +474,7 @@ def _benchmark_sections(
 ) -> list[Section]:
     named = {one.name: one.table for one in tables if one.benchmark == benchmark}
     more = f": {benchmark}" if len(experiment.questions) > 1 else ""
-    books = source_figure(experiment.questions[benchmark], "Questions over their sources")
+    books = source_figure(experiment.questions.get(benchmark, ()), "Questions over their sources")
     blocks: dict[str, list[Block]] = {
         "Scores": [table for name, table in named.items() if name not in ("settings", "models")],
         "Figures": [
@@ -476,7 +497,7 @@ def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
     records = [record for record in experiment.cells if record.cell.benchmark == benchmark and record.texts]
     if not records:
         return None
-    asked = Counter(question.kind for question in experiment.questions[benchmark])
+    asked = Counter(question.kind for question in experiment.questions.get(benchmark, ()))
     rows = [
         [
             record.cell.model,
@@ -539,7 +560,7 @@ def answer_tables(experiment: Experiment) -> AnswerTables:
                         question.question,
                         question.answer,
                         tuple(metric.label for metric in metrics),
-                        tuple(_answer_row(one, metrics, given(one.passages)) for one in outcomes),
+                        tuple(answer_row(one, question, metrics, given(one.passages)) for one in outcomes),
                         tuple(
                             Option(option_letter(n), text, n == question.correct)
                             for n, text in enumerate(question.options)
@@ -553,11 +574,13 @@ def answer_tables(experiment: Experiment) -> AnswerTables:
         tuple(sources),
         note="An answer is wrong where it chose another option (mcq), where it is not the reference's word (cloze), or "
         "where the judge says so or, without one, the reference does not support it (freeform, factual accuracy at "
-        "most 0.5). Failed answers are wrong.",
+        "most 0.5); a long answer where it earns less than half of its rubric or contradicts a criterion. Failed "
+        "answers are wrong.",
     )
 
 
-def _answer_row(one: Outcome, metrics: Sequence[Metric], sources: tuple[int, ...]) -> AnswerRow:
+def answer_row(one: Outcome, question: Question, metrics: Sequence[Metric], sources: tuple[int, ...] = ()) -> AnswerRow:
+    """An answer with its scores, what the judge found in it and what is to be remarked."""
     text = one.error or one.answer
     if one.chosen is not None and not one.error:
         text = f"{option_letter(one.chosen)}) {one.answer}"
@@ -569,7 +592,7 @@ def _answer_row(one: Outcome, metrics: Sequence[Metric], sources: tuple[int, ...
     scores = []
     for metric in metrics:
         value = one.scores.get(metric.name)
-        scores.append("-" if value is None else f"{value:.2g}" if metric.binary else f"{value:.3f}")
+        scores.append("-" if value is None else f"{value:.2g}" if metric.percent else f"{value:.3f}")
     return AnswerRow(
         one.cell.model,
         one.cell.setting,
@@ -579,22 +602,50 @@ def _answer_row(one: Outcome, metrics: Sequence[Metric], sources: tuple[int, ...
         failed=one.error is not None,
         remarks=tuple(remarks),
         sources=sources,
+        parts=coloured(one.answer, one.points),
+        findings=(
+            *(() if one.assessment is None else _findings(one.assessment, question)),
+            *point_findings(one.points),
+        ),
     )
+
+
+_TONES: dict[str, Tone] = {"met": "right", "partly met": "middle", "not met": "outside", "contradicted": "wrong"}
+
+
+def _findings(assessment: Assessment, question: Question) -> Iterator[Finding]:
+    """Criteria, dimensions and failures of a judge, in this order."""
+    for criterion, said in zip(question.rubric, assessment.criteria, strict=False):
+        head = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"
+        yield Finding(head, said.verdict, _TONES[said.verdict], said.reason, _quotation(said))
+    for rated in assessment.ratings:
+        tone: Tone = "right" if rated.rating >= 4 else "middle" if rated.rating >= 3 else "wrong"
+        head = f"{rated.dimension}{': ' if rated.issues else ''}{'; '.join(rated.issues)}"
+        yield Finding(head, f"{rated.rating:.3g} of 5", tone, rated.reason, _quotation(rated))
+    yield from (Finding(error, "judge failed", "outside") for error in assessment.errors)
+
+
+def _quotation(said: CriterionJudgement | DimensionRating) -> str:
+    return said.quotation if said.quoted else f"{said.quotation} (not in the answer)"
 
 
 def is_wrong(outcome: Outcome) -> bool:
     """Whether a reader who looks for mistakes should see this answer.
 
-    It failed, or its task's binary metric is 0 (below a half where it was asked in several option orders). For a
-    freeform answer the judge decides, where there is one; without ``supported`` it is factual accuracy.
+    It failed, or its task's binary metric is 0 (below a half where it was asked in several option orders), or the first
+    of another framework. For a freeform answer the judge decides, where there is one; without ``supported`` it is
+    factual accuracy.
     """
     if outcome.error is not None:
         return True
     if "judged_accuracy" in outcome.scores:
         return outcome.scores["judged_accuracy"] == 0
+    if "rubric_score" in outcome.scores:
+        return outcome.scores["rubric_score"] < 0.5 or not outcome.scores["rubric_uncontradicted"]
     if "supported" not in outcome.scores and "factual_accuracy" in outcome.scores:
         return outcome.scores["factual_accuracy"] <= 0.5
-    return any(outcome.scores.get(name, 1.0) < 0.5 for name in WRONG_WHERE_ZERO)
+    external = [one.name for one in METRICS.ordered(outcome.scores) if one.external and not one.lower]
+    return any(outcome.scores.get(name, 1.0) < 0.5 for name in (*WRONG_WHERE_ZERO, *external[:1]))
 
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:

@@ -3,12 +3,15 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 from pydantic import TypeAdapter
 
 from climassay.errors import InputError
 from climassay.evaluation.tasks import Prediction
+from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.factual_accuracy import Judgement
+from climassay.metrics.long_answers import Assessment
 from climassay.questions import Kind, Level, Question
 from climassay.records import Records, Run, Tally
 from climassay.records.queries import RunDetails, run_details
@@ -81,6 +84,55 @@ class Outcome:
     error: str | None = None
     judgement: Judgement | None = None
     """What the judge says about the answer, with its reason (freeform, where the experiment has a judge)."""
+    assessment: Assessment | None = None
+    """What the judge says of each criterion and dimension (longform, where the experiment has a judge)."""
+    points: tuple[CheckedSentence, ...] = ()
+    """What the collections say of each sentence of a long answer and of its references, where they are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Which of two answers to a question the judge found better, in one order."""
+
+    first: Cell
+    second: Cell
+    question: str
+    better: Literal["first", "second", "tie"] | None
+    """None where the judge failed."""
+    reason: str = ""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantScore:
+    """What one and the same answer to every question would get."""
+
+    benchmark: str
+    metric: str
+    level: str
+    answer: str
+    """The best constant answer at that level: a letter (mcq) or the most frequent term (cloze)."""
+    value: float
+    task: Kind = "mcq"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """Benchmarks of which one mean is taken, as a group of lm-evaluation-harness takes it of its tasks."""
+
+    members: tuple[str, ...]
+    """Names of benchmarks; those without the metric are left out."""
+    metric: str = ""
+    """Name without the filter; empty for every score that all members have."""
+    filters: tuple[str, ...] | None = None
+    """None for all."""
+    by_size: bool = False
+    """Whether every question weighs the same; else every benchmark does."""
+
+    def takes(self, score: str) -> bool:
+        """Whether a score, named by metric and filter, is one of the group."""
+        metric, _, chosen = score.partition(",")
+        return metric.removesuffix("↓") == self.metric and (self.filters is None or chosen in self.filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +155,20 @@ class Experiment:
     """What the models that answer were asked for in this run; not kept with it."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)
     """What computed a metric, for example ``bert_score``: the encoder's name; for the notes of tables."""
+    preferences: tuple[Preference, ...] = ()
+    """Long answers compared side by side, each pair in both orders, where the experiment asks for it."""
+    constants: tuple[ConstantScore, ...] = ()
+    """Constant answers to benchmarks that another framework scores; those of the others follow from the questions."""
+    groups: Mapping[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
+    """Benchmarks that are shown together as well, by the name of the whole."""
 
 
 _QUESTION, _PREDICTION, _OUTCOME = TypeAdapter(Question), TypeAdapter(Prediction), TypeAdapter(Outcome)
+_GROUP = TypeAdapter(TaskGroup)
+_PREFERENCE = TypeAdapter(Preference)
+_CONSTANTS = TypeAdapter(tuple[ConstantScore, ...])
 
-COMMANDS = ("evaluate run", "evaluate mcq")
+COMMANDS = ("evaluate run", "evaluate mcq", "evaluate lm-eval")
 """Commands whose runs keep an experiment."""
 
 
@@ -132,6 +193,14 @@ def save_experiment(run: Run, experiment: Experiment) -> None:
     )
     run.save_results("passages", [{"id": name, "text": text} for name, text in experiment.passages.items()])
     run.save_results("metric_sources", [dict(experiment.metric_sources)])
+    run.save_results(
+        "preferences",
+        [{**asdict(one), "first": places[one.first], "second": places[one.second]} for one in experiment.preferences],
+    )
+    run.save_results("constants", [asdict(one) for one in experiment.constants])
+    run.save_results(
+        "groups", [{"name": name, **asdict(one)} for name, ones in experiment.groups.items() for one in ones]
+    )
 
 
 def load_experiment(store: Records, run: str) -> Experiment:
@@ -170,6 +239,9 @@ def experiment_of(details: RunDetails) -> Experiment:
     predictions: dict[Cell, list[Prediction]] = {}
     for row in rows.get("predictions", ()):
         predictions.setdefault(cells[row["cell"]].cell, []).append(_PREDICTION.validate_python({"order": (), **row}))
+    groups: dict[str, list[TaskGroup]] = {}
+    for row in rows.get("groups", ()):
+        groups.setdefault(row["name"], []).append(_GROUP.validate_python(row))
     [facts] = rows["experiment"]
     return Experiment(
         run=run,
@@ -181,6 +253,12 @@ def experiment_of(details: RunDetails) -> Experiment:
         passages={row["id"]: row["text"] for row in rows.get("passages", [])},
         metric_sources=rows["metric_sources"][0],
         predictions={cell: tuple(ones) for cell, ones in predictions.items()},
+        preferences=tuple(
+            _PREFERENCE.validate_python({**row, "first": cells[row["first"]].cell, "second": cells[row["second"]].cell})
+            for row in rows.get("preferences", ())
+        ),
+        constants=_CONSTANTS.validate_python(rows.get("constants", ())),
+        groups={name: tuple(ones) for name, ones in groups.items()},
     )
 
 

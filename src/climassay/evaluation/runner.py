@@ -5,19 +5,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
+from climassay.evaluation.points import given_passages, point_scores
+from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.results import (
     COMMANDS,
     Cell,
     CellRecord,
+    ConstantScore,
     Experiment,
     Outcome,
+    Preference,
+    TaskGroup,
     choice_outcomes,
     save_experiment,
 )
@@ -33,11 +38,16 @@ from climassay.evaluation.settings import (
     make_setting,
     open_pool,
 )
+from climassay.evaluation.side_by_side import compare_answers
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
-from climassay.metrics.registry import Answered, Scorer
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.entailment import RelationScorer
+from climassay.metrics.long_answers import assessment_scores
+from climassay.metrics.registry import Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
-from climassay.primer import PRIMER, named_questions
+from climassay.models.profiles import profile_of
+from climassay.primer import LONG_ANSWERS, PRIMER, named_questions
 from climassay.prompts import Prompt
 from climassay.questions import TYPES, Question, QuestionSet, join_questions
 from climassay.records import RecordedModel, Records, Run, Tally
@@ -52,6 +62,30 @@ Ask = Callable[[Generator], Generator]
 """Puts records around a model."""
 
 
+CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
+"""Looks up an answer: its text, and the passages that its writer was given."""
+
+
+class HarnessCell(NamedTuple):
+    """A model's answers to one task or group of lm-evaluation-harness in one setting."""
+
+    record: CellRecord
+    outcomes: list[Outcome]
+    questions: tuple[Question, ...]
+    constants: tuple[ConstantScore, ...]
+    tally: Tally
+
+
+class HarnessCells(NamedTuple):
+    """A model's answers to all tasks of a plan, and what is pooled over several tasks, by name."""
+
+    cells: list[HarnessCell]
+    groups: Mapping[str, tuple[TaskGroup, ...]]
+
+
+Harness = Callable[[ExperimentPlan, ModelSpec, Ask, "Progress"], HarnessCells]
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluationResources:
     """Where an experiment finds its parts."""
@@ -63,6 +97,10 @@ class EvaluationResources:
     """Finds, or trains, what a setting adds to a model; None for nothing."""
     scorer: Callable[[Ask], Scorer] = lambda _ask: Scorer()
     """Makes the scorer of answers in words; models that it asks go through the records."""
+    checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
+    """Makes what looks the sentences and references of long answers up; None where no collection is named."""
+    harness: "Harness | None" = None
+    """Asks a model the plan's tasks of lm-evaluation-harness."""
     keeps_models: bool = False
     """Whether models stay open after the experiment, because they belong to the caller."""
 
@@ -80,6 +118,8 @@ class Progress:
     """A cell begins to be ``asked`` or ``scored``."""
     on_answer: Callable[[int], None] = lambda _count: None
     """So many more answers came in, stored ones included."""
+    on_more: Callable[[int], None] = lambda _count: None
+    """So many answers are wanted beside those of the benchmarks."""
 
 
 @dataclass(slots=True)
@@ -100,6 +140,9 @@ class _Work:
     passages: dict[str, str] = field(default_factory=dict)
     predictions: dict[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
     tallies: list[Tally] = field(default_factory=list)
+    harness_questions: dict[str, tuple[Question, ...]] = field(default_factory=dict)
+    constants: dict[tuple[str, str], ConstantScore] = field(default_factory=dict)
+    groups: dict[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
 
     def recorded(self, model: Generator) -> RecordedModel:
         return RecordedModel(model, self.store, self.run, use_cache=self.use_cache)
@@ -111,7 +154,9 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
     Raises:
         InputError: A file cannot be read, or no question is of the plan's tasks.
     """
-    sets = [named_questions(file if file == PRIMER else located(plan.folder, file)) for file in spec.files]
+    sets = [
+        named_questions(file if file in (PRIMER, LONG_ANSWERS) else located(plan.folder, file)) for file in spec.files
+    ]
     wanted = [replace(one, questions=tuple(q for q in one.questions if q.kind in plan.tasks)) for one in sets]
     joined = join_questions(spec.name, wanted)
     if not joined.questions:
@@ -183,8 +228,10 @@ def run_experiment(
         work = _Work(plan, sets, resources, store, run, templates, use_cache, progress or Progress())
         # Settings are made before any model is loaded: a collection that is not there is told at once.
         settings = [make_setting(spec, resources.sources) for spec in plan.settings]
+        if plan.metrics.collections:
+            resources.sources.retriever(plan.metrics.collections)
         for model in plan.models:
-            for adapter, group in _by_adapter(model, settings, resources):
+            for adapter, group in _by_adapter(model, settings if sets else (), resources):
                 loaded = resources.open_model(model, None if adapter is None else adapter.folder)
                 try:
                     for setting in group:
@@ -192,6 +239,8 @@ def run_experiment(
                 finally:
                     if not resources.keeps_models:
                         loaded.close()
+            _run_harness(work, model)
+        preferences = tuple(_compare(work))
         if work.scorer is not None and work.scorer.judge is not None:
             work.scorer.judge.close()
         experiment = Experiment(
@@ -200,10 +249,13 @@ def run_experiment(
             config=config["experiment"],
             cells=tuple(work.cells),
             outcomes=tuple(work.outcomes),
-            questions={name: one.questions for name, one in sets.items()},
+            questions={**{name: one.questions for name, one in sets.items()}, **work.harness_questions},
             passages=work.passages,
             metric_sources={} if work.scorer is None else dict(work.scorer.sources),
             predictions=work.predictions,
+            preferences=preferences,
+            constants=tuple(work.constants.values()),
+            groups=work.groups,
             tally=Tally(
                 sum(one.hits for one in work.tallies),
                 sum(one.asked for one in work.tallies),
@@ -212,7 +264,40 @@ def run_experiment(
             ),
         )
         save_experiment(run, experiment)
+    prepare_pages(store.database, experiment)
     return experiment
+
+
+def _compare(work: _Work) -> "Iterator[Preference]":
+    """Long answers side by side, benchmark by benchmark, where the plan asks for it and there is a judge."""
+    judge = None if work.scorer is None else work.scorer.judge
+    if not work.plan.metrics.side_by_side or judge is None:
+        return
+    for benchmark, question_set in work.sets.items():
+        for task in (task for task in work.plan.tasks if TYPES[task].judged):
+            found: dict[Cell, list[Outcome]] = {}
+            for outcome in work.outcomes:
+                if (outcome.cell.benchmark, outcome.cell.task) == (benchmark, task):
+                    found.setdefault(outcome.cell, []).append(outcome)
+            yield from compare_answers({one.id: one for one in question_set.questions}, found, judge)
+
+
+def _run_harness(work: _Work, model: ModelSpec) -> None:
+    if not work.plan.lm_eval.tasks:
+        return
+    if work.resources.harness is None:
+        raise InputError("The plan names tasks of lm-evaluation-harness, which nothing here can run.")
+    done = work.resources.harness(work.plan, model, work.recorded, work.progress)
+    work.groups |= done.groups
+    for found in done.cells:
+        name = found.record.cell.benchmark
+        if name in work.sets:
+            raise InputError(f"Both a benchmark and a task of lm-evaluation-harness are called {name!r}.")
+        work.cells.append(found.record)
+        work.outcomes += found.outcomes
+        work.harness_questions[name] = found.questions
+        work.constants |= {(one.benchmark, one.metric): one for one in found.constants}
+        work.tallies.append(found.tally)
 
 
 def _by_adapter(
@@ -338,20 +423,34 @@ def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
     scores = work.scorer.score(cell.task, items)
     answered = [None if one.error is not None else item for item, one in zip(items, written, strict=True)]
     judgements = work.scorer.judgements(cell.task, answered)
-    outcomes = [
-        Outcome(
-            cell=cell,
-            question=question.id,
-            level=question.level,
-            answer=one.text,
-            scores=given if said is None or said.score is None else {**given, "judged_accuracy": said.score},
-            violations=one.violations,
-            passages=one.prepared.passage_ids,
-            error=one.error,
-            judgement=said,
+    assessments = work.scorer.assessments(
+        cell.task,
+        [
+            None if one.error is not None else LongAnswer(q.question, one.text, q.rubric, q.audience, q.answer)
+            for q, one in answers
+        ],
+    )
+    check = work.resources.checker(work.scorer) if TYPES[cell.task].judged else None
+    outcomes = []
+    for (question, one), given, said, assessed in zip(answers, scores, judgements, assessments, strict=True):
+        judged = {} if said is None or said.score is None else {"judged_accuracy": said.score}
+        judged |= {} if assessed is None else assessment_scores(assessed, question.rubric)
+        points = check(one.text, one.prepared) if check is not None and one.text else ()
+        outcomes.append(
+            Outcome(
+                cell=cell,
+                question=question.id,
+                level=question.level,
+                answer=one.text,
+                scores={**given, **judged, **point_scores(points)},
+                violations=one.violations,
+                passages=one.prepared.passage_ids,
+                error=one.error,
+                judgement=said,
+                assessment=assessed,
+                points=points,
+            )
         )
-        for (question, one), given, said in zip(answers, scores, judgements, strict=True)
-    ]
     work.cells.append(asked.record(cell, work.prompts.of(cell.task), outcomes, recorded.tally))
     work.outcomes += outcomes
 
@@ -406,7 +505,26 @@ def open_resources(
         judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
         return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
 
-    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer)
+    def checker(scoring: Scorer) -> CheckAnswer | None:
+        if not plan.metrics.collections:
+            return None
+        from climassay.grounding.retrieval import open_collections
+        from climassay.grounding.text_check import SupportJudge, check_sentences
+
+        group = open_collections(workspace, plan.metrics.collections)
+        relations = scoring.entailment
+        if not isinstance(relations, RelationScorer):
+            raise InputError("Long answers need a scorer that tells contradictions: another entry entailment.")
+        strong = scoring.judge is not None and not profile_of(scoring.judge).scored
+        judge = SupportJudge(scoring.judge) if strong and scoring.judge is not None else None
+
+        def check(text: str, given: Prepared) -> tuple[CheckedSentence, ...]:
+            passages = given_passages(given.passage_ids, given.passages)
+            return check_sentences(text, group, scorer=relations, passages=passages, judge=judge)
+
+        return check
+
+    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer, checker)
 
 
 def load_spec(

@@ -2,14 +2,15 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.evaluation.results import Cell, Experiment, Outcome
+from climassay.evaluation.results import Cell, ConstantScore, Experiment, Outcome, TaskGroup
+from climassay.evaluation.side_by_side import SideBySide, side_by_side
 from climassay.evaluation.tasks import Prediction
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
@@ -38,19 +39,6 @@ class Score:
     """Mean over the questions that have a score; Wilson's interval for binary metrics, else bootstrap."""
     unscored: int
     """Questions whose score could not be computed; they are in no mean."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantScore:
-    """What one and the same answer to every question would get."""
-
-    benchmark: str
-    metric: str
-    level: str
-    answer: str
-    """The best constant answer at that level: a letter (mcq) or the most frequent term (cloze)."""
-    value: float
-    task: Kind = "mcq"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +82,29 @@ class PairedTest:
 
 
 @dataclass(frozen=True, slots=True)
+class DimensionScore:
+    """One dimension of adequacy of the long answers of a cell."""
+
+    cell: Cell
+    dimension: str
+    estimate: Estimate
+    """Mean rating from 1 to 5 over the answers that were rated."""
+    issues: tuple[tuple[str, int], ...]
+    """What the judge found fault with, in how many answers, the most frequent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointCounts:
+    """What the collections said of the long answers of a cell."""
+
+    cell: Cell
+    sentences: Mapping[str, int]
+    """Sentences by status."""
+    references: Mapping[str, int]
+    """References by status."""
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentScores:
     """All numbers of an experiment."""
 
@@ -103,6 +114,10 @@ class ExperimentScores:
     tests: tuple[PairedTest, ...]
     positions: Mapping[Cell, "PositionRow"] = field(default_factory=dict)
     """How choices spread over positions, in cells whose options were permuted."""
+    side_by_side: Mapping[str, SideBySide] = field(default_factory=dict)
+    """Long answers compared, by benchmark."""
+    dimensions: tuple[DimensionScore, ...] = ()
+    points: tuple[PointCounts, ...] = ()
 
     def get(self, cell: Cell, metric: str, level: str = OVERALL) -> Score | None:
         """One score, or None where the cell has none."""
@@ -118,13 +133,77 @@ def outcomes_by_cell(experiment: Experiment) -> dict[Cell, list[Outcome]]:
     return found
 
 
+def _weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, float]:
+    """What a question of each benchmark weighs in the mean over all of them."""
+    whole = sum(sizes.values())
+    return {name: 1.0 if group.by_size else whole / (len(sizes) * size) for name, size in sizes.items()}
+
+
+def _scores_of_group(group: TaskGroup, names: Mapping[str, Collection[str]]) -> list[str]:
+    """Scores that a group takes, from those of each benchmark."""
+    every = dict.fromkeys(score for scores in names.values() for score in scores)
+    if not group.metric:
+        return [score for score in every if all(score in scores for scores in names.values())]
+    return [score for score in every if group.takes(score)]
+
+
+def _pooled_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]]) -> dict[Cell, list[Outcome]]:
+    """Cells of whole groups: the outcomes of their benchmarks, weighted so that their mean is that of the group."""
+    pooled: dict[Cell, list[Outcome]] = {}
+    for name, groups in experiment.groups.items():
+        members = {member for group in groups for member in group.members}
+        variants = {(cell.model, cell.setting): cell for cell in cells if cell.benchmark in members}
+        for model, setting in variants:
+            own = {c.benchmark: c for c in cells if (c.model, c.setting) == (model, setting) and c.benchmark in members}
+            scores: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+            for group in groups:
+                given = {
+                    b: dict.fromkeys(s for one in cells[own[b]] for s in one.scores) for b in group.members if b in own
+                }
+                for score in _scores_of_group(group, given):
+                    having = {b: len(cells[own[b]]) for b, names in given.items() if score in names}
+                    for benchmark, weight in _weights(group, having).items():
+                        for one in cells[own[benchmark]]:
+                            if (value := score_of(one, score)) is not None:
+                                scores[benchmark, one.question][score] = weight * value
+            place = Cell(name, model, setting, _shared_kind([cell.task for cell in own.values()]))
+            pooled[place] = [
+                replace(one, cell=place, question=f"{b}/{one.question}", scores=scores.get((b, one.question), {}))
+                for b, cell in own.items()
+                for one in cells[cell]
+            ]
+    return {cell: outcomes for cell, outcomes in pooled.items() if any(one.scores for one in outcomes)}
+
+
+def _pooled_constants(experiment: Experiment) -> Iterator[ConstantScore]:
+    known: dict[str, dict[str, float]] = defaultdict(dict)
+    for one in experiment.constants:
+        known[one.benchmark][one.metric] = one.value
+    for name, groups in experiment.groups.items():
+        for group in groups:
+            given = {member: known[member] for member in group.members if member in experiment.questions}
+            for score in _scores_of_group(group, given):
+                having = {b: len(experiment.questions[b]) for b, values in given.items() if score in values}
+                weights = _weights(group, having)
+                total = sum(weights[b] * size * given[b][score] for b, size in having.items()) / sum(having.values())
+                kind = _shared_kind([one.task for one in experiment.constants if one.benchmark in given])
+                yield ConstantScore(name, score, OVERALL, "each task's own", total, kind)
+
+
+def _shared_kind(kinds: Sequence[Kind]) -> Kind:
+    """The kind of a group's questions; freeform where there are several."""
+    return kinds[0] if len(set(kinds)) == 1 else "freeform"
+
+
 def metrics_of(outcomes: Sequence[Outcome]) -> list[Metric]:
     """Metrics that some of these outcomes have a score in, or were to have one, in the order of tables."""
-    present = {name for outcome in outcomes for name in outcome.scores}
+    present = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
     if any(outcome.judgement is not None for outcome in outcomes):
-        present.add("judged_accuracy")  # also where every judgement failed, so that this is counted
+        present["judged_accuracy"] = None  # also where every judgement failed, so that this is counted
+    if any(one.assessment is not None and one.assessment.errors for one in outcomes):
+        present |= dict.fromkeys(("rubric_score", "presentation", "epistemics"))  # likewise
     tasks = {outcome.cell.task for outcome in outcomes}
-    return [metric for metric in METRICS.values() if metric.name in present and any(map(metric.scores, tasks))]
+    return [metric for metric in METRICS.ordered(present) if any(map(metric.scores, tasks))]
 
 
 def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = None, seed: int = 0) -> ExperimentScores:
@@ -138,13 +217,22 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
     Raises:
         InputError: There is no such metric.
     """
-    compared = [METRICS.find(name) for name in tested] if tested else [one for one in METRICS.values() if one.tested]
-    names = [one.name for one in compared]
+    present = {name for outcome in experiment.outcomes for name in outcome.scores}
+    compared = [METRICS.find(name) for name in tested] if tested else METRICS.ordered({*METRICS, *present})
+    names = [one.name for one in compared if tested or one.tested]
     cells = outcomes_by_cell(experiment)
+    cells |= _pooled_cells(experiment, cells)
     return ExperimentScores(
         scores=tuple(_scores(cells, seed)),
-        constants=tuple(
-            constant for name, questions in experiment.questions.items() for constant in _constants(name, questions)
+        constants=(
+            *(
+                constant
+                for name, questions in experiment.questions.items()
+                if not any(one.benchmark == name for one in experiment.constants)
+                for constant in _constants(name, questions)
+            ),
+            *experiment.constants,
+            *_pooled_constants(experiment),
         ),
         counts=tuple(_counts(cell, outcomes) for cell, outcomes in cells.items()),
         tests=tuple(
@@ -158,7 +246,31 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             for cell, ones in experiment.predictions.items()
             if any(one.permutation > 0 for one in ones)
         },
+        side_by_side={name: found for name in experiment.questions if (found := _side_by_side(experiment, name, seed))},
+        dimensions=tuple(one for cell, outcomes in cells.items() for one in _dimensions(cell, outcomes, seed)),
+        points=tuple(
+            PointCounts(
+                cell,
+                Counter(point.status for one in outcomes for point in one.points),
+                Counter(said.status for one in outcomes for point in one.points for said in point.references),
+            )
+            for cell, outcomes in cells.items()
+            if any(one.points for one in outcomes)
+        ),
     )
+
+
+def _side_by_side(experiment: Experiment, benchmark: str, seed: int) -> SideBySide | None:
+    return side_by_side([one for one in experiment.preferences if one.first.benchmark == benchmark], seed=seed)
+
+
+def _dimensions(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[DimensionScore]:
+    ratings = [rated for one in outcomes if one.assessment is not None for rated in one.assessment.ratings]
+    for name in dict.fromkeys(rated.dimension for rated in ratings):
+        ours = [rated for rated in ratings if rated.dimension == name]
+        issues = Counter(issue for rated in ours for issue in rated.issues)
+        [estimate] = mean_estimates([[rated.rating for rated in ours]], seed=seed)
+        yield DimensionScore(cell, name, estimate, tuple(issues.most_common()))
 
 
 def score_of(outcome: Outcome, metric: str) -> float | None:

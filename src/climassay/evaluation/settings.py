@@ -83,7 +83,7 @@ class TaskPrompts:
             values["options"] = lettered(question.options)
         if question.type.gap:
             values["gap"] = GAP
-        return self.of(question.kind).render(**values)
+        return self.of(question.kind).render(**values, **question.type.values(question))
 
 
 def lettered(options: Sequence[str]) -> list[dict[str, str]]:

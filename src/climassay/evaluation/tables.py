@@ -2,18 +2,24 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
+from climassay.evaluation.results import ConstantScore
 from climassay.evaluation.scores import (
     OVERALL,
     CellCounts,
-    ConstantScore,
+    DimensionScore,
     ExperimentScores,
     McqScores,
     PairedTest,
+    PointCounts,
     PositionRow,
     Score,
 )
+from climassay.evaluation.side_by_side import side_by_side_table
+from climassay.grounding.references import ReferenceStatus
+from climassay.grounding.text_check import STATUSES
+from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind
 from climassay.reporting import Mark, Table
@@ -31,7 +37,8 @@ class NamedTable:
     """A table and the name by which it can be asked for."""
 
     name: str
-    """``mcq-cloze``, ``freeform``, ``own-metrics``, ``position``, ``counts``, ``settings``, ``models``."""
+    """``overview``, ``mcq-cloze``, ``freeform``, ``own-metrics``, ``dimensions``, ``points``, ``side-by-side``,
+    ``position``, ``counts``, ``settings``, ``models``, or a type of question that the paper does not have."""
     benchmark: str
     table: Table
 
@@ -45,7 +52,7 @@ class _Column:
 
     def heading(self, n: int, *, plain: bool = False) -> str:
         name = self.metric.label if plain or not self.metric.short else self.metric.short
-        level = f" {SHORT_LEVELS[self.level]}" if "cloze" not in self.metric.kinds else ""
+        level = "" if "cloze" in self.metric.kinds or self.metric.external else f" {SHORT_LEVELS[self.level]}"
         return f"{name}{level}\nn={n}"
 
 
@@ -59,10 +66,10 @@ class _Numbers:
 
     def columns(self, wanted: Callable[[Metric], bool]) -> list[_Column]:
         """Columns of the metrics wanted that have a score; cloze questions have no levels."""
-        present = {(score.metric, score.level) for score in self.ours}
+        present = dict.fromkeys((score.metric, score.level) for score in self.ours)
         return [
             _Column(metric, level)
-            for metric in METRICS.values()
+            for metric in METRICS.ordered(name for name, _ in present)
             if wanted(metric)
             for level in ([OVERALL] if "cloze" in metric.kinds else [*LEVELS, OVERALL])
             if (metric.name, level) in present
@@ -83,7 +90,7 @@ class _Numbers:
 
 def shown_value(metric: str, value: float) -> str:
     """A score as tables show it: per cent with one decimal for binary metrics, else three decimals."""
-    return f"{100 * value:.1f}" if METRICS[metric].binary else f"{value:.3f}"
+    return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
 
 
 def shown_estimate(metric: str, estimate: Estimate) -> str:
@@ -95,7 +102,7 @@ def shown_estimate(metric: str, estimate: Estimate) -> str:
 
 def shown_difference(metric: str, value: float) -> str:
     """A difference of two scores with its sign: percentage points for binary metrics, else three decimals."""
-    return f"{100 * value:+.1f}" if METRICS[metric].binary else f"{value:+.3f}"
+    return f"{100 * value:+.1f}" if METRICS[metric].percent else f"{value:+.3f}"
 
 
 def shown_p_value(value: float) -> str:
@@ -110,7 +117,7 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
         scores: From :func:`~climassay.evaluation.scores.score_experiment`.
         published: Rows of the paper to show below ours, marked as published.
     """
-    tables = []
+    tables = [one for one in [_overview(scores)] if one is not None]
     for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
         ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
         constants = [one for one in scores.constants if one.benchmark == benchmark]
@@ -156,11 +163,42 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
             named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
+        named["dimensions"] = _dimensions(benchmark, scores.dimensions)
+        named["points"] = _points(benchmark, scores.points)
+        if compared := scores.side_by_side.get(benchmark):
+            named["side-by-side"] = side_by_side_table(compared, benchmark)
         named["counts"] = _counts(benchmark, scores.counts)
         named["settings"] = _tests(benchmark, "settings", scores.tests)
         named["models"] = _tests(benchmark, "models", scores.tests)
         tables += [NamedTable(name, benchmark, table) for name, table in named.items() if table is not None]
     return tables
+
+
+def _overview(scores: ExperimentScores) -> NamedTable | None:
+    """Chief metrics of all benchmarks in one table, where some are tasks of another framework."""
+    shown = [one for one in scores.scores if one.level == OVERALL and METRICS[one.metric].tested]
+    rows = list(dict.fromkeys((one.cell.benchmark, one.metric) for one in shown))
+    if len({name for name, _ in rows}) < 2 or not any(METRICS[metric].external for _, metric in rows):
+        return None
+    variants = list(dict.fromkeys((one.cell.model, one.cell.setting) for one in shown))
+    found = {(one.cell.benchmark, one.metric, one.cell.model, one.cell.setting): one.estimate for one in shown}
+    constants = {(one.benchmark, one.metric): one.value for one in scores.constants if one.level == OVERALL}
+    lines = []
+    for name, metric in rows:
+        given = [found.get((name, metric, *variant)) for variant in variants]
+        constant = constants.get((name, metric))
+        lines.append(
+            [
+                name,
+                METRICS[metric].label,
+                str(max(one.n for one in given if one is not None)),
+                *("-" if one is None else shown_estimate(metric, one) for one in given),
+                "-" if constant is None else shown_value(metric, constant),
+            ]
+        )
+    headings = ["benchmark", "metric", "n", *(f"{model}\n{setting}" for model, setting in variants), "constant"]
+    note = "Behind ±: how far the farther end of the 95% interval lies. constant: the most frequent answer to all."
+    return NamedTable("overview", "", Table.of("All benchmarks", headings, lines, left=2, grouped=1, note=note))
 
 
 def _named(metric: str, task: Kind) -> bool:
@@ -220,7 +258,7 @@ def _printed(metric: Metric, value: float) -> str:
 def _marks(
     columns: Sequence[_Column], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
-    """Marks of the highest values of each column, within a group and over all; equal as printed, equal in marks."""
+    """Marks of the best values of each column, within a group and over all; equal as printed, equal in marks."""
     marks: dict[tuple[int, int], set[Mark]] = {}
     for place, column in enumerate(columns):
         printed = {
@@ -231,12 +269,54 @@ def _marks(
         parts: list[tuple[Mark, list[int]]] = [("top", list(printed))]
         parts += [("best", [row for row in printed if groups[row] == group]) for group in dict.fromkeys(groups)]
         for mark, rows in parts:
-            highest = max((printed[row] for row in rows), default=0.0)
+            best = min if column.metric.lower else max
+            highest = best((printed[row] for row in rows), default=0.0)
             for row in rows if len(rows) > 1 else []:
                 if printed[row] == highest:
                     # Two leading columns, model and setting, hold no numbers.
                     marks.setdefault((row, place + 2), set()).add(mark)
     return {cell: frozenset(found) for cell, found in marks.items()}
+
+
+def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table | None:
+    rows = []
+    for one in dimensions:
+        if one.cell.benchmark == benchmark:
+            interval = " to ".join(f"{end:.2f}" for end in one.estimate.interval)
+            issues = "; ".join(f"{issue}: {count}" for issue, count in one.issues) or "-"
+            facts = [str(one.estimate.n), f"{one.estimate.value:.2f}", interval, issues]
+            rows.append([one.cell.model, one.cell.setting, GROUP_OF[one.dimension], one.dimension, *facts])
+    headings = ["model", "setting", "group", "dimension", "n", "rating", "95% interval", "issues"]
+    note = "Ratings from 1 (not usable) to 5 (no fault) by the judge; issues: in how many answers it named them."
+    return (
+        Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
+        if rows
+        else None
+    )
+
+
+def _points(benchmark: str, points: Iterable[PointCounts]) -> Table | None:
+    sentences, references = STATUSES[:3], get_args(ReferenceStatus)
+    rows = [
+        [
+            one.cell.model,
+            one.cell.setting,
+            *(str(one.sentences.get(status, 0)) for status in sentences),
+            *(str(one.references.get(status, 0)) for status in references),
+        ]
+        for one in points
+        if one.cell.benchmark == benchmark
+    ]
+    headings = [
+        "model",
+        "setting",
+        *(f"sentences\n{one}" for one in sentences),
+        *(f"references\n{one}" for one in references),
+    ]
+    note = "Sentences that claim something, by what the collections say; references by what could be looked up."
+    return (
+        Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note) if rows else None
+    )
 
 
 def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:

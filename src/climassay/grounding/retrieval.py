@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from climassay.corpus.collection import Collection
+from climassay.corpus.collection_rows import StoredDocument
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.search import (
     CANDIDATES,
@@ -107,11 +108,11 @@ class CollectionGroup:
 
     def document_words(self) -> list[str]:
         """Title, file name, report and date of every document, in one line each."""
-        return [
-            " ".join(filter(None, (one.title, one.source, one.report, one.date)))
-            for collection in self.collections
-            for one in collection.documents()
-        ]
+        return [" ".join(filter(None, (one.title, one.source, one.report, one.date))) for one in self.documents()]
+
+    def documents(self) -> list[StoredDocument]:
+        """The documents of all collections."""
+        return [one for collection in self.collections for one in collection.documents()]
 
     def document_passages(self, document: str) -> list[Passage]:
         """All passages of a document of one of the collections, in its order.

@@ -7,8 +7,10 @@ The harness's own command with this model in it is::
 
 import atexit
 import json
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +20,10 @@ from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_tex
 from tqdm import tqdm
 
 from climassay.errors import InputError, ModelError
+from climassay.evaluation import Progress
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Generator, Message, OptionRequest, Sampling
+from climassay.models.profiles import profile_of
 from climassay.models.servers import is_served
 from climassay.records import RecordedModel, Records, Tally
 from climassay.workspace import Workspace
@@ -29,6 +33,10 @@ if TYPE_CHECKING:
 
 _CHAT = "\x1echat "
 """Begins a context that is a chat for a server, as JSON; a local model's chats are text."""
+Place = tuple[str, int]
+"""A task of the harness, and one of its samples."""
+UNKNOWN = -1000.0
+"""Log-probability of a text that no answer told of."""
 _SAMPLING = {"until", "max_gen_toks", "do_sample", "temperature", "top_p", "seed"}
 
 
@@ -64,30 +72,54 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         batch_size: int | str | None = None,  # noqa: ARG002
         max_batch_size: int | None = None,  # noqa: ARG002
     ) -> None:
-        super().__init__()
         place = Workspace.open(None if workspace is None else Path(workspace))
-        self._max_gen_toks = int(max_gen_toks)
-        self._name = model
-        self._served = is_served(model)
-        if self._served:
-            loaded: Generator = load_model(model, base_url=base_url, concurrency=concurrency, folder=place.root)
-        else:
-            import torch
+        options: dict[str, Any] = {"dtype": dtype, "device": device}
+        if is_served(model):
+            options = {"base_url": base_url, "folder": place.root}
+        loaded = load_text_model(model, concurrency=concurrency, **options)
+        closing = ExitStack()
+        records = closing.enter_context(Records(place.records_url))
+        config = {"model": model, "fingerprint": loaded.fingerprint, "max_gen_toks": int(max_gen_toks)}
+        run = closing.enter_context(records.run(command="lm-eval", config=config, seeds={}))
+        closing.callback(loaded.close)
+        self._ask(RecordedModel(loaded, records, run), int(max_gen_toks))
+        self._closing = closing
+        atexit.register(closing.close)
 
-            from climassay.models.local.text_model import TextModel
-
-            if device and device.startswith("cuda") and not torch.cuda.is_available():
-                device = None  # the harness's command says cuda where nothing was said
-            name = model if model.startswith("local:") else f"local:{model}"
-            loaded = TextModel(name, device=device, dtype=dtype, concurrency=concurrency)
-            self.tokenizer = loaded.prompts.tokenizer
+    def _ask(self, model: RecordedModel, max_gen_toks: int) -> None:
+        super().__init__()
+        self._model, self._max_gen_toks, self._name = model, max_gen_toks, model.name
+        self._served = not hasattr(model.wrapped, "prompts")
+        if not self._served:
+            self.tokenizer = model.wrapped.prompts.tokenizer  # type: ignore[attr-defined]
         self._closing = ExitStack()
-        records = self._closing.enter_context(Records(place.records_url))
-        config = {"model": model, "fingerprint": loaded.fingerprint, "max_gen_toks": self._max_gen_toks}
-        run = self._closing.enter_context(records.run(command="lm-eval", config=config, seeds={}))
-        self._closing.callback(loaded.close)
-        self._model = RecordedModel(loaded, records, run)
-        atexit.register(self._closing.close)
+        self._progress: Progress | None = None
+        self.keeps_failures = False
+        self.failures: dict[Place, str] = {}
+        self.unparsed: set[Place] = set()
+
+    @classmethod
+    def of_model(cls, model: RecordedModel, *, max_gen_toks: int, progress: Progress) -> "ClimassayLM":
+        """The harness's view of a model that :func:`load_text_model` loaded, which stays open.
+
+        Requests that fail are gathered in :attr:`failures` by task and sample, and do not end the evaluation. A model
+        behind a server answers multiple choice by writing one of the choices; samples whose answer names none are in
+        :attr:`unparsed`.
+
+        Args:
+            model: Behind records.
+            max_gen_toks: Most tokens of an answer where a task says nothing.
+            progress: Told of every request that is asked and of every answer.
+        """
+        made = cls.__new__(cls)
+        made._ask(model, max_gen_toks)
+        made._progress, made.keeps_failures = progress, True
+        return made
+
+    @property
+    def writes_choices(self) -> bool:
+        """Whether multiple choice is answered by writing one of the choices."""
+        return self._served and self.keeps_failures
 
     def close(self) -> None:
         """End the run in the records and give back the model's memory."""
@@ -137,9 +169,11 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         Raises:
             ModelError: The model is behind a server, or one of the requests failed.
         """
+        if self.writes_choices:
+            return self._written_choices(requests)
         pairs = [one.args for one in requests]
         asked = [OptionRequest((Message("user", context),), (continuation,)) for context, continuation in pairs]
-        return self._scored(asked, disable_tqdm)
+        return self._scored(asked, requests, disable_tqdm)
 
     def loglikelihood_rolling(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[float]:
         """Log-probability of each whole text.
@@ -148,21 +182,75 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             ModelError: The model is behind a server, or one of the requests failed.
         """
         asked = [OptionRequest((), (one.args[0],)) for one in requests]
-        return [logprob for logprob, _ in self._scored(asked, disable_tqdm)]
+        return [logprob for logprob, _ in self._scored(asked, requests, disable_tqdm)]
 
     def _loglikelihood_tokens(self, requests: Any, **_ignored: Any) -> list[tuple[float, bool]]:
         raise NotImplementedError("texts are scored, not tokens")
 
-    def _scored(self, requests: list[OptionRequest], quiet: bool) -> list[tuple[float, bool]]:
+    def _scored(
+        self, asked: list[OptionRequest], requests: "Sequence[Instance]", quiet: bool
+    ) -> list[tuple[float, bool]]:
         if self._served:
             raise ModelError(
                 f"{self._name} gives no log-probabilities of texts: take tasks of the harness that generate, or a "
                 "local: model."
             )
-        with tqdm(total=len(requests), disable=quiet, desc="Scoring texts") as bar:
-            scores = self._model.option_logprobs(requests, on_result=lambda *_: bar.update())
-        _refuse_failures([one.error for one in scores])
-        return [(one.logprobs[0], one.method == "greedy") for one in scores]
+        with self._counted(len(asked), "Scoring texts", quiet) as count:
+            scores = self._model.option_logprobs(asked, on_result=count)
+        self._note_failures(requests, [one.error for one in scores])
+        return [(UNKNOWN, False) if one.error else (one.logprobs[0], one.method == "greedy") for one in scores]
+
+    def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
+        """The choice that a model writes, as log-probabilities: 0 for it, and very little for the others."""
+        samples: dict[Place, list[int]] = {}
+        for number, one in enumerate(requests):
+            samples.setdefault(place_of(one), []).append(number)
+        asked, choices = [], []
+        for place, numbers in samples.items():
+            contexts = {requests[number].args[0] for number in numbers}
+            if len(contexts) > 1 or len(numbers) < 2:
+                raise ModelError(
+                    f"{place[0]} needs log-probabilities of texts, which {self._name} does not give: take tasks that "
+                    "generate or have choices, or a local: model."
+                )
+            choices.append([str(requests[number].args[1]).strip() for number in numbers])
+            lines = "\n".join(f"- {choice}" for choice in choices[-1])
+            text = f"Answer with one of these and nothing else:\n{lines}"
+            [context] = contexts
+            chat = self._chat(context)
+            last = replace(chat[-1], content=f"{chat[-1].content}\n\n{text}")
+            sampling = Sampling(max_tokens=profile_of(self._model).room(self._max_gen_toks))
+            asked.append(GenerationRequest((*chat[:-1], last), sampling))
+        with self._counted(len(asked), "Generating", True) as count:
+            answers = self._model.generate(asked, on_result=count)
+        found = [(UNKNOWN, False)] * len(requests)
+        for (place, numbers), named, answer in zip(samples.items(), choices, answers, strict=True):
+            if answer.error is not None:
+                self.failures[place] = answer.error
+            elif (chosen := chosen_text(answer.text, named)) is None:
+                self.unparsed.add(place)
+            else:
+                found[numbers[chosen]] = (0.0, True)
+        return found
+
+    @contextmanager
+    def _counted(self, total: int, what: str, quiet: bool) -> Iterator[Callable[..., None]]:
+        """Counts answers, for whoever is told of them or in a bar of the harness's kind."""
+        told = self._progress
+        if told is not None:
+            told.on_more(total)
+            yield lambda *_: told.on_answer(1)
+            return
+        with tqdm(total=total, disable=quiet, desc=what) as bar:
+            yield lambda *_: bar.update()
+
+    def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
+        """The harness has no place for a failure in a list: what was answered is kept, and a rerun asks the others."""
+        failed = {place_of(one): error for one, error in zip(requests, errors, strict=True) if error is not None}
+        if failed and not self.keeps_failures:
+            first, count = next(iter(failed.values())), sum(error is not None for error in errors)
+            raise ModelError(f"{count} requests failed, the first one: {first} Run the same command again.")
+        self.failures |= failed
 
     def generate_until(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[str]:
         """What the model writes after each context.
@@ -177,9 +265,9 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             if unknown := sorted(set(settings) - _SAMPLING):
                 raise InputError(f"The task asks for {', '.join(unknown)}, which climassay's models do not know.")
             asked.append(self._generation(context, settings))
-        with tqdm(total=len(asked), disable=disable_tqdm, desc="Generating") as bar:
-            answers: list[Completion] = self._model.generate(asked, on_result=lambda *_: bar.update())
-        _refuse_failures([one.error for one in answers])
+        with self._counted(len(asked), "Generating", disable_tqdm) as count:
+            answers: list[Completion] = self._model.generate(asked, on_result=count)
+        self._note_failures(requests, [one.error for one in answers])
         # A server stops at four texts at most, and leaves some out.
         return [
             postprocess_generated_text(answer.text, list(one.sampling.stop), None)
@@ -196,10 +284,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             stop=tuple(stop for stop in settings["until"] if stop),
         )
         if self._served:
-            turns = json.loads(context.removeprefix(_CHAT)) if context.startswith(_CHAT) else None
-            chat = turns or [{"role": "user", "content": context}]
-            return GenerationRequest(tuple(Message(one["role"], one["content"]) for one in chat), sampling)
+            return GenerationRequest(self._chat(context), sampling)
         return GenerationRequest((Message("user", self._cut(context, longest)),), sampling)
+
+    @staticmethod
+    def _chat(context: str) -> tuple[Message, ...]:
+        """The turns of a context for a server."""
+        turns = json.loads(context.removeprefix(_CHAT)) if context.startswith(_CHAT) else None
+        chat = turns or [{"role": "user", "content": context}]
+        return tuple(Message(one["role"], one["content"]) for one in chat)
 
     def _cut(self, context: str, longest: int) -> str:
         """The end of a context, so that the answer has room in the window."""
@@ -210,11 +303,47 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return context if len(tokens) <= room else str(self.tokenizer.decode(tokens[-room:]))
 
 
-def _refuse_failures(errors: Iterable[str | None]) -> None:
-    """The harness has no place for a failure in a list: what was answered is kept, and a rerun asks the others."""
-    failed = [error for error in errors if error is not None]
-    if failed:
-        raise ModelError(f"{len(failed)} requests failed, the first one: {failed[0]} Run the same command again.")
+def place_of(request: "Instance") -> Place:
+    """Name of a request's task, and number of its sample."""
+    return str(request.task_name), int(request.doc_id or 0)
+
+
+def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
+    """Which of the choices an answer writes: all of it, or the only one that stands in its first line as words.
+
+    A choice that is a part of another one that stands there is not counted.
+    """
+    said = answer.strip().strip("\"'`*.-").casefold()
+    names = [choice.casefold() for choice in choices]
+    if said in names:
+        return names.index(said)
+    line = said.partition("\n")[0]
+    there = [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line)]
+    there = [name for name in there if not any(name != other and name in other for other in there)]
+    return names.index(there[0]) if len(set(there)) == 1 else None
+
+
+def load_text_model(name: str, *, concurrency: int | None = None, **options: Any) -> Generator:
+    """A model as the harness asks one: a local one is given text as it stands; one behind a server is given chats.
+
+    Args:
+        name: ``local:`` before a name, folder or hub id may be left out.
+        concurrency: Sequences generated side by side, or requests to a server at a time.
+        options: ``dtype`` and ``device`` of a local model; those of :func:`climassay.models.load_model` for a server.
+
+    Raises:
+        InputError: The name is not understood.
+        ModelError: The model cannot be loaded.
+    """
+    if is_served(name):
+        return load_model(name, concurrency=concurrency, **options)
+    import torch
+
+    from climassay.models.local.text_model import TextModel
+
+    if (options.get("device") or "").startswith("cuda") and not torch.cuda.is_available():
+        options["device"] = None  # the harness's command says cuda where nothing was said
+    return TextModel(name if name.startswith("local:") else f"local:{name}", concurrency=concurrency, **options)
 
 
 if __name__ == "__main__":

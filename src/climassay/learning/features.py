@@ -184,23 +184,23 @@ def text_states(
         InputError: The model does not show the states of all tokens.
         ModelError: It has no such layer.
     """
-    from climassay.models.local.model import LocalModel
+    from climassay.models.local.described import loaded_model
     from climassay.models.local.network import StatesWanted
 
-    if not isinstance(model, LocalModel):
+    if (local := loaded_model(model)) is None:
         raise InputError(f"The states of {getattr(model, 'name', 'this model')} cannot be read: give a local: model.")
-    missing = next((layer for layer in layers if not -model.layers - 1 <= layer <= model.layers), None)
+    missing = next((layer for layer in layers if not -local.layers - 1 <= layer <= local.layers), None)
     if missing is not None:
-        raise ModelError(f"{model.name} has no layer {missing}: its hidden states are 0 to {model.layers}.")
-    opening = model.prompts.encode(OPENING)
+        raise ModelError(f"{local.name} has no layer {missing}: its hidden states are 0 to {local.layers}.")
+    opening = local.prompts.encode(OPENING)
     found = []
     for text in texts:
         # The first token's state is the same whatever follows and far larger than all others: a token before the
         # text takes its place, and is not read.
-        tokens = [*model.prompts.encode(_FILLER)[:1], *(model.prompts.encode(text)[:_LONGEST] or opening), *opening]
-        output = model.network.whole(tokens, [len(tokens) - 1], StatesWanted(range(1, len(tokens)), list(layers)))
+        tokens = [*local.prompts.encode(_FILLER)[:1], *(local.prompts.encode(text)[:_LONGEST] or opening), *opening]
+        output = local.network.whole(tokens, [len(tokens) - 1], StatesWanted(range(1, len(tokens)), list(layers)))
         if output.states is None:
-            raise ModelError(f"{model.name} gave no hidden states.")
+            raise ModelError(f"{local.name} gave no hidden states.")
         states = output.states.cpu().float().numpy()
         found.append(np.stack([states[: -len(opening)].mean(axis=0), states[-1]], axis=1))
         if on_progress is not None:

@@ -258,9 +258,9 @@ class TextClassifier(SavedModel):
 
             encoder = load_encoder(self.provenance.encoder)
         if model is None and needs_model(self.sources):
-            from climassay.models.local.model import LocalModel
+            from climassay.models.local.described import open_local
 
-            model = LocalModel(self.provenance.model, dtype=self.provenance.dtype or None)
+            model = open_local(self.provenance.model, dtype=self.provenance.dtype or None)
         self.provenance.check(self.FORMAT.thing, encoder=encoder, model=model)
         return FeatureModels(encoder, model, self._layer)
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from climassay.metrics.entailment_loading import load_entailment
     from climassay.metrics.facts import Fact, FactMetric, FactScores, ModelSplitter, fact_scores, split_facts
     from climassay.metrics.factual_accuracy import Judgement, PromptedSupport, factual_accuracies, judge_answers
-    from climassay.metrics.registry import METRICS, Answered, Metric, Scorer, metric
+    from climassay.metrics.long_answers import DIMENSIONS, Assessment, Marker, assessment_scores
+    from climassay.metrics.registry import METRICS, Answered, LongAnswer, Metric, Scorer, metric
     from climassay.metrics.window_calibration import (
         LabelledAnswer,
         WindowCalibration,
@@ -50,20 +51,22 @@ _PLACES = {
     "entailment_loading": "load_entailment",
     "facts": "Fact FactMetric FactScores ModelSplitter fact_scores split_facts",
     "factual_accuracy": "Judgement PromptedSupport factual_accuracies judge_answers",
-    "registry": "METRICS Answered Metric Scorer metric",
+    "long_answers": "DIMENSIONS Assessment Marker assessment_scores",
+    "registry": "METRICS Answered LongAnswer Metric Scorer metric",
     "window_calibration": "LabelledAnswer WindowCalibration calibrate_window primer_answers read_labelled_answers",
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
-    "ANSWER_METRICS", "METRICS", "AnswerRow", "AnswerScores", "Answered", "BertScores", "ClozeAnswer", "Entailment",
-    "EntailmentHead", "EntailmentScores", "Fact", "FactMetric", "FactScores", "HeadEntailment", "Judgement",
-    "LabelledAnswer", "Metric", "ModelSplitter", "PromptedEntailment", "PromptedSupport", "RelationScorer",
-    "Relations", "Scorer", "WindowCalibration", "bert_score", "bleu", "bleu_each", "bleu_signature",
-    "calibrate_window", "character_bleu", "character_bleu_each", "exact_match", "exact_match_normalised",
-    "fact_scores", "factual_accuracies", "factual_accuracy", "judge_answers", "load_entailment", "metric",
-    "nearest_part", "phrase_similarities", "phrase_similarity", "phrases", "primer_answers", "read_answers",
-    "read_labelled_answers", "score_answers", "sentence_encoder", "split_facts", "supports", "validate_entailment",
+    "ANSWER_METRICS", "DIMENSIONS", "METRICS", "AnswerRow", "AnswerScores", "Answered", "Assessment", "BertScores",
+    "ClozeAnswer", "Entailment", "EntailmentHead", "EntailmentScores", "Fact", "FactMetric", "FactScores",
+    "HeadEntailment", "Judgement", "LabelledAnswer", "LongAnswer", "Marker", "Metric", "ModelSplitter",
+    "PromptedEntailment", "PromptedSupport", "RelationScorer", "Relations", "Scorer", "WindowCalibration",
+    "assessment_scores", "bert_score", "bleu", "bleu_each", "bleu_signature", "calibrate_window", "character_bleu",
+    "character_bleu_each", "exact_match", "exact_match_normalised", "fact_scores", "factual_accuracies",
+    "factual_accuracy", "judge_answers", "load_entailment", "metric", "nearest_part", "phrase_similarities",
+    "phrase_similarity", "phrases", "primer_answers", "read_answers", "read_labelled_answers", "score_answers",
+    "sentence_encoder", "split_facts", "supports", "validate_entailment",
 ]  # fmt: skip
 
 

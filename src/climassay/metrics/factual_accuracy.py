@@ -5,8 +5,7 @@ true sentence beside the point lands near the middle. The strong judge gives its
 and an answer beside the point scores as a wrong one does.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args, overload
 
@@ -15,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.metrics.entailment import Entailment, Relations, prompted_shares, supports
+from climassay.metrics.judge_requests import JudgeFailure, JudgeRequest, ask_json
 from climassay.metrics.registry import METRICS, Batch, Metric, Scorer, metric
-from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, OptionScorer, Sampling
+from climassay.models.contract import Encoder, Generator, OptionScorer
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
 
@@ -26,7 +26,7 @@ SCORES: dict[JudgedVerdict, float] = {"correct": 1.0, "partly correct": 0.5, "wr
 """Score of each verdict; a mean is the share of answers that are right, with halves for those that partly are."""
 _ROOM = 400
 """Tokens for two sentences of reason and the verdict."""
-_ATTEMPTS = 2
+_VALUES = ("question", "reference", "answer")
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -90,37 +90,20 @@ def judge_answers(
     template = prompt or load_prompt("judged_accuracy")
     found = [Judgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
     left = [place for place, one in enumerate(found) if one is None]
-    for attempt in range(_ATTEMPTS):
-        requests = []
-        for place in left:
-            question, reference, answer = items[place]
-            rendered = template.render(question=question, reference=reference, answer=answer)
-            sampling = Sampling(max_tokens=max_tokens, seed=attempt)
-            requests.append(
-                GenerationRequest(
-                    rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix, schema=_SCHEMA
-                )
-            )
-        for place, completion in zip(left, model.generate(requests) if requests else (), strict=True):
-            found[place] = _read(completion)
-        if on_result is not None:
-            on_result(len(left))
-        left = [place for place in left if (one := found[place]) is not None and one.verdict is None]
+    requests: list[JudgeRequest[Judgement]] = [
+        JudgeRequest(template.render(**dict(zip(_VALUES, items[place], strict=True))), _SCHEMA, _read, max_tokens)
+        for place in left
+    ]
+    answers = ask_json(requests, model, on_result=on_result)
+    for place, said in zip(left, answers, strict=True):
+        found[place] = Judgement(None, "", said.error) if isinstance(said, JudgeFailure) else said
     return [one for one in found if one is not None]
 
 
-def _read(completion: Completion) -> Judgement:
-    if completion.error is not None:
-        return Judgement(None, "", completion.error)
-    try:
-        data = json.loads(completion.text)
-    except ValueError:
-        return Judgement(None, "", f"The judge's answer is no JSON: {completion.text[:80]!r}.")
-    verdict = data.get("verdict") if isinstance(data, dict) else None
-    reason = data.get("reason") if isinstance(data, dict) else None
-    if verdict not in SCORES or not isinstance(reason, str):
-        return Judgement(None, "", f"The judge's answer has no reason or no known verdict: {completion.text[:80]!r}.")
-    return Judgement(verdict, reason.strip())
+def _read(data: Mapping[str, Any]) -> Judgement:
+    if data["verdict"] not in SCORES or not isinstance(data["reason"], str):
+        raise ValueError
+    return Judgement(data["verdict"], data["reason"].strip())
 
 
 METRICS.add(

@@ -1,19 +1,20 @@
 """The metrics of answers, each under its name, and what computes them for a batch of answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
 from climassay.models.encoders.loading import BUNDLED_ENCODER
-from climassay.questions import TYPES
+from climassay.questions import TYPES, Criterion
 from climassay.registry import Registry
 
 if TYPE_CHECKING:
     from climassay.metrics.entailment import Entailment
     from climassay.metrics.facts import FactMetric
     from climassay.metrics.factual_accuracy import Judgement
+    from climassay.metrics.long_answers import Assessment
 
 
 References = str | Sequence[str | Sequence[str]]
@@ -62,6 +63,16 @@ class Answered(NamedTuple):
     answer: str
 
 
+class LongAnswer(NamedTuple):
+    """A question with its rubric and an answer at length to be assessed."""
+
+    question: str
+    answer: str
+    rubric: tuple[Criterion, ...] = ()
+    audience: str = ""
+    reference: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """How answers are scored, shown and compared in one respect."""
@@ -75,6 +86,8 @@ class Metric:
     without this function is computed where the answers are read (accuracy) or judged (accuracy as judged)."""
     binary: bool = False
     """Right or wrong: Wilson intervals, exact McNemar tests, shown as per cent. Else: bootstrap, sign flips."""
+    external: bool = False
+    """Computed by another framework: shown as that framework shows it, and binary where all scores are 0 or 1."""
     published: str = ""
     """Name of the column in the published tables; empty for our additions."""
     short: str = ""
@@ -88,17 +101,60 @@ class Metric:
     pooled: Callable[[list[str], list[str]], float] | None = None
     """Score of all answers taken together, from references and answers, where that is not the mean."""
 
+    @property
+    def percent(self) -> bool:
+        """Whether tables show it as per cent."""
+        return self.binary and not self.external
+
+    @property
+    def lower(self) -> bool:
+        """Whether a lower value is better, as for a perplexity; only other frameworks have such metrics."""
+        return self.external and LOWER in self.name
+
     def scores(self, kind: str) -> bool:
         """Whether it scores answers to a kind of question: one that it names, or whose type names it."""
-        return kind in self.kinds or (kind in TYPES and self.name in TYPES[kind].metrics)
+        return self.external or kind in self.kinds or (kind in TYPES and self.name in TYPES[kind].metrics)
 
 
-METRICS: Registry[Metric] = Registry(
+LOWER = "↓"
+"""Stands behind the name of an external metric of which lower values are better."""
+
+
+class Metrics(Registry[Metric]):
+    """climassay's metrics and those of packages; a name with a comma is one of lm-evaluation-harness.
+
+    The harness calls a score by metric and filter, ``exact_match,strict``. Every task may bring metrics of its own, so
+    they are made when they are looked up, and stand in no list.
+    """
+
+    def __getitem__(self, name: str) -> Metric:
+        metric, comma, chosen = name.partition(",")
+        if not comma:
+            return super().__getitem__(name)
+        label = metric if chosen == "none" else f"{metric} ({chosen})"
+        return Metric(name, label, binary=True, external=True, tested=True)
+
+    def ordered(self, names: Iterable[str]) -> list[Metric]:
+        """The metrics of these names in the order of tables, external ones last."""
+        given = dict.fromkeys(names)
+        return [one for one in self.values() if one.name in given] + [self[one] for one in given if "," in one]
+
+
+METRICS = Metrics(
     "metric",
     "climassay.metrics",
     [
         f"climassay.metrics.{name}"
-        for name in ("registry", "bleu", "bert_score", "factual_accuracy", "facts", "exact_match", "phrase_similarity")
+        for name in (
+            "registry",
+            "bleu",
+            "bert_score",
+            "factual_accuracy",
+            "facts",
+            "exact_match",
+            "phrase_similarity",
+            "long_answers",
+        )
     ],
 )
 """Every metric, in the order of tables; all are means over questions."""
@@ -179,12 +235,24 @@ class Scorer:
         """What the judge says about every answer; None without a judge, and for answers that failed (None)."""
         found: list[Judgement | None] = [None] * len(items)
         places = [place for place, item in enumerate(items) if item is not None]
-        if self.judge is not None and any(one.needs == "judge" for one in metrics_for(kind)):
+        if self.judge is not None and METRICS["judged_accuracy"].scores(kind):
             from climassay.metrics.factual_accuracy import judge_answers
 
             asked = [cast(Answered, items[place]) for place in places]
             for place, judgement in zip(places, judge_answers(asked, self.judge), strict=True):
                 found[place] = judgement
+        return found
+
+    def assessments(self, kind: str, items: Sequence[LongAnswer | None]) -> "list[Assessment | None]":
+        """What the judge says about every long answer; None without a judge, and for answers that failed (None)."""
+        found: list[Assessment | None] = [None] * len(items)
+        places = [place for place, item in enumerate(items) if item is not None]
+        if self.judge is not None and TYPES[kind].judged:
+            from climassay.metrics.long_answers import Marker
+
+            asked = [cast(LongAnswer, items[place]) for place in places]
+            for place, assessment in zip(places, Marker(self.judge).assess(asked), strict=True):
+                found[place] = assessment
         return found
 
 

@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,10 @@ def fastest_cpu_dtype(measure: Measure | None = None) -> str:
 @functools.cache
 def _decided_dtype(folder: Path, measure: Measure) -> str:
     """The decision in the cache folder, made first where there is none; without one it holds for this process."""
-    file = folder / "dtypes" / f"{hashlib.sha256(_processor().encode()).hexdigest()[:32]}.json"
+    import torch
+
+    kind = f"{processor()}\n{torch.__version__}"
+    file = folder / "dtypes" / f"{hashlib.sha256(kind.encode()).hexdigest()[:32]}.json"
     if (kept := _read_dtype(file)) is not None:
         return kept
     plain, half = measure()
@@ -74,17 +78,15 @@ def _decided_dtype(folder: Path, measure: Measure) -> str:
     return _read_dtype(file) or found
 
 
-def _processor() -> str:
-    """Name and instructions of the CPU, and the version of torch."""
-    import torch
-
+def processor() -> str:
+    """Name and instructions of the CPU."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         cpuinfo = ""
     # Virtual machines of several generations go by one name; their instructions tell them apart.
     lines = re.findall(r"^(?:model name|CPU part|flags|Features)\s*:.*", cpuinfo.partition("\n\n")[0], re.MULTILINE)
-    return "\n".join([platform.machine(), platform.processor(), *lines, torch.__version__])
+    return "\n".join([platform.machine(), platform.processor(), *lines])
 
 
 def _read_dtype(file: Path) -> str | None:
@@ -174,6 +176,12 @@ def _fastest_threads(work: Callable[[], object]) -> int:
         elif seconds > _CLEARLY_SLOWER * best_seconds:
             break
     return best
+
+
+def gpu_devices() -> list[str]:
+    """What a GPU would compute through; found without importing torch, which sees none where this is empty."""
+    there = [device for device in ("/dev/nvidia0", "/dev/kfd", "/dev/dxg") if Path(device).exists()]
+    return there or ["mps"] * (sys.platform == "darwin")
 
 
 def usable_cores() -> int:

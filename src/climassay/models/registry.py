@@ -111,25 +111,26 @@ def load_local(
     concurrency: int | None = None,
     max_output_tokens: int | None = None,
 ) -> Generator:
-    """Load a bundled model, or one of a folder or of the hub.
+    """A bundled model, or one of a folder or of the hub; known from before, it is loaded when it is first asked.
 
     Raises:
         MissingExtraError: The packages of ``climassay[local]`` are not installed.
     """
     try:
-        from climassay.models.local.model import LocalModel
+        from climassay.models.local.described import open_local
+
+        return open_local(
+            f"{LOCAL}:{name}",
+            device=device,
+            dtype=dtype,
+            adapter=adapter,
+            concurrency=concurrency,
+            max_output_tokens=max_output_tokens,
+        )
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The local model {name} needs {error.name}: run `pip install 'climassay[local]'`."
         ) from error
-    return LocalModel(
-        f"{LOCAL}:{name}",
-        device=device,
-        dtype=dtype,
-        adapter=adapter,
-        concurrency=concurrency,
-        max_output_tokens=max_output_tokens,
-    )
 
 
 @provider(OPENAI)

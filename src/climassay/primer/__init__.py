@@ -1,4 +1,4 @@
-"""The bundled primer: four short books, 120 gold questions and 40 claims, written for this project.
+"""The bundled primer: four short books, 120 gold questions, 24 long-form ones and 40 claims, written for this project.
 
 Two source books (``physical_climate``, ``aerosols_clouds``) carry the questions; one held-out book
 (``carbon_ice_past``) is on other topics; the pamphlet (``contrarian_pamphlet``) collects misleading arguments, labelled
@@ -19,6 +19,8 @@ _FOLDER = Path(__file__).parent
 
 PRIMER = "primer"
 """Names the bundled questions where a question file can be named."""
+LONG_ANSWERS = "primer:long_answers"
+"""Names the bundled long-form questions, which have rubrics, likewise."""
 SOURCE_BOOKS = ("physical_climate", "aerosols_clouds")
 HELD_OUT_BOOKS = ("carbon_ice_past",)
 CONTRARIAN_BOOKS = ("contrarian_pamphlet",)
@@ -102,15 +104,22 @@ def gold_questions() -> "QuestionSet":
     return join_questions(PRIMER, [read_questions(path) for path in question_paths()])
 
 
+def long_answers_path() -> Path:
+    """The 24 long-form questions over the three books, each criterion with the words of the book that it rests on."""
+    return _FOLDER / "questions" / "long_answers.jsonl"
+
+
 def named_questions(name: str | Path) -> "QuestionSet":
-    """The questions of a name: :data:`PRIMER` for the bundled ones, else a file or a dataset of the hub.
+    """The questions of a name: :data:`PRIMER` or :data:`LONG_ANSWERS` for bundled ones, else a file or a hub's dataset.
 
     Raises:
         InputError: The file cannot be read; see :func:`climassay.questions.read_questions`.
     """
     from climassay.questions import read_questions
 
-    return gold_questions() if str(name) == PRIMER else read_questions(name)
+    if str(name) == PRIMER:
+        return gold_questions()
+    return read_questions(long_answers_path() if str(name) == LONG_ANSWERS else name)
 
 
 def claims_path() -> Path:

@@ -3,7 +3,11 @@
 The format is told by the columns, not by the file name:
 
 ==========  =======================================================================================================
-climassay   ``id, kind, level, question, options, answer, passage, document, section`` (JSONL)
+climassay   ``id, kind, level, question, options, answer, passage, document, section`` (JSONL); long-form questions also
+            ``audience, rubric``, and their answer may be missing
+rubrics     ``question`` and ``rubric`` or ``criteria`` (CLINB and others: a list, or one criterion a line of a cell),
+            perhaps ``question_id``, ``audience``, ``reference_answer``
+plain       ``question`` alone, or a ``.txt`` file of one question a line: long-form questions without a rubric
 ClimaQA     ``Question, Options, Answer, Context, Complexity, Validation``; options as ``a) ...`` lines joined by a
             line of 20 dashes; freeform without Options; cloze with ``<MASK>`` (also ``<blank>``, ``<mask>``)
 Pira 2      ``id, text, question, A, B, C, D, E, correct, alternative`` (multiple choice);
@@ -14,6 +18,7 @@ Each can be CSV, TSV, JSONL, a JSON array or Parquet, gzip included.
 """
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -65,6 +70,10 @@ def read_questions(path: str | Path) -> QuestionSet:
         return join_questions(name, [read_questions(file) for file in fetch_questions(str(path))])
     file = Path(path)
     data = read_bytes(file)
+    if file.suffix.lower() == ".txt" and not data.lstrip().startswith((b"{", b"[")):
+        data = json.dumps(
+            [{"question": line} for line in data.decode("utf-8-sig", "replace").splitlines() if line.strip()]
+        ).encode()
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
@@ -128,13 +137,13 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
         return _from_pira_freeform
     if {"Question", "Answer"} <= names:
         return _from_climaqa
-    if {"question", "answer"} <= names:
+    if "question" in names and ({"answer", "rubric", "criteria"} & names or not names - {"question", "id"}):
         return _from_climassay
     shown = shorten(", ".join(sorted(map(str, names))), _SHOWN_CHARACTERS, placeholder=" ...")
     raise InputError(
         f"{file} has the columns {shown}, none of the known question formats: "
-        "climassay (question, answer, options ...), ClimaQA (Question, Options, Answer ...), Pira (A, B, alternative; "
-        "or question_en_origin, answer_en_origin)."
+        "climassay (question, answer, options ...; question, rubric), ClimaQA (Question, Options, Answer ...), Pira "
+        "(A, B, alternative; or question_en_origin, answer_en_origin)."
     )
 
 
@@ -171,21 +180,25 @@ def _from_climassay(row: Row, number: int) -> Question:
     if not isinstance(given, Sequence):
         raise InputError(f"the options are {str(given)[:40]!r} instead of a list")
     options = [" ".join(str(option).split()) for option in given]
-    content = TYPES[kind].read(_needed(row, "question"), _needed(row, "answer"), options)
+    answer = _needed(row, "answer") if TYPES[kind].answered else _text(row, "answer") or _text(row, "reference_answer")
+    content = TYPES[kind].read(_needed(row, "question"), answer, options)
     return Question(
-        id=_text(row, "id") or f"q{number:05d}",
+        id=_text(row, "id") or _text(row, "question_id") or f"q{number:05d}",
         kind=kind,
         **content._asdict(),
         level=_level(_text(row, "level")),
         context=_text(row, "passage") or _text(row, "context") or None,
         document=_text(row, "document") or None,
         section=_text(row, "section") or None,
+        **TYPES[kind].fields(row),
     )
 
 
 def _kind_by_content(row: Row) -> Kind:
     if row.get("options"):
         return "mcq"
+    if {"rubric", "criteria"} & set(row) or not {"answer", "Answer", "options"} & set(row):
+        return "longform"
     return "cloze" if GAPS.search(_text(row, "question")) else "freeform"
 
 
@@ -201,7 +214,7 @@ def _from_climaqa(row: Row, number: int) -> Question:
         raise InputError("experts marked it invalid")
     question, answer = _needed(row, "Question"), _needed(row, "Answer")
     options = _split_options(str(row["Options"])) if row.get("Options") else []
-    kind = _kind_by_content({"question": question, "options": options})
+    kind = _kind_by_content({"question": question, "answer": answer, "options": options})
     content = TYPES[kind].read(question, answer, options)
     return Question(
         id=f"{kind}-{number:05d}",

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from climassay.questions.types import TYPES, QuestionType
 from climassay.questions.types.base import GAP, LETTERS, option_letter
+from climassay.questions.types.longform.rubric import Criterion
 
-__all__ = ["GAP", "KINDS", "LETTERS", "LEVELS", "Kind", "Level", "Question", "option_letter"]
+__all__ = ["GAP", "KINDS", "LETTERS", "LEVELS", "Criterion", "Kind", "Level", "Question", "option_letter"]
 
 KINDS: tuple[str, ...] = tuple(TYPES)
 """Names of the types of questions, in the order of tables."""
@@ -29,7 +30,8 @@ class Question:
     question: str
     """The question, or a cloze statement with one ``<MASK>``."""
     answer: str
-    """Reference answer: the text of the correct option (mcq), one or two sentences (freeform), a term (cloze)."""
+    """Reference answer: the text of the correct option (mcq), one or two sentences (freeform), a term (cloze), or
+    paragraphs or nothing (longform)."""
     level: Level | None = None
     options: tuple[str, ...] = ()
     """Options without their letters, in the order of the file (mcq only)."""
@@ -39,6 +41,10 @@ class Question:
     """Text the question was made from, where the file has it."""
     document: str | None = None
     section: str | None = None
+    audience: str = ""
+    """For whom the answer is written (longform); empty where nobody is named."""
+    rubric: tuple[Criterion, ...] = ()
+    """What a good answer says (longform)."""
 
     @property
     def type(self) -> QuestionType:

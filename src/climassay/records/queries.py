@@ -58,6 +58,8 @@ class RunSummary:
     served: int
     """Answers of earlier runs that it was served from the records."""
     cost: float | None
+    name: str = ""
+    """What it was about, as its configuration says: an experiment's name, a file, a question; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,16 +265,15 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
             yield [_recorded(row) for row in rows]
 
 
-def answers_about(database: Database, run: str, words: str, most: int) -> list[RecordedAnswer]:
+def answers_about(database: Database, run: str, words: str, most: int, skip: int = 0) -> list[RecordedAnswer]:
     """At most so many answers, asked by a run or served to it, to prompts in which some words stand; the oldest first.
 
-    Prompts that are JSON are searched for the escaped words, too.
+    Prompts that are JSON are searched for the escaped words, too; empty words stand in every prompt.
     """
     forms = (words, *(json.dumps(words, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
     with database.read() as connection:
-        return [
-            _recorded(row) for row in connection.execute(_all_answers(run, tuple(dict.fromkeys(forms))).limit(most))
-        ]
+        query = _all_answers(run, tuple(dict.fromkeys(forms)) if words else ())
+        return [_recorded(row) for row in connection.execute(query.limit(most).offset(skip))]
 
 
 def _all_answers(run: str | None = None, words: Sequence[str] = ()) -> sa.Select[Any]:
@@ -337,7 +338,22 @@ def summary_of(row: sa.Row[Any], asked: int, failed: int, served: int, cost: flo
         failed=failed,
         served=served,
         cost=cost,
+        name=_name(json.loads(row.config)),
     )
+
+
+_NAMES = ("name", "recipe", "experiment", "claim", "question", "questions", "file", "statements", "collection")
+"""Entries of configurations that say what a run is about, the one that says most first."""
+
+
+def _name(config: Any) -> str:
+    for entry in _NAMES:
+        value = config.get(entry) if isinstance(config, dict) else None
+        if isinstance(value, dict):
+            value = value.get("name")
+        if value and isinstance(value, str):
+            return value
+    return ""
 
 
 def iso_time(seconds: float) -> str:

@@ -3,7 +3,7 @@
 A run gives a sign of life every two seconds, and is taken for dead after six without one. A request that a living run
 is asking is marked, so that another run waits for the answer. The mark goes in the transaction that stores the answer:
 whoever waits finds the answer as soon as the mark is gone; where there is none (the request failed, or the run died),
-the one who waits asks.
+the one who waits asks. A run whose process has died on this machine is known to be dead at once.
 """
 
 import json
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
@@ -49,6 +50,32 @@ SILENCE_SECONDS = 90.0
 """A running run without a sign of life for so long has been killed."""
 KEYS_PER_QUERY = 500
 """Below the smallest limit of bound parameters of either database."""
+
+
+def process_identity(pid: int) -> str:
+    """What tells a process from all others, before and after: boot, name space, number, time of its start.
+
+    Empty where the process has ended, or where the system does not tell (no ``/proc``).
+    """
+    try:
+        state, *more = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return "" if state in "ZX" else f"{boot} {Path('/proc/self/ns/pid').stat().st_ino} {pid} {more[18]}"
+    except (OSError, IndexError):
+        return ""
+
+
+def has_died(identity: str | None) -> bool:
+    """Whether a process of this machine has ended; False where that cannot be told, as of other machines."""
+    if not identity:
+        return False
+    *where, pid, _started = identity.split()
+    here = process_identity(os.getpid()).split()[:-2]
+    return where == here and process_identity(int(pid)) != identity
+
+
+_OWNER = "owner of "
+"""Before a run's id: name of the entry that says which process works on it, as long as it does."""
 
 
 class InFlight:
@@ -103,7 +130,10 @@ class InFlight:
     def _held(self, connection: sa.Connection) -> set[bytes]:
         marks, runs = tables.in_flight, tables.runs
         alive = sa.and_(runs.c.status == "running", runs.c.seen_at > time.time() - LEASE_SECONDS)
-        held = sa.select(marks.c.request).join(runs, runs.c.id == marks.c.run).where(marks.c.run != self._run, alive)
+        others = sa.select(runs.c.id, tables.meta.c.value).where(runs.c.id != self._run, alive)
+        owners = others.outerjoin_from(runs, tables.meta, tables.meta.c.name == _OWNER + runs.c.id)
+        living = [run for run, owner in connection.execute(owners) if not has_died(owner)]
+        held = sa.select(marks.c.request).where(marks.c.run.in_(living))
         return set(map(bytes, connection.execute(held).scalars()))
 
 
@@ -281,6 +311,7 @@ class Run:
         def end(connection: sa.Connection) -> None:
             connection.execute(tables.runs.update().where(tables.runs.c.id == self.id).values(values))
             connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run == self.id))
+            connection.execute(tables.meta.delete().where(tables.meta.c.name == _OWNER + self.id))
 
         self._database.write(end)
 
@@ -335,6 +366,12 @@ class Run:
         connection.execute(tables.runs.update().where(silent).values(ended))
         running = sa.select(tables.runs.c.id).where(tables.runs.c.status == "running")
         connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run.not_in(running)))
+        owners = tables.meta.c.name
+        ours = connection.execute(running).scalars().all()
+        gone = sa.and_(owners.startswith(_OWNER), owners.not_in([_OWNER + run for run in ours]))
+        connection.execute(tables.meta.delete().where(gone))
+        owner = {"name": _OWNER + self.id, "value": process_identity(os.getpid())}
+        self._database.insert_new(connection, tables.meta, [owner])
         connection.execute(
             tables.runs.insert().values(
                 id=self.id,

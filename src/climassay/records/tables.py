@@ -31,7 +31,7 @@ meta = Table(
     metadata,
     Column("name", String(40), primary_key=True),
     Column("value", Text, nullable=False),
-    comment="What the database says about itself: its schema version.",
+    comment="What the database says about itself: its schema version, its server, who works on the runs that go on.",
 )
 
 runs = Table(

@@ -23,6 +23,33 @@ class Option:
     correct: bool
 
 
+Tone = Literal["right", "middle", "wrong", "outside"]
+"""Colour of a part: good, so so, bad, or not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found in an answer in one respect."""
+
+    head: str
+    """What was looked at, for example a criterion."""
+    verdict: str
+    tone: Tone
+    reason: str = ""
+    quotation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A part of a text, coloured by what was found of it."""
+
+    text: str
+    tone: Tone | None = None
+    """None for a part of which nothing is said."""
+    note: str = ""
+    """Shown when somebody points at it."""
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
     """One answer to a question."""
@@ -41,6 +68,9 @@ class AnswerRow:
     """For example constraints that were not kept, or how sure the model was."""
     sources: tuple[int, ...] = ()
     """Places of the texts it was given in :attr:`AnswerTables.sources`, from 0."""
+    parts: tuple[TextPart, ...] = ()
+    """The answer in parts, where they are coloured; together they are the text."""
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +241,11 @@ def render_block(block: Block, section: str, number: int) -> Any:
         Escaped ``markupsafe.Markup`` without any inline style or script.
     """
     return _environment().get_template("blocks.html.j2").module.show(block, _kind(block), section, number)
+
+
+def render_answer(row: AnswerRow) -> Any:
+    """Text and findings of one answer as safe HTML, likewise."""
+    return _environment().get_template("answers.html.j2").module.said(row)
 
 
 @cache

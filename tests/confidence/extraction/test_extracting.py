@@ -196,35 +196,18 @@ def test_fields_of_a_statement():
         "c3.html",
         (
             Block(
-                "Seas very likely rise (high confidence; robust evidence, medium agreement).",
-                4,
-                None,
-                ("A", "B"),
-                "p1",
-                "3",
+                "Seas very likely rise (high confidence; robust evidence, medium agreement).", 4, None, ("A", "B"),
+                "p1", "3",
             ),
         ),
-    )
+    )  # fmt: skip
     (one,) = extract([report])
     assert one == Statement(
-        id="d7-0.0.0",
-        text="Seas very likely rise.",
-        tag="high",
-        report="AR6 WG1",
-        document_id="d7",
-        document=report.title,
-        likelihood=("very likely",),
-        evidence="robust",
-        agreement="medium",
-        sentence="Seas very likely rise (high confidence; robust evidence, medium agreement).",
-        end=75,
-        page=4,
-        headings=("A", "B"),
-        paragraph_id="p1",
-        chapter="3",
-        cycle="AR6",
-        working_group="WG1",
-    )
+        id="d7-0.0.0", text="Seas very likely rise.", tag="high", report="AR6 WG1", document_id="d7",
+        document=report.title, likelihood=("very likely",), evidence="robust", agreement="medium",
+        sentence="Seas very likely rise (high confidence; robust evidence, medium agreement).", end=75, page=4,
+        headings=("A", "B"), paragraph_id="p1", chapter="3", cycle="AR6", working_group="WG1",
+    )  # fmt: skip
 
 
 PARAGRAPH = "Ice will melt. Seas will rise for long. Reefs will die soon. (high confidence) {3.2.1, Figure SPM.1}"

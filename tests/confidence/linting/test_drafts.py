@@ -28,20 +28,14 @@ def kinds(text, kind="markdown"):
 
 
 HIDDEN = {
-    "front matter": f"---\ntitle: {ODD}\n---\ntext",
-    "fenced code": f"text\n\n```md\n{ODD}\n```\n",
-    "tilde fence": f"~~~\n```\n{ODD}\n~~~\n",
-    "indented code": f"text\n\n    {ODD}\n",
-    "inline code": f"say `{ODD}` here",
-    "comment": f"text <!-- {ODD}\n{ODD} --> text",
-    "link target": "see [this](http://x.y/moderate confidence)",
-    "image": f"![{ODD}](a.png)",
-    "reference": "[1]: http://x.y 'moderate confidence'",
-    "citation": "so it is [@smith2020, moderate confidence]",
-    "struck out": f"~~{ODD}~~",
-    "mathematics": "$moderate confidence$ and $$\nmoderate confidence\n$$",
+    "front matter": f"---\ntitle: {ODD}\n---\ntext", "fenced code": f"text\n\n```md\n{ODD}\n```\n",
+    "tilde fence": f"~~~\n```\n{ODD}\n~~~\n", "indented code": f"text\n\n    {ODD}\n",
+    "inline code": f"say `{ODD}` here", "comment": f"text <!-- {ODD}\n{ODD} --> text",
+    "link target": "see [this](http://x.y/moderate confidence)", "image": f"![{ODD}](a.png)",
+    "reference": "[1]: http://x.y 'moderate confidence'", "citation": "so it is [@smith2020, moderate confidence]",
+    "struck out": f"~~{ODD}~~", "mathematics": "$moderate confidence$ and $$\nmoderate confidence\n$$",
     "tag": '<span title="moderate confidence">text</span>',
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(HIDDEN))
@@ -77,18 +71,10 @@ def test_blocks_of_markdown():
         "| a | b |\n|--|--|\n| c |  |\n\n[^n]: note\n\nUnder\n---\n"
     )
     assert kinds(text) == [
-        ("heading", "Title"),
-        ("paragraph", "Para one goes on."),
-        ("item", "item more"),
-        ("item", "still item"),
-        ("paragraph", "Para two"),
-        ("quotation", "said"),
-        ("row", "a"),
-        ("row", "b"),
-        ("row", "c"),
-        ("note", "note"),
+        ("heading", "Title"), ("paragraph", "Para one goes on."), ("item", "item more"), ("item", "still item"),
+        ("paragraph", "Para two"), ("quotation", "said"), ("row", "a"), ("row", "b"), ("row", "c"), ("note", "note"),
         ("heading", "Under"),
-    ]
+    ]  # fmt: skip
 
 
 def test_web_pages_are_checked_on_their_source():
@@ -146,15 +132,11 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("name", "content", "says"),
         [
-            ("a.odt", b"PK", "save it as"),
-            ("a.csv", b"a,b", "cannot be checked"),
-            ("a.xyz", b"text", "no known kind"),
-            ("a.md", b"", "empty"),
-            ("b.md", b" \n\n", "no text"),
-            ("a.pdf", b"%PDF-1.7 nonsense", "a.pdf"),
-            ("c.md", b"\x00\x01\x02\x00", "not a text file"),
+            ("a.odt", b"PK", "save it as"), ("a.csv", b"a,b", "cannot be checked"),
+            ("a.xyz", b"text", "no known kind"), ("a.md", b"", "empty"), ("b.md", b" \n\n", "no text"),
+            ("a.pdf", b"%PDF-1.7 nonsense", "a.pdf"), ("c.md", b"\x00\x01\x02\x00", "not a text file"),
         ],
-    )
+    )  # fmt: skip
     def test_what_cannot_be_checked(self, tmp_path, name, content, says):
         path = tmp_path / name
         path.write_bytes(content)

@@ -158,20 +158,14 @@ def test_a_term_goes_with_its_own_range_and_with_no_other(term):
 @pytest.mark.parametrize(
     ("pair", "level", "fits"),
     [
-        ("robust evidence, high agreement", "very high", True),
-        ("robust evidence, high agreement", "high", True),
-        ("robust evidence, high agreement", "medium", False),
-        ("limited evidence, low agreement", "low", True),
-        ("limited evidence, low agreement", "medium", False),
-        ("limited evidence, high agreement", "medium", True),
-        ("limited evidence, high agreement", "very high", False),
-        ("medium evidence, medium agreement", "low", True),
-        ("medium evidence, medium agreement", "very low", False),
-        ("limited evidence", "high", True),
-        ("limited evidence", "very high", False),
-        ("robust evidence", "very low", False),
+        ("robust evidence, high agreement", "very high", True), ("robust evidence, high agreement", "high", True),
+        ("robust evidence, high agreement", "medium", False), ("limited evidence, low agreement", "low", True),
+        ("limited evidence, low agreement", "medium", False), ("limited evidence, high agreement", "medium", True),
+        ("limited evidence, high agreement", "very high", False), ("medium evidence, medium agreement", "low", True),
+        ("medium evidence, medium agreement", "very low", False), ("limited evidence", "high", True),
+        ("limited evidence", "very high", False), ("robust evidence", "very low", False),
     ],
-)
+)  # fmt: skip
 def test_pairs_of_evidence_and_agreement_fit_some_levels(pair, level, fits):
     for text in (f"Yields fall ({pair}; {level} confidence).", f"Yields fall ({level} confidence, {pair})."):
         assert (found(text, "mismatched-evidence") == []) is fits

@@ -53,16 +53,10 @@ def test_what_was_not_measured_is_said_to_be_so():
         ("(low confidence)", (0.05, 0.1, 0.8, 0.05)),
     ],
     ids=[
-        "uncertain",
-        "the same",
-        "a level it does not know",
-        "a range",
-        "two tags",
-        "a heading",
-        "before a noun",
+        "uncertain", "the same", "a level it does not know", "a range", "two tags", "a heading", "before a noun",
         "no words",
     ],
-)
+)  # fmt: skip
 def test_no_finding(text, row):
     assert messages(text, *row) == []
 

@@ -1,7 +1,11 @@
 """Statements whose level can be told by their words, for tests of taggers without a language model."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import numpy as np
 
+from climassay.confidence.statement import Statement, write_statements
 from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, TaggingItem
 from topic_encoder import TopicEncoder
 
@@ -23,6 +27,30 @@ def planted(count: int = 160, *, seed: int = 0, noise: float = 0.0) -> list[Labe
         item = TaggingItem(text, around, ("More work follows.",))
         found.append(LabelledItem(item, LEVELS[number % 4], "AR6 WG1", f"chapter {number // 8}", section, True))
     return found
+
+
+def write_extracted(pairs: Iterable[tuple[str, str]], file: Path) -> list[Statement]:
+    """Pairs of text and level as ``confidence extract`` writes them, one a section."""
+    statements = [
+        Statement(
+            id=f"s{number}", text=text, tag=tag, report="AR6 WG1", document_id="d", document="Chapter 1",
+            headings=(f"Section {number}",), cycle="AR6", working_group="WG1",
+        )
+        for number, (text, tag) in enumerate(pairs)
+    ]  # fmt: skip
+    write_statements(statements, file)
+    return statements
+
+
+def write_climatex(file: Path) -> Path:
+    """120 statements as the ClimateX dataset has them, four a page."""
+    head = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit"
+    rows = [
+        f"{n}\tAR6_WGI\t{n // 4}\t1\t{one.item.text}\t{LEVELS[n % 4]}\t1\ttrain"
+        for n, one in enumerate(planted(120, seed=3))
+    ]
+    file.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return file
 
 
 def encoder() -> TopicEncoder:

@@ -34,16 +34,10 @@ def test_every_part_is_shown(analysis):
     page = trend_report(analysis, source="file.jsonl", facts=(("run", "r1"),))
     headings = [section.heading for section in page.sections]
     assert headings == [
-        "In short",
-        "Tags",
-        "Scores by topic and working group",
-        "Most and least confident topics",
-        "Map of the statements",
-        "Topics",
-        "Gaps: reports that did not tag their statements",
-        "With untagged statements tagged",
-        "Accuracy of the tagger by topic",
-    ]
+        "In short", "Tags", "Scores by topic and working group", "Most and least confident topics",
+        "Map of the statements", "Topics", "Gaps: reports that did not tag their statements",
+        "With untagged statements tagged", "Accuracy of the tagger by topic",
+    ]  # fmt: skip
     html = page.to_html()
     assert "72 tagged statements of file.jsonl in 3 topics" in html
     assert "Topic 2" in html

@@ -88,12 +88,8 @@ def test_overlap_settles_agreement_and_finds_conflicts(records):
     assert now(records, "q0001").decisions == ()
     progress = store.progress(DATASET, "ann")
     assert (progress.items, progress.settled, progress.conflicts, progress.mine, progress.left_for_me) == (
-        2,
-        1,
-        1,
-        2,
-        0,
-    )
+        2, 1, 1, 2, 0,
+    )  # fmt: skip
     assert store.adjudicate(DATASET, "q0001", "eve", key="eve-1", accepted=True)
     assert store.conflicts(DATASET) == []
     assert now(records, "q0001").decisions == (Decision("expert", "eve", True),)

@@ -25,7 +25,7 @@ from climassay.generation.masking import (
 from climassay.generation.masking.trained import bundled_reader, context_features, fit
 from climassay.metrics.bert_score import TokenVectors
 from climassay.primer import gold_questions
-from command_line import run_command
+from command_line import done, refused
 from generated_drafts import draft, rejected
 
 PLAIN = MaskerFeatures(impact=False, vectors=False)
@@ -215,25 +215,17 @@ def test_choices_are_read_from_what_experts_did(tmp_path):
     assert read_choices(table) == [ExpertChoice("The albedo is high.", "albedo")]
 
 
-def test_commands(monkeypatch, capsys, tmp_path, primer):
+def test_commands(climassay, tmp_path, primer):
     labels = tmp_path / "labels.jsonl"
     rows = [{"question": one.statement.replace(one.term, "<MASK>", 1), "answer": one.term} for one in primer[:8]]
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = tmp_path / "masker.json"
-    code, text, _ = run_command(
-        monkeypatch, capsys, "generate", "mask", "train", labels, "-o", file, "--no-vectors", "--json"
-    )
-    assert code == 0
+    text = done(climassay("generate mask train", labels, "-o", file, "--no-vectors", "--json"))
     assert set(json.loads(text)["held_out"]) == {"accuracy@1", "accuracy@3"}
-    code, text, _ = run_command(
-        monkeypatch, capsys, "generate", "mask", "evaluate", f"statistics,{file}", "primer", "--json"
-    )
-    assert code == 0
+    text = done(climassay("generate mask evaluate", f"statistics,{file}", "primer", "--json"))
     found = json.loads(text)["maskers"]
     assert [one["name"] for one in found] == ["longest word", "statistics", "trained"]
-    code, text, err = run_command(
-        monkeypatch, capsys, "generate", "mask", "measure", "primer", "--masker", file, "--json"
-    )
+    code, text, err = climassay("generate mask measure primer", "--masker", file, "--json")
     assert code == 0
     assert [one["name"] for one in json.loads(text)["maskers"]][:2] == ["longest word", "trained"]
     assert "mask evaluate" in err
@@ -241,11 +233,9 @@ def test_commands(monkeypatch, capsys, tmp_path, primer):
     bare = Wording("The albedo of ice is high.")
     write_drafts(drafts, [draft(1), draft(2, "cloze", wording=bare), draft(3, "cloze", wording=Wording("It is."))])
     for given in (("statistics", drafts), (drafts,), (drafts, "--masker", file)):
-        code, text, err = run_command(monkeypatch, capsys, "generate", "mask", "apply", *given, "-o", masked, "--json")
+        code, text, err = climassay("generate mask apply", *given, "-o", masked, "--json")
         assert code == 0
         told = json.loads(text)
         assert (told["masked"], told["no_term"], told["failed"]) == (1, 1, 0)
         assert ("mask apply" in err) == (len(given) != 2)
-    code, _, err = run_command(monkeypatch, capsys, "generate", "mask", "evaluate", "statistics", tmp_path / "none.csv")
-    assert code == 2
-    assert err.startswith("climassay: ")
+    err = refused(climassay("generate mask evaluate statistics", tmp_path / "none.csv"))

@@ -292,12 +292,8 @@ def test_the_card_tells_agreement_as_worked_by_hand(tmp_path):
     publish_dataset(made, tmp_path / "two", name="x")
     kappa = (0.8 - 0.52) / (1 - 0.52)
     assert cells((tmp_path / "two/README.md").read_text(), "Agreement")[2] == [
-        "ada and ben",
-        "10",
-        "80%",
-        "Cohen's kappa",
-        f"{kappa:.2f}",
-    ]
+        "ada and ben", "10", "80%", "Cohen's kappa", f"{kappa:.2f}",
+    ]  # fmt: skip
     mixed = [judged(0, ada=True, ben=True), judged(1, ben=False, cy=False), judged(2, ada=True, cy=False)]
     mixed += [judged(3, ada=True, head=True), judged(4, ada=False, head=True)]
     publish_dataset(mixed, tmp_path / "three", name="x")

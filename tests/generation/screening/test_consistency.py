@@ -81,13 +81,8 @@ def test_only_usable_choices_are_asked():
     drafts = [freeform(), mcq(), cloze(), rejected, mcq(error="cut off"), mcq(correct=None)]
     checked = SelfConsistency(model).check(drafts)
     assert [draft == before for draft, before in zip(checked, drafts, strict=True)] == [
-        True,
-        False,
-        True,
-        True,
-        True,
-        True,
-    ]
+        True, False, True, True, True, True,
+    ]  # fmt: skip
     assert SelfConsistency(model).check([cloze()]) == [cloze()]
 
 

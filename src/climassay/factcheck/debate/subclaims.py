@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from climassay.corpus.sentences import split_sentences
+from climassay.corpus.sentences import locate_quotation, split_sentences
 from climassay.factcheck.debate.steps import Steps, ask_text
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import GenerationRequest, Sampling
@@ -147,7 +147,7 @@ def _accepted(text: str, answer: str, profile: Profile) -> Reading | None:
     placed = [
         (span, statement, queries)
         for quotation, statement, queries in parts
-        if (span := locate(text, quotation)) is not None
+        if (span := locate_quotation(text, quotation)) is not None
     ]
     if len(placed) < len(parts) or not 0 < len(placed) <= MOST:
         return None
@@ -182,20 +182,3 @@ def _own_words(quotation: str, statement: str) -> str:
     quoted, said = set(re.findall(r"\w+", quotation.lower())), set(re.findall(r"\w+", statement.lower()))
     kept = len(quoted & said) / max(1, len(quoted))
     return " ".join(statement.split()) if kept >= 0.5 else quotation
-
-
-def locate(text: str, quotation: str) -> tuple[int, int] | None:
-    """Where a quotation of whole words stands in a text, whatever its case, blanks and quotation marks, or None.
-
-    Signs at its ends belong to it where the text has them too: without them "-2" would be 2, and "50%" would be 50.
-    """
-    words = re.findall(r"\w+", quotation)
-    if not words:
-        return None
-    match = re.search(r"\b" + r"\W+".join(map(re.escape, words)) + r"\b", text, re.IGNORECASE)
-    if match is None:
-        return None
-    start, end = match.span()
-    before = quotation[: quotation.index(words[0])].strip()
-    after = quotation[quotation.rindex(words[-1]) + len(words[-1]) :].strip()
-    return start - len(before) * text[:start].endswith(before), end + len(after) * text.startswith(after, end)

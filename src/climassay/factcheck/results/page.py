@@ -164,7 +164,7 @@ def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
         ("File", passage.source),
         ("Licence", passage.licence),
         ("Collection", source.collection),
-        ("Lay before", ", ".join(source.advocates)),
+        ("Retrieved for", ", ".join(source.advocates)),
     )
     return tuple((name, value) for name, value in known if value)
 

@@ -76,7 +76,7 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
             f"Local models need the package {error.name}: install it with `pip install 'climassay[local]'`."
         ) from error
     transformers.utils.logging.disable_progress_bar()
-    name, adapter_folder = _split_adapter(name, adapter)
+    name, adapter_folder = split_adapter(name, adapter)
     folder = find_folder(name)
     device = device or default_device()
     dtype = dtype or default_dtype(device)
@@ -157,7 +157,12 @@ def stated_licence(folder: Path) -> str | None:
     return match.group(1).strip() if match else None
 
 
-def _split_adapter(name: str, adapter: str | None) -> tuple[str, Path | None]:
+def split_adapter(name: str, adapter: str | None) -> tuple[str, Path | None]:
+    """A model's name without its adapter, and the folder of that one.
+
+    Raises:
+        ModelError: Two adapters are given, or the folder holds none that can be read.
+    """
     name, separator, in_name = name.partition(_ADAPTER_SEPARATOR)
     if separator and adapter:
         raise ModelError(f"Two adapters are given, {in_name} in the model's name and {adapter}: give one of them.")

@@ -18,7 +18,6 @@ from climassay.models.contract import (
     Completion,
     CompletionCallback,
     GenerationRequest,
-    Message,
     OptionRequest,
     OptionScores,
     ScoresCallback,
@@ -26,6 +25,7 @@ from climassay.models.contract import (
     Work,
 )
 from climassay.models.cpu_settings import choose_threads
+from climassay.models.local.described import DescribedModel, ModelInfo
 from climassay.models.local.generation import Generation
 from climassay.models.local.loading import load_local
 from climassay.models.local.network import Network
@@ -161,7 +161,7 @@ def read_options(
         yield from ((index, readings[index]) for index in done)
 
 
-class LocalModel:
+class LocalModel(DescribedModel):
     """A local model: the contract's :class:`~climassay.models.contract.OpenWeights`.
 
     Args:
@@ -188,45 +188,34 @@ class LocalModel:
         concurrency: int | None = None,
         max_output_tokens: int | None = None,
     ) -> None:
-        self.name = name
         self._lock = threading.Lock()
         self._worker: int | None = None
         loaded = load_local(name.removeprefix("local:"), device=device, dtype=dtype, adapter=adapter)
-        self.device, self.dtype = loaded.device, loaded.dtype
-        self.licence, self.folder = loaded.licence, loaded.folder
-        self.fingerprint = loaded.fingerprint
-        """SHA-256 over weights, settings, tokenizer, chat template, adapter, dtype and a limit of all answers."""
         self._max_output_tokens = max_output_tokens
+        fingerprint = loaded.fingerprint
         if max_output_tokens is not None:
-            limited = f"{loaded.fingerprint} max_output_tokens={max_output_tokens}"
-            self.fingerprint = hashlib.sha256(limited.encode()).hexdigest()
-        self.parameters = sum(weights.numel() for weights in loaded.model.parameters())
-        self.prompts = self.prompt_format(loaded.tokenizer)
+            fingerprint = hashlib.sha256(f"{fingerprint} max_output_tokens={max_output_tokens}".encode()).hexdigest()
         self.network = Network(loaded.model)
         self.reader = Reader(self.network)
+        info = ModelInfo(
+            fingerprint=fingerprint,
+            prompts=self.prompt_format(loaded.tokenizer),
+            window=self.network.context,
+            layers=self.network.layers,
+            dtype=loaded.dtype,
+            device=loaded.device,
+            token_budget=self.reader.pack,
+            parameters=sum(weights.numel() for weights in loaded.model.parameters()),
+            licence=loaded.licence,
+            folder=loaded.folder,
+        )
+        super().__init__(name, info)
         # On a GPU the CPU's threads hardly matter.
         on_cpu = self.network.device.type == "cpu"
         tokens = [number % self.network.vocabulary for number in range(16)]
         self.threads = choose_threads(lambda: self.network.whole(tokens, [15])) if on_cpu else torch.get_num_threads()
         self._generation = Generation(self.network, self.reader, self.prompts, rows=concurrency)
         self.load_seconds = loaded.seconds
-
-    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
-        """The prompt as the model receives it.
-
-        Raises:
-            ModelError: The model's chat template does not accept these messages.
-        """
-        return self.prompts.render(messages, assistant_prefix)
-
-    @property
-    def window(self) -> int:
-        """Most tokens of prompt and answer together."""
-        return self.network.context
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, without those of the chat template."""
-        return [len(tokens) for tokens in self.prompts.encode_all(texts)]
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
@@ -242,16 +231,6 @@ class LocalModel:
     ) -> list[OptionScores]:
         """Weigh every request's options, in order; beginnings that any of them share are computed once."""
         return self._read(requests, _scores, OptionScores.failed, on_result)
-
-    @property
-    def layers(self) -> int:
-        """Number of layers."""
-        return self.network.layers
-
-    @property
-    def token_budget(self) -> int:
-        """Most tokens computed side by side in one forward pass; a shared beginning may take larger ones."""
-        return self.reader.pack
 
     @property
     def work(self) -> Work:

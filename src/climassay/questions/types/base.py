@@ -1,7 +1,7 @@
 """What a type of question is: how it is read, asked, answered, written, checked, annotated and published."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -80,6 +80,10 @@ class QuestionType:
     """Whether it is a statement, and asks nothing."""
     prose: bool = True
     """Whether an answer is prose: then it is reported when one was cut at its limit."""
+    answered: bool = True
+    """Whether each of its questions has a reference answer."""
+    judged: bool = False
+    """Whether a judge scores its answers against the question's rubric and on the dimensions of a good answer."""
     levels: bool = True
     """Whether its questions are of several levels: easy ones are evolved into harder ones."""
     tokens: int = 160
@@ -102,6 +106,18 @@ class QuestionType:
             InputError: It is none of this type; the sentence says why.
         """
         return Content(question, answer)
+
+    def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of a question, beside its content, that a file's row has for this type.
+
+        Raises:
+            InputError: One of them cannot be read.
+        """
+        return {}
+
+    def values(self, question: "Question") -> dict[str, Any]:
+        """Values that its prompt gets beside question, passages and examples."""
+        return {}
 
     def labels(self, options: Sequence[str]) -> tuple[str, ...]:
         """What a model writes, or weighs, to choose each of the options."""

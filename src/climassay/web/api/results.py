@@ -12,7 +12,6 @@ from climassay.generation import Draft
 from climassay.generation.dataset_results import dataset_stats
 from climassay.generation.dataset_store import State
 from climassay.generation.draft import draft_row
-from climassay.metrics.registry import METRICS
 from climassay.questions import Kind, Level
 from climassay.records import tables
 from climassay.records.queries import UsageGroup, run_lines, run_settings, usage_by, usage_by_model
@@ -297,7 +296,7 @@ def compare_several_runs(
         list[Annotated[str, Query(pattern=PRINTABLE, max_length=64)]],
         Query(description="Ids of runs, in the order of the answer.", min_length=1, max_length=MOST_RUNS),
     ],
-    metric: Annotated[Literal[*METRICS], Query(description="What is compared.")],  # type: ignore[valid-type]
+    metric: Annotated[str, Query(description="What is compared.", pattern=PRINTABLE, max_length=120)],
     level: Annotated[
         Literal["overall", "base", "reasoning", "hypothetical"], Query(description="Level of the questions.")
     ] = "overall",

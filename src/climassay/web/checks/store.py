@@ -200,12 +200,12 @@ def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
 
 
 def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None:
-    """The ClaimReview of a check; None without a verdict, or where the server names nobody who answers for it."""
+    """The ClaimReview of a check; None where it has no verdict, or where no person or no publisher answers for it."""
     about, publisher = kept.about, app.settings.publisher.strip()
     if kept.transcript is None or not publisher:
         return None
     scale = load_scale(kept.settings.scale)
-    if reader_view(kept.transcript, scale).verdict.outcome != "verdict":
+    if reader_view(kept.transcript, scale).verdict.outcome != "verdict" or not _is_approved(app, about):
         return None
     return claim_review(
         kept.transcript,
@@ -216,12 +216,21 @@ def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None
     )
 
 
+def _is_approved(app: AppState, about: CheckSummary) -> bool:
+    """Whether an adjudicator or admin who is still let in agrees with a check, and nobody disagrees."""
+    people = {user.name for user in app.accounts.users() if user.active and user.may("adjudicator")}
+    current = [one for one in checks_of(app).reviews(about.id) if one.current]
+    agree = any(one.opinion == "agree" and one.by in people for one in current)
+    return agree and not any(one.opinion == "disagree" for one in current)
+
+
 def claim_review_of(app: AppState, check: str) -> dict[str, Any]:
     """The verdict as schema.org ClaimReview; missing without a verdict, or where nobody answers for it."""
     found = claim_review_data(app, found_check(app, check)[0])
     if found is None:
-        why = "has no verdict" if app.settings.publisher else "cannot be published: the server names no publisher"
-        raise Missing(f"There is no ClaimReview of this check, because it {why}.")
+        why = "it has no verdict that an adjudicator agrees with and nobody disagrees with"
+        why = why if app.settings.publisher else "it cannot be published: the server names no publisher"
+        raise Missing(f"There is no ClaimReview of this check, because {why}.")
     return found
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, Literal, cast, get_args
 
 from fastapi import APIRouter, Query, Request
@@ -16,6 +16,7 @@ from climassay.evaluation.comparing import (
     comparison_table,
     comparison_test_table,
 )
+from climassay.evaluation.question_index import count_rows
 from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
 from climassay.factcheck.results.page import page_values
@@ -24,6 +25,7 @@ from climassay.factcheck.scales import Scale
 from climassay.generation.dataset_results import dataset_report, dataset_stats
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.metrics.registry import METRICS
+from climassay.records.computed import kept
 from climassay.records.queries import (
     RunOrder,
     UsageGroup,
@@ -35,7 +37,7 @@ from climassay.records.queries import (
     usage_by_model,
 )
 from climassay.reporting import Prose, Report, Section, Table
-from climassay.reporting.html import as_svg
+from climassay.reporting.html import as_svg, report_data, report_from_data
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
@@ -52,7 +54,7 @@ from climassay.web.results.blocks import (
     table_file,
     within,
 )
-from climassay.web.results.stored_run import StoredRun, experiment_page, found_run, found_summary, results_are_ready
+from climassay.web.results.stored_run import StoredRun, experiment_page, found_run, found_summary, run_data
 
 router = APIRouter(include_in_schema=False)
 PAGE = 50
@@ -66,6 +68,10 @@ DRAFTS = 60
 """Drafts that a page lists; a report lists more, and all are in the dataset's own export."""
 Published = Literal["", "gold", "silver"]
 PublishedWanted = Annotated[Published, Query(description="Results of the paper to show beside an experiment's.")]
+Show = Literal["", "tables", "figures"]
+"""Which part of a run's report a page shows; empty for the overview."""
+FEW_BLOCKS = 6
+"""Tables, figures and texts that an overview shows all."""
 Level = Literal["overall", "base", "reasoning", "hypothetical"]
 RunsWanted = Annotated[list[str], Query(max_length=64)]
 COLUMNS: tuple[tuple[str, str, bool], ...] = (
@@ -94,8 +100,8 @@ def show_comparison(
 ) -> Response:
     """One metric of several runs, with paired tests on the questions that they share."""
     names = _names(runs)
-    stored = [comparable_run(app, name) for name in names]
-    metrics = [name for name in METRICS if any(name in one.metrics for one in stored)]
+    stored = [_experiment_data(app, name) for name in names]
+    metrics = [one.name for one in METRICS.ordered(name for one in stored for name in one["metrics"])]
     chosen = metric if metric in metrics else next(iter(metrics), "")
     query = {"runs": ",".join(names), "metric": chosen, "level": level}
     sections = section_views(_comparison(app, names, chosen, level), "/results/compare", query) if chosen else ()
@@ -103,7 +109,7 @@ def show_comparison(
         request,
         "results/compare.html.j2",
         runs=names,
-        experiments=[one.experiment for one in stored],
+        experiments=[(name, one["name"]) for name, one in zip(names, stored, strict=True)],
         metrics=[METRICS[name] for name in metrics],
         metric=chosen,
         level=level,
@@ -140,12 +146,23 @@ def _names(runs: list[str]) -> list[str]:
 
 
 def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Report:
-    found = compared(app, runs, metric, level)
+    """The comparison as a report, computed once for runs that have ended and kept with the records."""
+    summaries = [found_summary(app, run) for run in runs]
+    parts = ("comparison", *((one.id, count_rows(app.database, one.id)) for one in summaries), metric, level)
+
+    def make() -> dict[str, Any]:
+        return report_data(_compared_report(compared(app, runs, metric, level)))
+
+    going = any(one.status == "running" for one in summaries)
+    return report_from_data(make() if going else app.computed.get(parts, lambda: kept(app.database, parts, make)))
+
+
+def _compared_report(found: RunComparison) -> Report:
     figure, tests = comparison_figure(found), comparison_test_table(found)
     if figure is None:
         return Report("Comparison", "", (Section("Scores", (Prose("No run has a score in this metric and level."),)),))
     sections = [Section("Scores", (comparison_table(found), figure))]
-    if tests is not None or len(runs) > 1:
+    if tests is not None or len(dict.fromkeys(one.run for one in found.scores)) > 1:
         words = "These runs have no question in common, so that nothing can be tested question by question."
         sections.append(Section("Paired tests", (tests or Prose(words),)))
     return Report("Comparison", "", tuple(sections))
@@ -157,22 +174,24 @@ def compared(app: AppState, names: Sequence[str], metric: str, level: str) -> Ru
     Raises:
         InputError: A run asked no questions, or there is no such metric.
     """
-    runs = [comparable_run(app, name) for name in names]
+    for name in names:
+        _experiment_data(app, name)
+    runs = [found_run(app, name) for name in names]
     experiments = [run.experiment for run in runs if run.experiment is not None]
-    key = ("comparison", *((run.id, run.digest) for run in runs), metric, level)
+    key = ("compared", *((run.id, run.details.summary.ended_at) for run in runs), metric, level)
     return app.computed.get(key, lambda: compare_runs(experiments, metric, level=level))
 
 
-def comparable_run(app: AppState, name: str) -> StoredRun:
-    """A run with an experiment.
+def _experiment_data(app: AppState, name: str) -> dict[str, Any]:
+    """What is known of a run that can be compared.
 
     Raises:
         InputError: It asked no questions of a benchmark.
     """
-    stored = found_run(app, name)
-    if stored.experiment is None:
+    data = run_data(app, found_summary(app, name))
+    if data is None or data["metrics"] is None:
         raise InputError(f"The run {name} asked no questions of a benchmark, so that it cannot be compared.")
-    return stored
+    return data
 
 
 @router.get("/results/datasets")
@@ -274,49 +293,68 @@ def show_runs(
 
 @router.get("/results/{run}")
 def show_run(
-    request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "", wait: bool = False
+    request: Request,
+    app: App,
+    _user: Reader,
+    run: str,
+    published: PublishedWanted = "",
+    wait: bool = False,
+    show: Show = "",
 ) -> Response:
-    """One run: what came of it, how it was set up, and what it used.
+    """One run: what came of it, its tables or its figures; on the overview how it was set up, and what it used.
 
     Results that take long to compute follow the page: its script fetches them; without it a link does.
     """
     summary = found_summary(app, run)
-    ready = wait or results_are_ready(app, summary, published)
+    data = run_data(app, summary, published, wait=wait)
     config, seeds, error = run_settings(app.database, run)
     # Name of the dataset that the run made.
     made_dataset = summary.command == "generate run" and isinstance(config.get("recipe"), dict)
-    values: dict[str, Any] = _result_values(found_run(app, run), published) if ready else {"published": published}
     return page(
         request,
         "results/run.html.j2",
         run=summary,
-        ready=ready,
+        ready=data is not None,
         settings=_settings_lines(config),
         seeds=_settings_lines(seeds),
         prompts=[(name.removeprefix("prompts."), value) for name, value in _flat(config) if _is_prompt(name)],
         dataset=config["recipe"].get("name", "") if made_dataset else "",
         error=error,
         usage=usage_by_model(app.database, run),
-        **values,
+        **({"published": published, "show": show} if data is None else _result_values(run, data, published, show)),
         **block_assets(),
     )
 
 
 @router.get("/results/{run}/results")
-def show_results(request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "") -> Response:
+def show_results(
+    request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "", show: Show = ""
+) -> Response:
     """Only the results: the piece that the page of a run fetches."""
-    stored = found_run(app, run)
-    return page(request, "results/run_results.html.j2", run=stored.details.summary, **_result_values(stored, published))
+    summary = found_summary(app, run)
+    data = run_data(app, summary, published)
+    assert data is not None
+    return page(request, "results/run_results.html.j2", run=summary, **_result_values(run, data, published, show))
 
 
-def _result_values(stored: StoredRun, published: Published) -> dict[str, Any]:
-    report = stored.report(published)
+def _result_values(run: str, data: dict[str, Any], published: Published, show: Show) -> dict[str, Any]:
+    report = report_from_data(data["report"])
+    sections = section_views(report, f"/results/{run}", {"published": published} if published else None)
+    if show or sum(len(section.blocks) for section in sections) > FEW_BLOCKS:
+        # Of a long report the overview has the first section, and of the others what is neither table nor figure.
+        kinds = (show.removesuffix("s"),) if show else ("",)
+        kept = (
+            (one, tuple(block for block in one.blocks if block.kind in kinds or (not show and place == 0)))
+            for place, one in enumerate(sections)
+        )
+        sections = tuple(replace(one, blocks=blocks) for one, blocks in kept if blocks)
     return {
         "report": report,
-        "sections": section_views(report, f"/results/{stored.id}", {"published": published} if published else None),
-        "experiment": stored.experiment,
-        "questions": len(stored.questions),
-        "claims": len(stored.details.results.get("transcript", ())),
+        "sections": sections,
+        "show": show,
+        "experiment": data["metrics"] is not None,
+        "questions": data["questions"],
+        "claims": data["claims"],
         "published": published,
     }
 
@@ -356,17 +394,23 @@ def _setting_words(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
 
 
+def _report(app: AppState, run: str, published: Published) -> Report:
+    data = run_data(app, found_summary(app, run), published)
+    assert data is not None
+    return report_from_data(data["report"])
+
+
 @router.get("/results/{run}/tables/{number}.{form}")
 def send_table(app: App, _user: Reader, run: str, number: int, form: str, published: PublishedWanted = "") -> Response:
     """One table of a run's page."""
-    table = table_at(found_run(app, run).report(published), number, f"The run {run}")
+    table = table_at(_report(app, run, published), number, f"The run {run}")
     return table_file(table, form, f"{run}-{table.title}")
 
 
 @router.get("/results/{run}/figures/{number}.svg")
 def send_figure(app: App, _user: Reader, run: str, number: int, published: PublishedWanted = "") -> Response:
     """One figure of a run's page."""
-    figure = figure_at(found_run(app, run).report(published), number, f"The run {run}")
+    figure = figure_at(_report(app, run, published), number, f"The run {run}")
     return as_file(as_svg(figure), f"{run}-{figure.title}.svg")
 
 

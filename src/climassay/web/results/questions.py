@@ -1,78 +1,53 @@
 """The questions of a run, one by one: what each model was given, what it said, and how that was scored.
 
-A run keeps its answers as JSON rows. To filter 300,000 of them, a page would have to read them all; so what is filtered
-by is written down once, when somebody first looks at the questions, and a page reads the rows of its questions only.
+A page reads the rows of its questions only, which it finds by :mod:`climassay.evaluation.question_index`.
 """
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from climassay.evaluation.report import is_wrong
+from climassay.evaluation.question_index import answers, count_rows, indexes, metadata, questions, write_index
+from climassay.evaluation.report import answer_row, is_wrong
+from climassay.evaluation.results import Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.metrics.registry import Metric
 from climassay.questions import option_letter
 from climassay.records import tables
 from climassay.records.queries import RunDetails, RunSummary, answers_about, run_details, run_rows, run_settings
+from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.pages import page
 from climassay.web.results.blocks import PageNumber, Search, block_assets, part_of, within
-from climassay.web.results.stored_run import StoredRun, count_rows, found_summary
+from climassay.web.results.stored_run import StoredRun, found_summary
 
 router = APIRouter(include_in_schema=False)
 PAGE = 50
-MOST_REQUESTS = 100
+REQUESTS = 25
+"""Requests on one page."""
 Word = Annotated[str, Query(max_length=200)]
-
-
-metadata = sa.MetaData()
-indexes = sa.Table(
-    "web_question_indexes",
-    metadata,
-    sa.Column("run", sa.String(16), primary_key=True),
-    sa.Column("rows", sa.Integer, nullable=False),
-    comment="Runs whose questions are in the next two tables. rows: stored rows of the run at that time.",
-)
-questions = sa.Table(
-    "web_questions",
-    metadata,
-    sa.Column("run", sa.String(16), primary_key=True),
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("benchmark", sa.Text, nullable=False),
-    sa.Column("question", sa.Text, nullable=False),
-    sa.Column("kind", sa.String(20), nullable=False),
-    sa.Column("level", sa.String(20), nullable=False),
-    sa.Column("words", sa.Text, nullable=False),
-    sa.Column("position", sa.Integer),
-    sa.Index("web_questions_by_id", "run", "question"),
-    comment="Questions in the order of a run. words: what a search looks in; position: of its row.",
-)
-answers = sa.Table(
-    "web_question_answers",
-    metadata,
-    sa.Column("run", sa.String(16), primary_key=True),
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("position", sa.Integer, primary_key=True),
-    sa.Column("model", sa.Text, nullable=False),
-    sa.Column("wrong", sa.Boolean, nullable=False),
-    sa.Column("words", sa.Text, nullable=False),
-    sa.Index("web_answers_by_model", "run", "model", "wrong", "number"),
-    comment="Answers to these questions. position: of the answer's row.",
-)
-_INSERTED = 5000
-"""Rows of one statement."""
+Place = Annotated[str, Query(pattern=r"^[0-9]{0,4}$")]
+"""Number of a column of the grid, from 0; empty for none."""
 _ANSWER_ROWS = ("outcomes", "predictions")
 _LONG = (*_ANSWER_ROWS, "questions", "passages")
 """Tables of a run of which a page reads some rows only; of all others it reads all."""
+
+
+class Column(NamedTuple):
+    """A column of the grid: one model in one setting of a run."""
+
+    run: str
+    model: str
+    setting: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +62,14 @@ class QuestionFilter:
     wrong: bool = False
     text: str = ""
     """In the question, its reference or an answer, whatever its case."""
+    right: Column | None = None
+    """Only questions that are answered rightly here."""
+    fails: Column | None = None
+    """Only questions that are answered wrongly here."""
+    invalid: bool = False
+    """Only questions with an answer that failed or breaks the rules of an answer."""
+    unstable: bool = False
+    """Only questions to which the option orders of a model disagree."""
 
 
 class QuestionIndex:
@@ -103,8 +86,7 @@ class QuestionIndex:
             with database.read() as connection:
                 known = connection.execute(sa.select(indexes.c.rows).where(indexes.c.run == run_id)).scalar()
             if known != self._rows:
-                details = run_details(database, run_id)
-                database.write(lambda connection: _write(connection, details, self._rows))
+                self._write(run_details(database, run_id))
 
     def __len__(self) -> int:
         """Number of questions with an answer."""
@@ -115,11 +97,49 @@ class QuestionIndex:
         with self._database.read() as connection:
             return int(connection.execute(self._fitting(sa.func.count(), wanted=wanted)).scalar_one())
 
-    def numbers(self, wanted: QuestionFilter, most: int, *, skip: int = 0, after: int = -1) -> list[int]:
-        """Numbers of the questions that fit, from 0, in their order."""
+    def _write(self, details: RunDetails) -> None:
+        stored, listed = details.results, details.results.get("questions", ())
+        places = {(row.get("benchmark"), row["id"]): position for position, row in enumerate(listed)}
+        experiment = StoredRun(details).experiment
+        # In runs of earlier versions a row of a question does not say which benchmark it is of.
+        known = {
+            (name, one.id): place
+            for name, ones in (experiment.questions.items() if experiment else ())
+            for one in ones
+            if (place := places.get((name, one.id), places.get((None, one.id)))) is not None
+        }
+        # Of several option orders of a question, the file's own is the one that is shown.
+        shown = [place for place, row in enumerate(stored.get("predictions", ())) if row["permutation"] == 0]
+        positions = None if "outcomes" in stored else shown
+        write_index(self._database, self.run, experiment, self._rows, places=known, positions=positions)
+
+    def numbers(
+        self, wanted: QuestionFilter, most: int, *, skip: int = 0, after: int = -1, wrong_first: bool = False
+    ) -> list[int]:
+        """Numbers of the questions that fit, from 0, in their order, or those with most wrong answers first."""
         query = self._fitting(questions.c.number, wanted=wanted).where(questions.c.number > after)
+        order = (questions.c.wrong.desc(), questions.c.number) if wrong_first else (questions.c.number,)
         with self._database.read() as connection:
-            return list(connection.execute(query.order_by(questions.c.number).offset(skip).limit(most)).scalars())
+            return list(connection.execute(query.order_by(*order).offset(skip).limit(most)).scalars())
+
+    def numbers_of(self, keys: Sequence[tuple[str, str]]) -> list[int]:
+        """Numbers of the questions of some benchmarks and ids, those that there are."""
+        key = sa.tuple_(questions.c.benchmark, questions.c.question)
+        query = sa.select(questions.c.number).where(questions.c.run == self.run, key.in_(keys))
+        with self._database.read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def columns(self) -> list[Column]:
+        """Models and settings, in the order of the run."""
+        return self._app.computed.get(("columns", self.run, self._rows), self._columns)
+
+    def _columns(self) -> list[Column]:
+        model, setting = answers.c.model, answers.c.setting
+        query = sa.select(model, setting).where(answers.c.run == self.run).group_by(model, setting)
+        with self._database.read() as connection:
+            return [
+                Column(self.run, *row) for row in connection.execute(query.order_by(sa.func.min(answers.c.position)))
+            ]
 
     def number(self, question: str, benchmark: str = "") -> int | None:
         """Number of a question by its id; None where there is none."""
@@ -186,6 +206,12 @@ class QuestionIndex:
             theirs = theirs.where(answers.c.model == wanted.model)
         if wanted.model or wanted.wrong:
             query = query.where((theirs.where(answers.c.wrong) if wanted.wrong else theirs).exists())
+        for flag, told in ((wanted.invalid, answers.c.invalid), (wanted.unstable, answers.c.unstable)):
+            if flag:
+                query = query.where(theirs.where(told).exists())
+        for cell, is_so in ((wanted.right, False), (wanted.fails, True)):
+            if cell is not None:
+                query = query.where(_answered(cell, wrong=is_so))
         if wanted.text:
             words = wanted.text.lower()
             said = theirs.where(answers.c.words.contains(words, autoescape=True)).exists()
@@ -200,56 +226,13 @@ def _passages(ids: set[str]) -> sa.ColumnElement[bool]:
     return (tables.results.c.name == "passages") & sa.or_(*starts)
 
 
-def _write(connection: sa.Connection, details: RunDetails, rows: int) -> None:
-    """Write down the questions of a run, in place of what was written down before."""
-    run, stored = details.summary.id, StoredRun(details)
-    for table in (indexes, questions, answers):
-        connection.execute(table.delete().where(table.c.run == run))
-    numbers = {key: number for number, key in enumerate(stored.questions)}
-    places = {
-        (row.get("benchmark"), row["id"]): position for position, row in enumerate(details.results.get("questions", ()))
-    }
-    asked: list[Mapping[str, Any]] = [
-        {
-            "run": run,
-            "number": number,
-            "benchmark": key[0],
-            "question": key[1],
-            "kind": one.kind,
-            "level": one.level or "",
-            "words": "\n".join((one.id, one.question, one.answer, *one.options)).lower(),
-            "position": places.get(key, places.get((None, key[1]))),
-        }
-        for (key, one), number in zip(stored.questions.items(), numbers.values(), strict=True)
-    ]
-    _insert(connection, questions, asked)
-    _insert(connection, answers, list(_answer_rows(stored, numbers)))
-    connection.execute(indexes.insert(), [{"run": run, "rows": rows}])
-
-
-def _answer_rows(stored: StoredRun, numbers: Mapping[tuple[str, str], int]) -> Iterator[Mapping[str, Any]]:
-    if stored.experiment is None:
-        return
-    results = stored.details.results
-    # Of several option orders of a question, the file's own is the one that is shown.
-    shown = [place for place, row in enumerate(results.get("predictions", ())) if row["permutation"] == 0]
-    positions = range(len(stored.experiment.outcomes)) if "outcomes" in results else shown
-    for position, outcome in zip(positions, stored.experiment.outcomes, strict=True):
-        key = (outcome.cell.benchmark, outcome.question)
-        if key in numbers:
-            yield {
-                "run": stored.id,
-                "number": numbers[key],
-                "position": position,
-                "model": outcome.cell.model,
-                "wrong": is_wrong(outcome),
-                "words": outcome.answer.lower(),
-            }
-
-
-def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    for start in range(0, len(rows), _INSERTED):
-        connection.execute(table.insert(), rows[start : start + _INSERTED])
+def _answered(cell: Column, *, wrong: bool) -> sa.ColumnElement[bool]:
+    """Whether a column has an answer to a question that is wrong, or right; also in another run."""
+    said, asked = answers.alias(), questions.alias()
+    joined = said.join(asked, (asked.c.run == said.c.run) & (asked.c.number == said.c.number))
+    same = asked.c.question == questions.c.question, asked.c.benchmark == questions.c.benchmark
+    there = said.c.run == cell.run, said.c.model == cell.model, said.c.setting == cell.setting
+    return sa.select(sa.literal(1)).select_from(joined).where(*same, *there, said.c.wrong == wrong).exists()
 
 
 @router.get("/results/{run}/questions")
@@ -264,21 +247,40 @@ def show_questions(
     model: Word = "",
     wrong: bool = False,
     text: Search = "",
+    right: Place = "",
+    fails: Place = "",
+    invalid: bool = False,
+    unstable: bool = False,
+    order: Literal["", "wrong"] = "",
+    beside: Word = "",
     number: PageNumber = 1,
 ) -> Response:
-    """The questions that fit, with how many answers are wrong."""
+    """A grid of the questions that fit: a row a question, a column a model in a setting, of this run and of another."""
     index = index_of(app, run)
-    wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip())
+    other = index_of(app, beside) if beside and beside != run else None
+    columns = [*index.columns(), *(other.columns() if other else ())]
+    good, bad = (next(iter(columns[int(place) :]), None) if place else None for place in (right, fails))
+    wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip(), good, bad, invalid, unstable)
     total = index.count(wanted)
     shown = within(number, total, PAGE)
-    stored = index.part(index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE) if total else [])
-    lines = []
-    for key, question in stored.questions.items():
-        ours = [is_wrong(one) for one in stored.outcomes[key] if model in ("", one.cell.model)]
-        counts = {"wrong": sum(ours), "answers": len(ours), "address": _address(run, key)}
-        lines.append({"question": question, "benchmark": key[0], **counts})
-    values = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
-    filters = {**values, "wrong": "true" if wrong else ""}
+    found = index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE, wrong_first=order == "wrong") if total else []
+    stored = index.part(found)
+    keys = dict(zip(sorted(found), stored.questions, strict=True))
+    runs = [stored, *([other.part(other.numbers_of(list(stored.questions)))] if other and found else [])]
+    marks = {
+        (one.id, said.cell.model, said.cell.setting, key): mark_of(said, f"{_address(one.id, key)}#answer-{place}")
+        for one in runs
+        for key, outcomes in one.outcomes.items()
+        for place, said in enumerate(outcomes, start=1)
+    }
+    lines = [
+        {"question": stored.questions[key], "benchmark": key[0], "address": _address(run, key)}
+        | {"marks": [marks.get((*column, key)) for column in columns]}
+        for key in map(keys.__getitem__, found)
+    ]
+    filters = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
+    filters |= {"order": order, "beside": beside, "right": right, "fails": fails}
+    filters |= {name: "true" for name, on in (("wrong", wrong), ("invalid", invalid), ("unstable", unstable)) if on}
     return page(
         request,
         "results/questions.html.j2",
@@ -287,7 +289,37 @@ def show_questions(
         lines=lines,
         wanted=wanted,
         choices=index.choices(),
+        columns=columns,
+        right=right,
+        fails=fails,
+        order=order,
+        beside=other.run if other else "",
     )
+
+
+class AnswerMark(NamedTuple):
+    """What a cell of the grid shows."""
+
+    text: str
+    tone: Literal["good", "bad", "warn", ""]
+    words: str
+    """For readers who cannot see it."""
+    address: str
+
+
+def mark_of(said: Outcome, address: str) -> AnswerMark:
+    """Whether an answer is right; where its metrics are no matter of right or wrong, the first of them."""
+    if said.error is not None:
+        return AnswerMark("!", "warn", "failed", address)
+    metrics = metrics_of([said])
+    if not any(metric.binary for metric in metrics):
+        score = said.scores.get(metrics[0].name) if metrics else None
+        return AnswerMark(
+            "–" if score is None else f"{score:.2f}", "", metrics[0].label if metrics else "no score", address
+        )
+    wrong = is_wrong(said)
+    words = ("wrong" if wrong else "right") + (f" ({', '.join(said.violations)})" if said.violations else "")
+    return AnswerMark("✗" if wrong else "✓", "bad" if wrong else "good", words, address)
 
 
 @router.get("/results/{run}/questions/{question:path}")
@@ -303,7 +335,8 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
     given = [
         {
             "outcome": one,
-            "text": one.answer if one.chosen is None else f"{option_letter(one.chosen)}) {one.answer}",
+            "said": render_answer(row := answer_row(one, asked, metrics)),
+            "remarks": row.remarks,
             "wrong": is_wrong(one),
             "scores": [_score(metric, one.scores.get(metric.name)) for metric in metrics],
             "passages": [(name, texts.get(name, "(text not kept)")) for name in one.passages],
@@ -329,22 +362,36 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
 
 @router.get("/results/{run}/requests")
 def show_requests(
-    request: Request, app: App, _user: Reader, run: str, question: Word, benchmark: Word = ""
+    request: Request,
+    app: App,
+    _user: Reader,
+    run: str,
+    question: Word = "",
+    benchmark: Word = "",
+    text: Search = "",
+    number: PageNumber = 1,
 ) -> Response:
-    """The prompts in which a question stands, word for word, with what came back."""
-    index, number = _number(app, run, question, benchmark)
-    [(key, asked)] = index.part([number]).questions.items()
-    # Cloze statements are shown to models with a line in place of the mask, so that only their parts stand as they are.
-    words = max(asked.question.split("<MASK>"), key=len).strip()
-    found = answers_about(app.database, run, words, MOST_REQUESTS + 1)
+    """Prompts, word for word, with what came back: of a run, or those in which one question or a text stands."""
+    summary, asked, address, words = found_summary(app, run), None, "", text.strip()
+    if question:
+        index, place = _number(app, run, question, benchmark)
+        [(key, asked)] = index.part([place]).questions.items()
+        address = _address(run, key)
+        # Cloze statements are shown to models with a line in place of the mask: only their parts stand as they are.
+        words = max(asked.question.split("<MASK>"), key=len).strip()
+    found = answers_about(app.database, run, words, REQUESTS + 1, (number - 1) * REQUESTS)
+    here = {"question": question, "benchmark": benchmark, "text": text.strip()}
+    turn = f"/results/{run}/requests?{urlencode({name: value for name, value in here.items() if value})}&page="
     return page(
         request,
         "results/requests.html.j2",
-        run=index.summary,
+        run=summary,
         question=asked,
-        address=_address(run, key),
-        answers=found[:MOST_REQUESTS],
-        more=len(found) > MOST_REQUESTS,
+        address=address,
+        text=text.strip(),
+        answers=found[:REQUESTS],
+        before=f"{turn}{number - 1}" if number > 1 else "",
+        after=f"{turn}{number + 1}" if len(found) > REQUESTS else "",
     )
 
 
@@ -368,7 +415,7 @@ def _number(app: AppState, run: str, question: str, benchmark: str) -> tuple[Que
 def _score(metric: Metric, value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.0f}" if metric.binary else f"{value:.3f}"
+    return f"{value:.0f}" if metric.percent else f"{value:.3f}"
 
 
 def _address(run: str, key: tuple[str, str]) -> str:

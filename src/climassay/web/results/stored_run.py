@@ -1,33 +1,28 @@
 """A run with everything that its pages show, the report of it, and the last runs that were read."""
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import sqlalchemy as sa
-
 from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.evaluation.comparing import metrics_in
+from climassay.evaluation.question_index import MANY_ROWS, answered_questions, count_rows
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
 from climassay.grounding.answer import removed_note, unchecked_note
 from climassay.questions import Question
-from climassay.records import tables
-from climassay.records.database import Database
+from climassay.records.computed import kept
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
-from climassay.reporting.html import Block
+from climassay.reporting.html import Block, report_data
 from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
 KEPT_RUNS = 4
 """Runs that stay read; an experiment of 24,000 answers takes some 80 MB."""
-MANY_ROWS = 4000
-"""Stored rows from which a page comes first and its results follow."""
 MOST_ROWS = 500
 """Rows of a table of a run that no command of ours explains; the rest is in the downloads."""
 LONGEST_CELL = 400
@@ -50,24 +45,10 @@ class StoredRun:
         """What its page shows; see :func:`run_report`."""
         return self._computed.get(f"report {published}", lambda: run_report(self, published))
 
-    def has_report(self, published: str) -> bool:
-        """Whether :meth:`report` was made before."""
-        return f"report {published}" in self._computed
-
     @property
     def experiment(self) -> Experiment | None:
         """Its questions and answers, where it asked questions of a benchmark."""
         return self._computed.get("experiment", self._experiment)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of its experiment."""
-        return self._computed.get("digest", lambda: hashlib.sha256(repr(self.experiment).encode()).hexdigest())
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Metrics that its experiment has scores in, in the order of tables."""
-        return self._computed.get("metrics", lambda: tuple(metrics_in([self.experiment] if self.experiment else [])))
 
     @property
     def scores(self) -> ExperimentScores:
@@ -83,7 +64,7 @@ class StoredRun:
     @property
     def questions(self) -> dict[tuple[str, str], Question]:
         """Questions with an answer, by benchmark and id, in their order."""
-        return self._computed.get("questions", self._questions)
+        return self._computed.get("questions", lambda: answered_questions(self.experiment))
 
     @property
     def transcripts(self) -> tuple[Transcript, ...]:
@@ -109,21 +90,6 @@ class StoredRun:
             found[outcome.cell.benchmark, outcome.question].append(outcome)
         return dict(found)
 
-    def _questions(self) -> dict[tuple[str, str], Question]:
-        if self.experiment is None:
-            return {}
-        asked = self.experiment.questions.items()
-        return {
-            (name, one.id): one for name, questions in asked for one in questions if (name, one.id) in self.outcomes
-        }
-
-
-def count_rows(database: Database, run: str) -> int:
-    """Rows of all tables that a run stored."""
-    ours = sa.select(sa.func.count()).select_from(tables.results).where(tables.results.c.run == run)
-    with database.read() as connection:
-        return int(connection.execute(ours).scalar_one())
-
 
 def found_summary(app: AppState, run: str) -> RunSummary:
     """The run of an address; missing where there is none."""
@@ -141,10 +107,41 @@ def found_run(app: AppState, run: str) -> StoredRun:
     return _read_runs(app).get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
 
 
-def results_are_ready(app: AppState, run: RunSummary, published: str) -> bool:
-    """Whether the results of a run can be shown at once: they were computed before, or are few."""
-    known = (run.id, run.ended_at) in _read_runs(app) and found_run(app, run.id).has_report(published)
-    return known or count_rows(app.database, run.id) <= MANY_ROWS
+def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool = True) -> dict[str, Any] | None:
+    """What the page of a run shows, computed once: of a large one that has ended it is kept with the records.
+
+    Args:
+        app: The server.
+        run: Which run.
+        published: As for :func:`run_report`.
+        wait: Whether to compute what takes long; without it the answer may be None.
+
+    Returns:
+        ``report`` (as :func:`climassay.reporting.html.report_data` gives it), ``name``, ``metrics`` (of an experiment,
+        else None), and how many ``questions`` and ``claims`` there are.
+    """
+    rows = count_rows(app.database, run.id)
+    parts = ("run", run.id, rows, published)
+
+    def make() -> dict[str, Any]:
+        stored = found_run(app, run.id)
+        experiment = stored.experiment
+        return {
+            "report": report_data(stored.report(published)),
+            "name": experiment.name if experiment else "",
+            "metrics": metrics_in([experiment]) if experiment else None,
+            "questions": len(stored.questions),
+            "claims": len(stored.details.results.get("transcript", ())),
+        }
+
+    if run.status == "running":
+        return make() if wait or rows <= MANY_ROWS else None
+    if rows <= MANY_ROWS:
+        return app.computed.get(parts, make)
+    if parts not in app.computed and not wait and kept(app.database, parts) is None:
+        return None
+    found: dict[str, Any] = app.computed.get(parts, lambda: kept(app.database, parts, make))
+    return found
 
 
 def _read_runs(app: AppState) -> ResultCache:

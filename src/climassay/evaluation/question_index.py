@@ -1,0 +1,185 @@
+"""The questions of a run as rows that can be searched and filtered, written down once.
+
+A run keeps its answers as JSON rows. To filter 300,000 of them, a page would have to read them all; so what is filtered
+by is written into tables when an experiment ends, or for runs of before when somebody first looks at the questions.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from climassay.evaluation.comparing import metrics_in
+from climassay.evaluation.report import experiment_report, is_wrong
+from climassay.evaluation.results import Experiment
+from climassay.questions import Question
+from climassay.records import tables
+from climassay.records.computed import kept
+from climassay.records.database import Database
+from climassay.reporting.html import report_data
+
+MANY_ROWS = 4000
+"""Stored rows of a run from which what its pages show is computed when it ends."""
+_INSERTED = 5000
+"""Rows of one statement."""
+metadata = sa.MetaData()
+indexes = sa.Table(
+    "question_indexes",
+    metadata,
+    sa.Column("run", sa.String(16), primary_key=True),
+    sa.Column("rows", sa.Integer, nullable=False),
+    comment="Runs whose questions are in the next two tables. rows: stored rows of the run at that time.",
+)
+questions = sa.Table(
+    "indexed_questions",
+    metadata,
+    sa.Column("run", sa.String(16), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("benchmark", sa.Text, nullable=False),
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("level", sa.String(20), nullable=False),
+    sa.Column("wrong", sa.Integer, nullable=False),
+    sa.Column("words", sa.Text, nullable=False),
+    sa.Column("position", sa.Integer),
+    sa.Index("indexed_questions_by_id", "run", "question"),
+    sa.Index("indexed_questions_by_wrong", "run", "wrong", "number"),
+    comment="Questions in the order of a run. wrong: answers that are; words: what a search looks in; position: of its "
+    "row.",
+)
+answers = sa.Table(
+    "indexed_answers",
+    metadata,
+    sa.Column("run", sa.String(16), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("setting", sa.Text, nullable=False),
+    sa.Column("wrong", sa.Boolean, nullable=False),
+    sa.Column("invalid", sa.Boolean, nullable=False),
+    sa.Column("unstable", sa.Boolean, nullable=False),
+    sa.Column("words", sa.Text, nullable=False),
+    sa.Index("indexed_answers_by_model", "run", "model", "wrong", "number"),
+    comment="Answers to these questions. invalid: failed or against the rules of an answer; unstable: option orders "
+    "disagree; position: of the answer's row.",
+)
+
+
+def count_rows(database: Database, run: str) -> int:
+    """Rows of all tables that a run stored."""
+    ours = sa.select(sa.func.count()).select_from(tables.results).where(tables.results.c.run == run)
+    with database.read() as connection:
+        return int(connection.execute(ours).scalar_one())
+
+
+def answered_questions(experiment: Experiment | None) -> dict[tuple[str, str], Question]:
+    """Questions with an answer, by benchmark and id, in their order."""
+    if experiment is None:
+        return {}
+    answered = {(one.cell.benchmark, one.question) for one in experiment.outcomes}
+    asked = experiment.questions.items()
+    return {(name, one.id): one for name, listed in asked for one in listed if (name, one.id) in answered}
+
+
+def experiment_data(experiment: Experiment) -> dict[str, Any]:
+    """What the page of an experiment shows, for ``json.dumps``: report, name, metrics, number of questions."""
+    return {
+        "report": report_data(experiment_report(experiment, answers=False)),
+        "name": experiment.name,
+        "metrics": metrics_in([experiment]),
+        "questions": len(answered_questions(experiment)),
+        "claims": 0,
+    }
+
+
+def prepare_pages(database: Database, experiment: Experiment) -> None:
+    """Compute what the pages of a large experiment show, at its end; a small one is computed when it is looked at."""
+    rows = count_rows(database, experiment.run)
+    if rows > MANY_ROWS:
+        write_index(database, experiment.run, experiment, rows)
+        kept(database, ("run", experiment.run, rows, ""), lambda: experiment_data(experiment))
+
+
+def write_index(
+    database: Database,
+    run: str,
+    experiment: Experiment | None,
+    rows: int,
+    *,
+    places: Mapping[tuple[str, str], int] | None = None,
+    positions: Sequence[int] | None = None,
+) -> None:
+    """Write down the questions of a run, in place of what was written down before.
+
+    Args:
+        database: Where to.
+        run: Id of the run.
+        experiment: What it kept; None where it kept no questions.
+        rows: Rows that it stored.
+        places: Positions of the questions' rows; by default as :func:`save_experiment` writes them.
+        positions: Positions of the answers' rows; likewise.
+    """
+    asked = answered_questions(experiment)
+    numbers = {key: number for number, key in enumerate(asked)}
+    listed = experiment.questions.items() if experiment else ()
+    saved = (key for name, ones in listed for key in ((name, one.id) for one in ones))
+    found = {key: place for place, key in enumerate(saved)} if places is None else places
+    said = list(_answer_rows(run, experiment, numbers, positions))
+    wrong: dict[int, int] = defaultdict(int)
+    for row in said:
+        wrong[row["number"]] += row["wrong"]
+    lines = [
+        {
+            "run": run,
+            "number": number,
+            "benchmark": key[0],
+            "question": key[1],
+            "kind": one.kind,
+            "level": one.level or "",
+            "wrong": wrong[number],
+            "words": "\n".join((one.id, one.question, one.answer, *one.options)).lower(),
+            "position": found.get(key),
+        }
+        for number, (key, one) in enumerate(asked.items())
+    ]
+    database.create_tables(metadata)
+
+    def work(connection: sa.Connection) -> None:
+        for table in (indexes, questions, answers):
+            connection.execute(table.delete().where(table.c.run == run))
+        for table, written in ((questions, lines), (answers, said)):
+            for start in range(0, len(written), _INSERTED):
+                connection.execute(table.insert(), written[start : start + _INSERTED])
+        connection.execute(indexes.insert(), [{"run": run, "rows": rows}])
+
+    database.write(work)
+
+
+def _answer_rows(
+    run: str,
+    experiment: Experiment | None,
+    numbers: Mapping[tuple[str, str], int],
+    positions: Sequence[int] | None,
+) -> Iterator[dict[str, Any]]:
+    if experiment is None:
+        return
+    chosen: dict[tuple[Any, str], set[int | None]] = defaultdict(set)
+    for cell, predictions in experiment.predictions.items():
+        for one in predictions:
+            chosen[cell, one.question].add(one.chosen)
+    places = range(len(experiment.outcomes)) if positions is None else positions
+    for position, outcome in zip(places, experiment.outcomes, strict=True):
+        key = (outcome.cell.benchmark, outcome.question)
+        if key in numbers:
+            yield {
+                "run": run,
+                "number": numbers[key],
+                "position": position,
+                "model": outcome.cell.model,
+                "setting": outcome.cell.setting,
+                "wrong": is_wrong(outcome),
+                "invalid": outcome.error is not None or bool(outcome.violations),
+                "unstable": len(chosen[outcome.cell, outcome.question]) > 1,
+                "words": outcome.answer.lower(),
+            }

@@ -1,0 +1,240 @@
+"""Long answers side by side: a judge says which of two is better, in both orders, and what follows for the contestants.
+
+A pair whose two orders disagree counts as a tie and shows the judge's position bias. Strengths are those of Davidson's
+model, Bradley and Terry's with ties; intervals come from resampling questions, never pairs.
+
+References:
+    Davidson (1970), On Extending the Bradley-Terry Model to Accommodate Ties, J. Am. Stat. Assoc. 65, 317-328.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.evaluation.results import Cell, Outcome, Preference
+from climassay.learning.linear import minimise
+from climassay.learning.pairwise import davidson_loss
+from climassay.metrics.judge_requests import JudgeFailure, JudgeRequest, ask_json
+from climassay.models.contract import Generator, OptionRequest, OptionScorer
+from climassay.models.profiles import profile_of
+from climassay.prompts import load_prompt
+from climassay.questions import Question
+from climassay.reporting import Table
+from climassay.statistics import Estimate, Interval, percentile_interval, proportion
+
+Better = Literal["first", "second", "tie"]
+RESAMPLES = 300
+_PENALTY = 100.0
+"""C of the fit: so weak a penalty that it decides nothing but the strength of who never lost."""
+_TOKENS = 300
+_WORDS = 350
+"""Most words of each answer that a very small judge reads."""
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "maxLength": 800},
+        "better": {"type": "string", "enum": list(get_args(Better))},
+    },
+    "required": ["reason", "better"],
+    "additionalProperties": False,
+}
+
+
+def prefer(
+    items: Sequence[tuple[str, str, str, str]], judge: Generator, *, seed: int = 0
+) -> list[tuple[Better, str] | JudgeFailure]:
+    """Which of two answers is better, and why, in the order given only.
+
+    Args:
+        items: Question, audience, first answer, second answer.
+        judge: A strong model, or a very small one that gives probabilities of options, which never says tie.
+        seed: Part of every request's identity.
+    """
+    if profile_of(judge).scored and isinstance(judge, OptionScorer):
+        brief = load_prompt("side_by_side_brief")
+        requests = []
+        for question, _, *answers in items:
+            first, second = (" ".join(answer.split()[:_WORDS]) for answer in answers)
+            rendered = brief.render(question=question, first=first, second=second)
+            requests.append(OptionRequest(rendered.messages, (" A", " B"), rendered.assistant_prefix))
+        places: tuple[Better, Better] = ("first", "second")
+        return [
+            JudgeFailure(one.error or "") if one.best is None else (places[one.best], "")
+            for one in judge.option_logprobs(requests)
+        ]
+    template = load_prompt("side_by_side")
+    asked: list[JudgeRequest[tuple[Better, str]]] = [
+        JudgeRequest(
+            template.render(question=question, audience=audience, first=first, second=second), _SCHEMA, _read, _TOKENS
+        )
+        for question, audience, first, second in items
+    ]
+    return ask_json(asked, judge, seed=seed)
+
+
+def _read(data: Mapping[str, Any]) -> tuple[Better, str]:
+    if data["better"] not in get_args(Better):
+        raise ValueError(data["better"])
+    return data["better"], " ".join(str(data["reason"]).split())
+
+
+def compare_answers(
+    questions: Mapping[str, Question], outcomes: Mapping[Cell, Sequence[Outcome]], judge: Generator
+) -> list[Preference]:
+    """Every two cells' answers to the same questions, in both orders, in one call of the judge.
+
+    Args:
+        questions: By id.
+        outcomes: Cells of one benchmark and task with their outcomes. An answer that failed loses to one that did not,
+            and nobody is asked.
+        judge: Who compares.
+
+    Returns:
+        Two preferences a pair and question, one for each order.
+    """
+    answers = {cell: {one.question: one for one in ones} for cell, ones in outcomes.items()}
+    pairs = [
+        (key, a, b)
+        for one, other in combinations(outcomes, 2)
+        for key in answers[one]
+        if key in answers[other]
+        for a, b in ((one, other), (other, one))
+    ]
+    open_, items = [], []
+    for number, (key, a, b) in enumerate(pairs):
+        first, second = answers[a][key], answers[b][key]
+        if first.answer and second.answer:
+            open_.append(number)
+            items.append((questions[key].question, questions[key].audience, first.answer, second.answer))
+    said = dict(zip(open_, prefer(items, judge), strict=True))
+    found = []
+    for number, (key, a, b) in enumerate(pairs):
+        told = said.get(number)
+        if isinstance(told, JudgeFailure):
+            found.append(Preference(a, b, key, None, error=told.error))
+        elif told is not None:
+            found.append(Preference(a, b, key, told[0], told[1]))
+        else:
+            here, there = bool(answers[a][key].answer), bool(answers[b][key].answer)
+            better: Better = "tie" if here == there else "first" if here else "second"
+            found.append(Preference(a, b, key, better, "Without an answer there is nothing to compare."))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A cell among those that were compared."""
+
+    cell: Cell
+    win_rate: Estimate
+    """Share of its comparisons that it won, ties a half; over questions, in both orders."""
+    strength: float
+    """In nats; the mean of all contestants is 0."""
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """What the comparisons of one benchmark and task come to."""
+
+    contestants: tuple[Contestant, ...]
+    """The strongest first."""
+    questions: int
+    ties: float
+    """Share of the pairs without a winner, disagreeing orders included."""
+    consistent: Estimate
+    """Share of the pairs whose two orders agree."""
+    first: Estimate
+    """Share of the answers with a winner that preferred the answer shown first; 0.5 without position bias. Wilson's
+    interval, which takes them as independent."""
+    failed: int
+    """Answers that the judge did not give; their pairs are left out."""
+
+
+def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples: int = RESAMPLES) -> SideBySide | None:
+    """Strengths, win rates and position bias; None where nothing was compared.
+
+    Args:
+        preferences: Of one benchmark and task.
+        seed: Seed of the resampling of questions.
+        resamples: Bootstrap samples.
+    """
+    cells = list(dict.fromkeys(cell for one in preferences for cell in (one.first, one.second)))
+    keys = list(dict.fromkeys(one.question for one in preferences))
+    said = {(one.question, one.first, one.second): one.better for one in preferences}
+    rows = []
+    agreeing = 0
+    for key in keys:
+        for i, j in combinations(range(len(cells)), 2):
+            there, back = said.get((key, cells[i], cells[j])), said.get((key, cells[j], cells[i]))
+            if there is None or back is None:
+                continue
+            forth = {"first": 1, "second": -1, "tie": 0}[there]
+            other = {"first": -1, "second": 1, "tie": 0}[back]
+            agreeing += forth == other
+            rows.append((keys.index(key), i, j, forth if forth == other else 0))
+    if not rows:
+        return None
+    unit, one, two, outcome = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    design = np.zeros((len(rows), len(cells)))
+    design[np.arange(len(rows)), one], design[np.arange(len(rows)), two] = 1.0, -1.0
+    counts = np.random.default_rng(seed).multinomial(len(keys), np.full(len(keys), 1 / len(keys)), size=resamples)
+    strengths = _fit(design, outcome, np.ones(len(rows)))
+    drawn = np.array([_fit(design, outcome, own[unit].astype(float)) for own in counts])
+    found = []
+    for number, cell in enumerate(cells):
+        mine = (one == number) | (two == number)
+        points = np.where(one[mine] == number, outcome[mine] + 1, 1 - outcome[mine]) / 2
+        weights = counts[:, unit[mine]]
+        totals = weights.sum(axis=1)
+        rates = (weights @ points)[totals > 0] / totals[totals > 0]
+        rate = Estimate(float(points.mean()), percentile_interval(rates), len(set(unit[mine].tolist())))
+        found.append(Contestant(cell, rate, float(strengths[number]), percentile_interval(drawn[:, number])))
+    decided = [better for better in said.values() if better in ("first", "second")]
+    return SideBySide(
+        tuple(sorted(found, key=lambda each: -each.strength)),
+        len(keys),
+        float(np.mean(outcome == 0)),
+        proportion(agreeing, len(rows)),
+        proportion(decided.count("first"), len(decided)) if decided else Estimate(0.5, Interval(0.0, 1.0), 0),
+        sum(better is None for better in said.values()),
+    )
+
+
+def _fit(design: NDArray[np.float64], outcome: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Strengths of Davidson's model, mean 0."""
+    ties = bool((weight[outcome == 0] > 0).any())
+    found = minimise(design, davidson_loss(outcome, weight, ties), _PENALTY, own=(0.0,) * ties)
+    return np.asarray(found.weights - found.weights.mean(), dtype=np.float64)
+
+
+def side_by_side_table(found: SideBySide, benchmark: str) -> Table:
+    """Contestants with win rate and strength; ties, agreement of the orders and position bias in the note."""
+    low, high = found.first.interval
+    rows = [
+        [
+            one.cell.model,
+            one.cell.setting,
+            str(one.win_rate.n),
+            f"{100 * one.win_rate.value:.1f}",
+            " to ".join(f"{100 * end:.1f}" for end in one.win_rate.interval),
+            f"{one.strength:+.2f}",
+            " to ".join(f"{end:+.2f}" for end in one.interval),
+        ]
+        for one in found.contestants
+    ]
+    return Table.of(
+        f"Long answers side by side, {benchmark}",
+        ["model", "setting", "questions", "won (%)", "95% interval", "strength", "95% interval of it"],
+        rows,
+        left=2,
+        note=f"Every pair in both orders; ties count a half: {100 * found.ties:.0f}% of the pairs have no winner. Both "
+        f"orders agree in {100 * found.consistent.value:.0f}% of the pairs; the answer shown first is preferred in "
+        f"{100 * found.first.value:.0f}% of the decided comparisons (95% interval {100 * low:.0f} to {100 * high:.0f}; "
+        f"50 without position bias). {found.failed} comparisons failed. Strength: Davidson's model, in nats, mean 0; "
+        "intervals by resampling questions.",
+    )

@@ -1,0 +1,525 @@
+"""Check a text sentence by sentence: what in the collections supports it, what contradicts it, what nothing bears.
+
+1. Each sentence that claims something is searched for; so is the one before it where the sentence begins with "it",
+   "this" or the like. Passages that it cites by number are read as well.
+2. Of each passage the sentences nearest to it are its evidence, with the probability that the passage confirms or
+   contradicts it (:mod:`climassay.metrics.entailment`).
+3. Rules tell what vectors do not: quantities that the passages have otherwise (:mod:`climassay.grounding.quantities`),
+   opposite words, other regions and foreign names (:mod:`climassay.grounding.text_differences`), references that point
+   to nothing (:mod:`climassay.grounding.references`). How sure a sentence may be is told by a function that is given.
+4. A language model may judge support instead (:class:`SupportJudge`); its quotation must stand in the passage.
+
+What the default is worth is measured in docs/results/check_text.md.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import split_sentences
+from climassay.errors import InputError
+from climassay.grounding.citations import CitingSentence, is_quoted, read_citations
+from climassay.grounding.citing import is_bare_answer, states_absence
+from climassay.grounding.quantities import foreign_quantities, quantities
+from climassay.grounding.references import (
+    CheckedReference,
+    ReferenceChecker,
+    ReferenceList,
+    open_links,
+    without_addresses,
+)
+from climassay.grounding.text_differences import Difference, foreign_names, opposed_words, other_places
+from climassay.metrics.entailment import RelationScorer
+from climassay.metrics.entailment_features import content_words
+from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, Sampling, Usage
+from climassay.prompts import Prompt, load_prompt
+
+if TYPE_CHECKING:
+    from climassay.grounding.retrieval import CollectionGroup
+
+Status = Literal["supported", "contradicted", "unsupported", "no claim"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+"""``unsupported``: nothing that was found bears the sentence, which may be true nevertheless."""
+PASSAGES = 5
+"""Passages looked at for each sentence."""
+SUPPORTED = 0.4
+CONTRADICTED = 0.8
+ABOUT = 0.5
+LONGEST_TEXT = 200_000
+"""Characters."""
+
+Overstated = Callable[[str, str], str | None]
+"""From a sentence and the sentences of its source to what it says too surely, in words; None where it does not."""
+
+_MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|(?:[-*+\u2022]|\d{1,2}[.)])\s+)*")
+_HEADING = re.compile(r"^\s*#{1,6}\s")
+_POINTING = re.compile(
+    r"(?:\S+\s+){0,6}?(?:it|its|they|their|them|this|these|those|such|he|she|both|the\s+(?:latter|former|same))\b", re.I
+)
+"""A word near the beginning that means what was said before."""
+_TALK = re.compile(
+    r"(?:i\b|i['’]m|we\s+hope|let\s+me|let['’]s|please|here\s+(?:is|are)|sure\b|of\s+course|certainly[!,]|thank|hello|hi\b|dear\b|"
+    r"as\s+an\s+ai|feel\s+free|if\s+you\s+(?:would|want|need|have|like)|great\s+question|you\s+(?:can|may|might)\s+(?:also\s+)?)",
+    re.IGNORECASE,
+)
+_FEWEST_WORDS = 3
+"""A sentence with fewer words of content and no quantity claims nothing that could be looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one passage says about a sentence."""
+
+    passage: str
+    """Id of the passage."""
+    citation: str
+    """Where it stands, in words."""
+    quotation: str
+    """Its sentences nearest to the one checked, as they stand there."""
+    similarity: float
+    """Cosine of the nearest of them, -1 to 1."""
+    confirms: float | None
+    """Probability that the passage confirms the sentence; None where the scorer failed."""
+    contradicts: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a language model said about the support of a sentence."""
+
+    relation: Literal["supports", "contradicts", "settles nothing"] | None
+    """None where the request failed."""
+    reason: str
+    quotation: str = ""
+    quoted: bool = False
+    """Whether the quotation stands in the passage that it names."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSentence:
+    """One sentence of a text, and what was found about it."""
+
+    text: str
+    """As written, without the numbers that it cites."""
+    paragraph: int
+    """Number of its paragraph, from 0."""
+    status: Status
+    reason: str
+    """Why it has its status, in one sentence."""
+    evidence: Evidence | None = None
+    """The passage that bears it best, or contradicts it; None where nothing near was found."""
+    differing: tuple[Difference, ...] = ()
+    """Quantities and words in whose place the evidence has others; an empty source where it has none."""
+    overstated: str | None = None
+    """How the sentence is surer than its source; None where it is not."""
+    references: tuple[CheckedReference, ...] = ()
+    support: float = 0.0
+    """0 to 1, by which ``supported`` is decided; 0 for what claims nothing."""
+    judgement: Judgement | None = None
+
+    @property
+    def wrong_references(self) -> tuple[CheckedReference, ...]:
+        """References that point to nothing or cannot be any."""
+        return tuple(one for one in self.references if one.status in ("invented", "malformed"))
+
+    @property
+    def marked(self) -> bool:
+        """Whether a reader should look at it: contradicted, unsupported, overstated, or with a wrong reference."""
+        doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
+        return doubtful or self.overstated is not None or bool(self.wrong_references)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Where the statuses are divided; defaults from the seen half of docs/results/check_text.md."""
+
+    supported: float = SUPPORTED
+    """Least support of a supported sentence."""
+    contradicted: float = CONTRADICTED
+    """Least probability of a contradiction that is shown by no rule."""
+    about: float = ABOUT
+    """Least similarity of a sentence of a passage that speaks about the same."""
+
+
+class SupportJudge:
+    """A language model asked whether passages support a sentence, contradict it or settle nothing."""
+
+    def __init__(self, model: Generator, prompt: Prompt | None = None, *, max_tokens: int = 400) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            model: Answers under a JSON schema; one that is recorded keeps its answers.
+            prompt: Template with ``statement``, ``before`` (the sentence before it, or nothing) and ``passages``
+                (``number``, ``citation``, ``text``); the built-in ``check_text`` by default.
+            max_tokens: Room for an answer.
+        """
+        self.name = model.name
+        self.usage = Usage()
+        """Usage of all requests so far."""
+        self._model = model
+        self._prompt = prompt or load_prompt("check_text")
+        self._sampling = Sampling(max_tokens)
+
+    def judge(
+        self, asked: Sequence[tuple[str, str, Sequence[Passage]]], on_progress: Callable[[int], None] | None = None
+    ) -> list[tuple[Judgement, Passage | None]]:
+        """A judgement of each (sentence, sentence before it, passages), and the passage that it names."""
+        requests = []
+        for sentence, before, passages in asked:
+            shown = [
+                {"number": number, "citation": one.citation, "text": one.text}
+                for number, one in enumerate(passages, start=1)
+            ]
+            rendered = self._prompt.render(statement=sentence, before=before, passages=shown)
+            requests.append(
+                GenerationRequest(
+                    rendered.messages,
+                    self._sampling,
+                    _schema(len(passages)),
+                    assistant_prefix=rendered.assistant_prefix,
+                )
+            )
+        told = None if on_progress is None else (lambda _place, _answer: on_progress(1))
+        answers = self._model.generate(requests, on_result=told) if requests else []
+        for answer in answers:
+            self.usage += answer.usage
+        return [_judgement(answer, passages) for answer, (_, _, passages) in zip(answers, asked, strict=True)]
+
+
+_RELATIONS = ("supports", "contradicts", "settles nothing")
+
+
+def _schema(passages: int) -> dict[str, Any]:
+    properties = {
+        "reasoning": {"type": "string", "maxLength": 600},
+        "relation": {"type": "string", "enum": list(_RELATIONS)},
+        "passage": {"type": "integer", "minimum": 0, "maximum": passages},
+        "quotation": {"type": "string", "maxLength": 600},
+    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[Judgement, Passage | None]:
+    if answer.error is not None:
+        return Judgement(None, "", error=answer.error), None
+    try:
+        data = json.loads(answer.text)
+        relation, number = data["relation"], int(data["passage"])
+        reason, quotation = str(data["reasoning"]).strip(), str(data["quotation"]).strip()
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return Judgement(None, "", error="The reply is not what was asked for."), None
+    if relation not in _RELATIONS:
+        return Judgement(None, reason, error="The reply is not what was asked for."), None
+    named = passages[number - 1] if 0 < number <= len(passages) else None
+    # The number may be wrong where the words are right.
+    holder = next((one for one in (named, *passages) if one is not None and is_quoted(quotation, one.text)), None)
+    return Judgement(relation, reason, quotation, holder is not None), holder or named
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A sentence on its way through the check."""
+
+    text: str
+    plain: str
+    """What is compared: without references and addresses."""
+    paragraph: int
+    before: str
+    references: tuple[CheckedReference, ...]
+    numbers: tuple[int, ...]
+    claims: bool
+
+    @property
+    def in_context(self) -> str:
+        """With the sentence before it, where it means something that is said there: "It has risen since"."""
+        return f"{self.before} {self.plain}" if _POINTING.match(self.plain) else self.plain
+
+
+def check_sentences(
+    text: str,
+    group: "CollectionGroup | None",
+    *,
+    scorer: RelationScorer,
+    encoder: Encoder | None = None,
+    passages: Mapping[int, Passage] | None = None,
+    judge: SupportJudge | None = None,
+    overstated: Overstated | None = None,
+    ask: Callable[[str], bool | None] | None = None,
+    k: int = PASSAGES,
+    thresholds: Thresholds = Thresholds(),
+    on_progress: Callable[[int], None] | None = None,
+) -> tuple[CheckedSentence, ...]:
+    """Check every sentence of a text.
+
+    Args:
+        text: Plain text or Markdown; a list of references at its end is looked up, not checked.
+        group: Collections that are searched; None looks at ``passages`` alone.
+        scorer: Tells what a passage does to a sentence.
+        encoder: Compares sentences; by default the group's.
+        passages: What numbers in brackets name, where the text's writer was given passages. A sentence is compared with
+            those that it cites beside what is found; with all of them where there is no group.
+        judge: Decides support in place of the scorer; where it fails, the scorer does.
+        overstated: Tells where a sentence is surer than its source.
+        ask: Asks for DOIs and addresses (:func:`~climassay.grounding.references.address_answers`); nothing by default.
+        k: Passages looked at for each sentence.
+        thresholds: Where the statuses are divided.
+        on_progress: Called with 1 for each sentence done.
+
+    Raises:
+        InputError: The text is empty or too long, or there is nothing to compare it with.
+    """
+    if not text.strip():
+        raise InputError("The text is empty.")
+    if len(text) > LONGEST_TEXT:
+        raise InputError(
+            f"The text has {len(text):,} characters, and the limit is {LONGEST_TEXT:,}: check it in parts."
+        )
+    given = dict(passages or {})
+    if group is None and not given:
+        raise InputError("There is nothing to compare the text with: name a collection.")
+    reader = encoder or (group.encoder if group else None)
+    if reader is None:
+        raise InputError("An encoder is needed to compare sentences.")
+    claims = _claims(text, group, given, ask)
+    found = _candidates(claims, group, given, k)
+    evidence = _evidence(claims, found, scorer, reader)
+    checked = []
+    for claim, near in zip(claims, evidence, strict=True):
+        checked.append(_decided(claim, near, thresholds, overstated))
+        if on_progress is not None and judge is None:
+            on_progress(1)
+    if judge is not None:
+        places = [place for place, (claim, near) in enumerate(zip(claims, found, strict=True)) if claim.claims and near]
+        asked = [(claims[place].plain, claims[place].before, found[place]) for place in places]
+        for place, (said, passage) in zip(places, judge.judge(asked, on_progress), strict=True):
+            checked[place] = _judged(checked[place], said, passage, evidence[place])
+    return tuple(checked)
+
+
+def _claims(
+    text: str,
+    group: "CollectionGroup | None",
+    given: Mapping[int, Passage],
+    ask: Callable[[str], bool | None] | None,
+) -> list[_Claim]:
+    listed = ReferenceList.split(text)
+    numbered = {number: passage.citation for number, passage in given.items()}
+    checker = ReferenceChecker(() if group is None else group.documents(), numbered, listed.numbered, ask)
+    claims: list[_Claim] = []
+    before = ""
+    paragraphs = [line for line in listed.body.splitlines() if line.strip()]
+    for paragraph, line in enumerate(paragraphs):
+        heading = bool(_HEADING.match(line))
+        shown = re.sub(r"\*\*|__|`", "", _MARKUP.sub("", line))
+        for sentence in read_citations(open_links(shown), checker.known):
+            if not re.search(r"\w", sentence.text):
+                continue
+            plain = without_addresses(sentence.plain)
+            references = checker.check(sentence)
+            claims.append(
+                _Claim(
+                    sentence.text, plain, paragraph, before, references, sentence.numbers,
+                    not heading and is_claim(sentence, plain),
+                )
+            )  # fmt: skip
+            before = plain
+    return claims
+
+
+def is_claim(sentence: CitingSentence, plain: str) -> bool:
+    """Whether a sentence says something about the world that could be looked up.
+
+    Questions, talk to the reader, bare answers, introductions of lists and words on what the sources lack do not.
+    """
+    if plain.endswith(("?", ":")) or _TALK.match(plain) or is_bare_answer(plain) or states_absence(plain):
+        return False
+    return len(content_words(plain)) >= _FEWEST_WORDS or bool(quantities(sentence.plain))
+
+
+def _candidates(
+    claims: Sequence[_Claim], group: "CollectionGroup | None", given: Mapping[int, Passage], k: int
+) -> list[list[Passage]]:
+    """For each claim the passages that it is compared with, those that it cites first."""
+    wanted = [claim for claim in claims if claim.claims]
+    queries = [one.in_context for one in wanted]
+    hits = iter(group.search_many(queries, k=k)) if group is not None and queries else iter(())
+    found: list[list[Passage]] = []
+    before: list[Passage] = []
+    for claim in claims:
+        if not claim.claims:
+            found.append([])
+            continue
+        cited = [given[number] for number in claim.numbers if number in given]
+        near = [hit.passage for hit in next(hits)] if group is not None else list(given.values())
+        # A text that dwells on a subject often dwells in the same passage.
+        found.append(list({one.id: one for one in (*cited, *near, *before)}.values()))
+        before = near[:2]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """A passage beside a claim."""
+
+    evidence: Evidence
+    passage: Passage
+    covered: float
+    """Share of the claim's words of content that the nearest sentences have."""
+    lacking: float
+    """Share of the claim's quantities that the passage does not have."""
+
+
+def _evidence(
+    claims: Sequence[_Claim], found: Sequence[Sequence[Passage]], scorer: RelationScorer, encoder: Encoder
+) -> list[list[_Near]]:
+    """For each claim its passages with their nearest sentences, the best first."""
+    parts = {one.id: split_sentences(one.text) or [one.text] for near in found for one in near}
+    texts = list(
+        dict.fromkeys(
+            text
+            for claim, near in zip(claims, found, strict=True)
+            if near
+            for text in (claim.plain, claim.in_context, *(sentence for one in near for sentence in parts[one.id]))
+        )
+    )
+    vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
+    pairs = [(one.text, claim.plain) for claim, near in zip(claims, found, strict=True) for one in near]
+    related = iter(scorer.relations(pairs) if pairs else [])
+    ranked = []
+    for claim, near in zip(claims, found, strict=True):
+        read = []
+        for one in near:
+            relation = next(related)
+            sentences = parts[one.id]
+            known = np.stack([vectors[sentence] for sentence in sentences])
+            cosines = np.maximum(known @ vectors[claim.plain], known @ vectors[claim.in_context])
+            quotation, covered = _nearest(claim.plain, sentences, cosines)
+            lacking = len(foreign_quantities(claim.plain, [one.text])) / max(1, len(quantities(claim.plain)))
+            shares = (None, None) if relation is None else (relation.confirms, relation.contradicts)
+            read.append(
+                _Near(Evidence(one.id, one.citation, quotation, float(cosines.max()), *shares), one, covered, lacking)
+            )
+        ranked.append(sorted(read, key=lambda one: one.covered + one.evidence.similarity - one.lacking, reverse=True))
+    return ranked
+
+
+def _nearest(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple[str, float]:
+    """The sentence nearest to a claim, with its neighbour where that has more of the claim's words."""
+    words = content_words(claim)
+
+    def share(text: str) -> float:
+        return len(words & content_words(text)) / max(1, len(words))
+
+    best = max(range(len(sentences)), key=lambda place: float(cosines[place]) + share(sentences[place]))
+    chosen = sentences[best]
+    wider = [" ".join(sentences[low : low + 2]) for low in (best - 1, best) if 0 <= low < len(sentences) - 1]
+    longer = max(wider, key=share, default=chosen)
+    # A neighbour belongs to it where it brings words that the sentence itself lacks.
+    return (longer, share(longer)) if share(longer) >= share(chosen) + 0.15 else (chosen, share(chosen))
+
+
+def _decided(
+    claim: _Claim, near: Sequence[_Near], limits: Thresholds, overstated: Overstated | None
+) -> CheckedSentence:
+    """A sentence with its status by scorer and rules."""
+    bare = CheckedSentence(claim.text, claim.paragraph, "no claim", "It claims nothing that could be looked up.",
+                           references=claim.references)  # fmt: skip
+    if not claim.claims:
+        return bare
+    about = [one for one in near if one.evidence.similarity >= limits.about]
+    if not about:
+        closest = near[0].evidence if near else None
+        return replace(bare, status="unsupported", reason="No passage speaks about it.", evidence=closest)
+    best = about[0]
+    support = _support(best)
+    figures = _differing_quantities(claim.plain, [one.passage.text for one in about], best.evidence.quotation)
+    words = (*opposed_words(claim.plain, best.evidence.quotation), *other_places(claim.plain, best.evidence.quotation))
+    names = foreign_names(claim.plain, [f"{one.passage.text} {one.evidence.citation}" for one in about])
+    differing = (*figures, *words, *(Difference(name, "") for name in names))
+    shown = replace(
+        bare,
+        evidence=best.evidence,
+        differing=differing,
+        support=support,
+        overstated=overstated(claim.plain, best.evidence.quotation) if overstated else None,
+    )
+    against = [one for one in differing if one.source]
+    if against:
+        told = "; ".join(f"{one.said} here, {one.source} there" for one in against)
+        return replace(shown, status="contradicted", reason=f"The passage says otherwise: {told}.")
+    if names or figures:
+        told = ", ".join(one.said for one in differing)
+        return replace(shown, status="unsupported", reason=f"The passages do not have {told}.")
+    worst = max(about, key=lambda one: one.evidence.contradicts or 0.0)
+    if (worst.evidence.contradicts or 0.0) >= limits.contradicted and support < limits.supported:
+        said = "A passage about the same probably says the contrary."
+        return replace(shown, status="contradicted", reason=said, evidence=worst.evidence)
+    if support >= limits.supported:
+        return replace(shown, status="supported", reason="A passage says nearly the same.")
+    return replace(shown, status="unsupported", reason="Passages speak about it, but none says it.")
+
+
+def _support(near: _Near) -> float:
+    """How far a passage bears a claim, 0 to 1: nearness, words in common and entailment, in equal parts."""
+    return (max(0.0, near.evidence.similarity) + near.covered + (near.evidence.confirms or 0.0)) / 3
+
+
+def _differing_quantities(claim: str, texts: Sequence[str], quotation: str) -> tuple[Difference, ...]:
+    """Quantities that no passage has, each with those of its kind in the nearest sentences."""
+    foreign = set(foreign_quantities(claim, [texts[0]]))
+    for text in texts[1:]:
+        foreign &= set(foreign_quantities(claim, [text]))
+    found = []
+    there = quantities(quotation)
+    for one in quantities(claim):
+        written = one.bounded or one.text
+        if written not in foreign:
+            continue
+        same = [
+            other.bounded or other.text
+            for other in there
+            if (other.unit is None) == (one.unit is None)
+            and (one.unit is None or (other.unit is not None and one.unit.is_kind_of(other.unit)))
+        ]
+        found.append(Difference(written, ", ".join(dict.fromkeys(same))))
+    return tuple(dict.fromkeys(found))
+
+
+def _judged(
+    checked: CheckedSentence, said: Judgement, passage: Passage | None, near: Sequence[_Near]
+) -> CheckedSentence:
+    """A sentence with what a model said in place of the scorer's word."""
+    if said.relation is None:
+        return replace(checked, judgement=said)
+    evidence = next((one.evidence for one in near if passage is not None and one.passage.id == passage.id), None)
+    if evidence is not None and said.quoted:
+        evidence = replace(evidence, quotation=said.quotation)
+    shown = replace(
+        checked, judgement=said, reason=said.reason or checked.reason, evidence=evidence or checked.evidence
+    )
+    if said.relation == "settles nothing":
+        return replace(shown, status="unsupported")
+    if not said.quoted:
+        unfounded = "The judge's quotation stands in no passage, so that its word is not taken."
+        return replace(shown, status="unsupported", reason=unfounded)
+    return replace(shown, status="supported" if said.relation == "supports" else "contradicted")
+
+
+def status_counts(sentences: Sequence[CheckedSentence]) -> dict[Status, int]:
+    """How many sentences have each status, zeros included."""
+    counts = Counter(one.status for one in sentences)
+    return {status: counts[status] for status in STATUSES}
+
+
+def sentence_data(sentence: CheckedSentence) -> dict[str, Any]:
+    """A sentence as JSON can write it."""
+    data = asdict(sentence)
+    data["differing"] = [one._asdict() for one in sentence.differing]
+    return {**data, "marked": sentence.marked}

@@ -1,0 +1,140 @@
+"""Single words by which a sentence says something else than a sentence that it nearly repeats.
+
+Encoders lay "the Arctic warms" and "the Antarctic warms", "rises" and "falls" close together. Told apart are words of
+opposite direction (:data:`~climassay.metrics.entailment_features.OPPOSITES`), regions, seasons and layers of which one
+excludes the other, and names that the source does not have. A source may name both sides ("the troposphere warms and
+the stratosphere cools"): what decides is which of them stands among the words that stand around it in the sentence.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from climassay.metrics.entailment_features import OPPOSITES, content_words
+
+
+def _groups(*lines: str) -> tuple[tuple[frozenset[str], ...], ...]:
+    return tuple(tuple(frozenset(side.split()) for side in line.split("|")) for line in lines)
+
+
+RIVALS = _groups(
+    "increase increases increased increasing rise rises rose risen rising grow grows grew grown growing climb climbs"
+    " climbed climbing gain gains strengthen strengthens strengthened strengthening accelerate accelerates accelerated"
+    " speed speeds sped intensify intensifies intensified expand expands expanded widen widens widened ascend ascends"
+    "|decrease decreases decreased decreasing fall falls fell fallen falling drop drops dropped shrink shrinks shrank"
+    " shrunk decline declines declined reduce reduces reduced weaken weakens weakened weakening slow slows slowed"
+    " contract contracts contracted narrow narrows narrowed sinks sinking descend descends diminish diminishes",
+    "warm warms warmed warming|cool cools cooled cooling", "warmer warmest|cooler colder coldest",
+    "fresher freshens freshened|saltier salinifies", "wetter moistens|drier dries dried", "brighter|darker",
+    "source sources|sink sinks",
+    "polewards poleward|equatorwards equatorward", "earlier|later", "always|never", "shortwave|longwave",
+    "winter winters|summer summers|spring|autumn", "night nights|day days",
+)  # fmt: skip
+"""Groups of words, of which one excludes the others; within a group they say nearly the same."""
+PLACES = _groups(
+    "arctic", "antarctic antarctica", "greenland", "southern", "northern", "eastern east", "western west", "atlantic",
+    "pacific", "indian", "tropics tropical equator equatorial", "subtropics subtropical", "polar pole poles",
+    "midlatitude midlatitudes", "rainforest rainforests", "desert deserts", "savanna savannas", "tundra", "boreal",
+    "temperate", "land continent continents", "ocean oceans oceanic sea seas marine",
+    "coast coasts coastal",
+    "city cities urban", "rural", "mountain mountains", "troposphere tropospheric", "stratosphere stratospheric",
+    "vegetation", "soil soils", "hemisphere",
+)  # fmt: skip
+"""Words for places that stand without a capital, those of one place together; names are told by their capitals."""
+_SAME: dict[str, frozenset[str]] = {}
+_ALTERNATIVES: dict[str, frozenset[str]] = {}
+for _word, _other in OPPOSITES.items():
+    _ALTERNATIVES[_word] = frozenset({_other})
+for _sides in RIVALS:
+    for _side in _sides:
+        for _word in _side:
+            _SAME[_word] = _SAME.get(_word, frozenset()) | _side
+            _ALTERNATIVES[_word] = (_ALTERNATIVES.get(_word, frozenset()) | frozenset().union(*_sides)) - _side
+_PLACE = {word: place for place, (words,) in enumerate(PLACES) for word in words}
+_REACH = 6
+"""Words to either side that say what a word is about."""
+_NEAR = 3
+_TOKEN = re.compile(r"n['’]t\b|[^\W\d_]+(?:-[^\W\d_]+)*")
+_NEGATIONS = frozenset(["no", "not", "never", "none", "nor", "neither", "without", "cannot", "hardly", "n't", "n’t"])
+_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<=[\s(])(?:[A-Z][a-z]{2,}|[A-Z]{2,}[a-z]?)(?:-[A-Z]?[a-z]+)?\b")
+_NO_NAMES = frozenset(
+    (
+        "the", "this", "that", "these", "those", "january", "february", "march", "april", "may", "june", "july",
+        "august", "september", "october", "november", "december", "chapter", "section", "figure", "table", "earth",
+        "sun", "celsius", "kelvin", "report", "according", "however",
+    )
+)  # fmt: skip
+
+
+class Difference(NamedTuple):
+    """What a sentence says, and what its source says in that place."""
+
+    said: str
+    source: str
+
+
+def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
+    """Words of a sentence in whose place the source has one that excludes them.
+
+    Args:
+        sentence: What was written.
+        source: One or a few sentences about the same.
+    """
+    own, other = _tokens(sentence), _tokens(source)
+    found = []
+    for place, word in enumerate(own):
+        alternatives = _ALTERNATIVES.get(word)
+        if not alternatives:
+            continue
+        turned = _turned(own, place)
+        alike = _SAME.get(word, frozenset()) | {word}
+        # Where both sides are named, only words close by tell which is which.
+        reach = _NEAR if alternatives & set(own) and alike & set(other) else _REACH
+        around = _around(own, place, reach)
+
+        def nearest(
+            words: frozenset[str], *, negated: bool, around: frozenset[str] = around, reach: int = reach
+        ) -> tuple[int, str]:
+            """The most words in common around one of the words, and that word; (0, "") where there is none."""
+            places = [at for at, token in enumerate(other) if token in words and _turned(other, at) == negated]
+            return max(((len(around & _around(other, at, reach)) + 1, other[at]) for at in places), default=(0, ""))
+
+        same = max(nearest(alike, negated=turned), nearest(alternatives, negated=not turned))
+        against = max(nearest(alternatives, negated=turned), nearest(alike, negated=not turned))
+        if against[0] > max(1 if reach == _REACH else 2, same[0]):
+            source_word = against[1] if against[1] not in alike else f"{'' if turned else 'not '}{against[1]}"
+            found.append(Difference(f"not {word}" if turned else word, source_word))
+    return tuple(dict.fromkeys(found))
+
+
+def other_places(sentence: str, source: str) -> tuple[Difference, ...]:
+    """Places that a sentence names in whose stead the source, which does not name them, has others."""
+    own, other = _tokens(sentence), _tokens(source)
+    here, there = ({_PLACE[word]: word for word in words if word in _PLACE} for words in (own, other))
+    missing = ", ".join(word for place, word in there.items() if place not in here)
+    return tuple(Difference(word, missing) for place, word in here.items() if missing and place not in there)
+
+
+def foreign_names(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
+    """Names inside a sentence that none of the sources has: places, people, models, acronyms."""
+    known = " ".join(sources).casefold()
+    names = dict.fromkeys(match[0] for match in _NAME.finditer(sentence))
+    return tuple(
+        name
+        for name in names
+        if name.casefold() not in _NO_NAMES and name.casefold().rstrip("s")[: max(4, len(name) - 3)] not in known
+    )
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text.lower())
+
+
+def _turned(tokens: Sequence[str], place: int) -> bool:
+    """Whether a negation stands right before a word: "did not increase", "no decrease"."""
+    return any(token in _NEGATIONS for token in tokens[max(0, place - 3) : place])
+
+
+def _around(tokens: Sequence[str], place: int, reach: int) -> frozenset[str]:
+    near = [*tokens[max(0, place - reach) : place], *tokens[place + 1 : place + 1 + reach]]
+    return content_words(" ".join(near))

@@ -1,0 +1,374 @@
+"""Tasks of lm-evaluation-harness inside an experiment: asked by climassay's recorded models, scored by the harness.
+
+The harness builds the prompts, filters the answers and scores each sample; what it says of every sample becomes an
+outcome, so that intervals, paired tests, tables and pages are those of all experiments. A score has the harness's name,
+``acc,none`` or ``exact_match,strict``: metric and filter.
+
+Where a task's aggregate is the mean over samples, a sample's score is the harness's own. Other aggregates, such as a
+macro-averaged F1, are no mean of anything that belongs to one sample. There a sample's score is its part in the
+aggregate by the jackknife: with T the aggregate of all n samples and T_i that of all but sample i,
+``T + (n - 1) * (mean of all T_j - T_i)``. The mean of these is T exactly, and their spread gives its interval.
+
+References:
+    Efron and Stein (1981), The Jackknife Estimate of Variance, Annals of Statistics 9(3), section 1.
+"""
+
+import hashlib
+import io
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
+from importlib.metadata import version
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lm_eval.evaluator import evaluate
+from lm_eval.tasks import TaskManager
+
+from climassay.errors import InputError
+from climassay.evaluation import (
+    OVERALL,
+    Ask,
+    Cell,
+    CellRecord,
+    ConstantScore,
+    ExperimentPlan,
+    HarnessCell,
+    HarnessCells,
+    HarnessSpec,
+    ModelSpec,
+    Outcome,
+    Progress,
+    TaskGroup,
+)
+from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, Place
+from climassay.metrics.registry import LOWER
+from climassay.models.contract import Generator, number_format
+from climassay.questions import LETTERS, Question
+from climassay.records import RecordedModel, Tally
+from climassay.settings import located
+
+Aggregate = Callable[[list[Any]], Any]
+
+
+def run_tasks(
+    plan: ExperimentPlan, model: ModelSpec, ask: Ask, progress: Progress, *, load: Callable[[ModelSpec], Generator]
+) -> HarnessCells:
+    """Ask one model all tasks of a plan, in every number of examples.
+
+    Args:
+        plan: Its :attr:`~ExperimentPlan.lm_eval` names the tasks, its limit takes the first samples of each.
+        model: Who is asked.
+        ask: Puts records around the loaded model.
+        progress: Who is told.
+        load: Loads a model as the harness asks one; it is closed in the end.
+
+    Raises:
+        InputError: There is no such task, or it cannot be loaded.
+        ModelError: The model cannot be loaded, or does not give what a task needs.
+    """
+    spec, cells, groups = plan.lm_eval, [], {}
+    for label, shots in spec.settings:
+        loaded = load_tasks(spec, plan.folder)
+        tasks: dict[str, Any] = loaded["tasks"]
+        kept = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
+        groups = loaded["wanted"]
+        opened = load(model)
+        try:
+            recorded = ask(opened)
+            assert isinstance(recorded, RecordedModel)
+            asked = ClimassayLM.of_model(recorded, max_gen_toks=spec.max_gen_toks, progress=progress)
+            for name in tasks:
+                progress.on_cell(Cell(name, model.shown, label, "mcq"), "asked")
+            done: Any = evaluate(
+                asked, loaded, limit=plan.limit, bootstrap_iters=0, apply_chat_template=spec.chat_template
+            )
+            left = recorded.tally
+            for name, task in tasks.items():
+                found = _TaskOutcomes(name, task, done["samples"][name], asked)
+                cell = Cell(name, model.shown, label, found.kind)
+                outcomes = found.outcomes(cell)
+                notes = [f"{name} says itself how many examples it has."] if name in kept and shots else []
+                if asked.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
+                    notes.append(
+                        f"{name}: the model wrote its choice, for a server gives no log-probabilities of texts."
+                    )
+                record = CellRecord(
+                    cell=cell,
+                    model=model.name,
+                    fingerprint=opened.fingerprint,
+                    setting={
+                        "num_fewshot": task.get_config("num_fewshot"),
+                        "chat_template": spec.chat_template,
+                        "version": task.VERSION,
+                        "lm_eval": version("lm_eval"),
+                    },
+                    prompt=f"lm-evaluation-harness, {name}",
+                    prompt_sha256=found.prompts_sha256,
+                    asked=left.asked,
+                    failed=len(found.errors),
+                    notes=(*notes, *found.notes),
+                    dtype=number_format(opened),
+                )
+                cells.append(HarnessCell(record, outcomes, found.questions, found.constants(), left))
+                left = Tally()  # asked once, counted once
+        finally:
+            opened.close()
+    return HarnessCells(cells, groups)
+
+
+def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
+    """The harness's tasks and groups of a plan, as its ``evaluate`` takes them, and under ``wanted`` what is pooled.
+
+    Raises:
+        InputError: A folder or task is not there, or a task cannot be loaded, for example without a network.
+    """
+    paths = [str(located(folder, path)) for path in spec.include_path]
+    for path in paths:
+        if not Path(path).is_dir():
+            raise InputError(f"{path} is no folder with tasks of lm-evaluation-harness.")
+    manager = TaskManager(include_path=paths, include_defaults=False)
+    names = [found for name in spec.tasks for found in _matching(manager, name, folder)]
+    if None in names:  # looking through the thousands of tasks that the harness brings takes a while
+        manager = TaskManager(include_path=paths, include_defaults=True)
+        names = [found for name in spec.tasks for found in _matching(manager, name, folder)]
+    if None in names:
+        missing = next(name for name in spec.tasks if None in _matching(manager, name, folder))
+        raise InputError(
+            f"lm-evaluation-harness has no task, group or tag {missing!r}"
+            + (
+                f", and {', '.join(spec.include_path)} brings none."
+                if paths
+                else ": name its folder with --include-path."
+            )
+        )
+    try:
+        # One by one, for a task may belong to several groups and tags; the first to bring it counts.
+        parts = [manager.load(name) for name in dict.fromkeys(map(str, names))]
+    except Exception as error:  # a task is anybody's YAML and code, and its data may lie on a hub
+        raise InputError(
+            f"The tasks {', '.join(spec.tasks)} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    loaded: dict[str, dict[str, Any]] = {
+        part: {name: one for found in reversed(parts) for name, one in found[part].items()}
+        for part in ("tasks", "groups")
+    }
+    groups: dict[str, tuple[TaskGroup, ...]] = {}
+    for name, group in loaded["groups"].items():
+        members = tuple(task.task_name for task in group.get_all_tasks())
+        groups[name] = tuple(
+            TaskGroup(
+                members, one.metric, None if one.filter_list is None else tuple(one.filter_list), one.weight_by_size
+            )
+            for one in group.aggregate_metric_list or ()
+        )
+    for tag in map(str, names):
+        entry = manager.task_index.get(tag)
+        if entry is not None and entry.kind.name == "TAG":
+            groups[tag] = (TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
+    return {**loaded, "wanted": {name: found for name, found in groups.items() if found}}
+
+
+def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
+    """Names of the harness that a name or pattern means; a file stands for itself."""
+    if name.endswith((".yaml", ".yml")):
+        path = Path(located(folder, name))
+        return [str(path) if path.is_file() else None]
+    return list(manager.match_tasks([name])) or [None]
+
+
+def set_examples(task: Any, shots: int | None, seed: int) -> bool:
+    """Give a task its number of examples, as the harness's own command does; whether it takes that number."""
+    own = task.get_config("num_fewshot")
+    if own is None or (shots is not None and own != 0):
+        task.set_config(key="num_fewshot", value=shots or 0)
+    task.set_fewshot_seed(seed=seed)
+    return shots is None or task.get_config("num_fewshot") == shots
+
+
+def sample_scores(values: list[Any], aggregate: Aggregate) -> dict[str, list[float]]:
+    """A score for each sample, of which the mean is the aggregate.
+
+    Args:
+        values: What the harness keeps of each sample: numbers, or for example pairs of label and prediction.
+        aggregate: From a list of them to one number, or several by name.
+
+    Returns:
+        Scores by the aggregate's names, ``""`` where it is one number.
+    """
+    whole = _numbers(aggregate, values)
+    if all(isinstance(value, Real | np.bool_) for value in values):
+        plain = [float(value) for value in values]
+        if list(whole) == [""] and abs(whole[""] - sum(plain) / len(plain)) < 1e-9:
+            return {"": plain}
+    if len(values) == 1:
+        return {name: [total] for name, total in whole.items()}
+    known: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
+    without = []
+    for place, value in enumerate(values):
+        key = repr(value)
+        if key not in known:
+            known[key] = _numbers(aggregate, values[:place] + values[place + 1 :])
+        without.append(known[key])
+    found = {}
+    for name, total in whole.items():
+        left = np.array([one.get(name, np.nan) for one in without])
+        parts = total + (len(values) - 1) * (left.mean() - left)
+        if np.isfinite(parts).all():
+            found[name] = [float(part) for part in parts]
+    return found
+
+
+def _numbers(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
+    with redirect_stdout(io.StringIO()):  # some tasks print while they count
+        found = aggregate(values)
+    named = {f".{name}": value for name, value in found.items()} if isinstance(found, Mapping) else {"": found}
+    return {name: float(value) for name, value in named.items() if isinstance(value, Real | np.bool_)}
+
+
+class _TaskOutcomes:
+    """What the harness says of each sample of a task.
+
+    Args:
+        name: Of the task.
+        task: The harness's.
+        samples: The harness's, one for each sample and filter.
+        model: Who was asked; knows which requests failed.
+    """
+
+    def __init__(self, name: str, task: Any, samples: Sequence[Mapping[str, Any]], model: ClimassayLM) -> None:
+        self.name, self.task = name, task
+        self.by_doc: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+        for sample in samples:
+            self.by_doc[sample["doc_id"]].append(sample)
+        places: dict[Place, int] = {(name, doc): doc for doc in self.by_doc}
+        self.errors = {doc: model.failures[place] for place, doc in places.items() if place in model.failures}
+        self.unparsed = {doc for place, doc in places.items() if place in model.unparsed}
+        choices = {doc: self._choices(found[0]["doc"]) for doc, found in self.by_doc.items()}
+        self.choices = choices if all(1 < len(one) <= len(LETTERS) for one in choices.values()) else {}
+        self.kind = "mcq" if self.choices else "freeform"
+        self.notes: tuple[str, ...] = ()
+        hashes = [found[0]["prompt_hash"] for found in self.by_doc.values()]
+        self.prompts_sha256 = hashlib.sha256("".join(hashes).encode()).hexdigest()
+        self.questions = tuple(self._question(doc, found[0]) for doc, found in self.by_doc.items())
+
+    def _choices(self, doc: Any) -> tuple[str, ...]:
+        if self.task.OUTPUT_TYPE != "multiple_choice" or self.task.multiple_input:
+            return ()
+        return tuple(str(choice) for choice in self.task.doc_to_choice(doc))
+
+    def _question(self, doc: int, sample: Mapping[str, Any]) -> Question:
+        choices, target = self.choices.get(doc, ()), sample["target"]
+        first = target[0] if isinstance(target, list) and target else target
+        correct = None
+        if choices:
+            correct = first if isinstance(first, int) else choices.index(first) if first in choices else None
+            correct = correct if correct is not None and 0 <= correct < len(choices) else None
+        text = self.task.doc_to_text(sample["doc"])
+        shown = text if isinstance(text, str) else sample["arguments"][0][0]
+        answer = str(first) if correct is None else choices[correct]
+        return Question(f"{self.name}-{doc}", self.kind, shown.strip(), answer.strip(), None, choices, correct)
+
+    def outcomes(self, cell: Cell) -> list[Outcome]:
+        """An outcome a sample; one that failed, or named no choice, has 0, or the worst score of the others."""
+        scores = self._scores()
+        found = []
+        for question, (doc, samples) in zip(self.questions, self.by_doc.items(), strict=True):
+            chosen, answer = None, ""
+            responses = samples[0]["filtered_resps"]
+            if doc in self.errors or doc in self.unparsed:
+                pass
+            elif self.choices:
+                chosen = int(np.argmax([float(one[0]) for one in responses[: len(question.options)]]))
+                answer = question.options[chosen]
+            elif self.task.OUTPUT_TYPE == "generate_until":
+                answer = str(responses[0]).strip()
+            found.append(
+                Outcome(
+                    cell=cell,
+                    question=question.id,
+                    level=None,
+                    answer=answer,
+                    scores=scores.get(doc, {}),
+                    chosen=chosen,
+                    violations=("none of the choices",) if doc in self.unparsed else (),
+                    error=self.errors.get(doc),
+                )
+            )
+        return found
+
+    def _scores(self) -> dict[int, dict[str, float]]:
+        """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`."""
+        values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
+        for doc, samples in self.by_doc.items():
+            if doc not in self.errors and doc not in self.unparsed:
+                for sample in samples:
+                    for metric in sample["metrics"]:
+                        values[metric, sample["filter"]][doc] = sample[metric]
+        scores: dict[int, dict[str, float]] = {doc: {} for doc in self.by_doc}
+        lost = [doc for doc in self.by_doc if doc in self.errors or doc in self.unparsed]
+        parts = []
+        for (metric, chosen), by_doc in values.items():
+            found = sample_scores(list(by_doc.values()), self._aggregate(metric))
+            if not found:
+                self.notes += (
+                    f"{self.name}: {metric} has no interval, for it cannot be computed without any one sample.",
+                )
+            for more, column in found.items():
+                key = self._metric(metric, more, chosen)
+                for doc, value in zip(by_doc, column, strict=True):
+                    scores[doc][key] = value
+                for doc in lost:
+                    scores[doc][key] = max(column) if LOWER in key else 0.0
+                if column != list(by_doc.values()):
+                    parts.append(key)
+        if parts:
+            self.notes += (
+                f"{self.name}: {', '.join(parts)} is no mean over samples; a sample's score is its part in the whole "
+                "by the jackknife, and the mean of these is the harness's figure.",
+            )
+        return scores
+
+    def _metric(self, metric: str, more: str, chosen: str) -> str:
+        better = self.task.higher_is_better().get(metric, True)
+        return f"{metric}{more}{'' if better else LOWER},{chosen}".replace(" ", "_")
+
+    def _aggregate(self, metric: str) -> Aggregate:
+        mean: Aggregate = lambda values: sum(values) / len(values)  # noqa: E731
+        found: Aggregate = self.task.aggregation().get(metric, mean)
+        return found
+
+    def constants(self) -> tuple[ConstantScore, ...]:
+        """What the most frequent target would get as the answer to every sample, as the harness scores it."""
+        if self.task.OUTPUT_TYPE not in ("multiple_choice", "generate_until"):
+            return ()
+        by_place = bool(self.choices) and len(set(self.choices.values())) > 1
+        targets = [
+            (LETTERS[one.correct] if by_place and one.correct is not None else one.answer) for one in self.questions
+        ]
+        answer = Counter(targets).most_common(1)[0][0]
+        values: dict[str, list[Any]] = defaultdict(list)
+        with suppress(Exception), redirect_stdout(io.StringIO()):  # a task's own code may take no answer but a model's
+            for question, samples in zip(self.questions, self.by_doc.values(), strict=True):
+                for metric, value in self._scored_as(answer, question, samples[0], by_place=by_place).items():
+                    values[metric].append(value)
+            return tuple(
+                ConstantScore(self.name, self._metric(metric, more, chosen), OVERALL, answer, total, self.kind)
+                for metric, column in values.items()
+                for more, total in _numbers(self._aggregate(metric), column).items()
+                for chosen in dict.fromkeys(sample["filter"] for sample in next(iter(self.by_doc.values())))
+            )
+        return ()
+
+    def _scored_as(
+        self, answer: str, question: Question, sample: Mapping[str, Any], *, by_place: bool
+    ) -> dict[str, Any]:
+        responses: list[Any] = [answer]
+        if self.choices:
+            named = LETTERS[: len(question.options)] if by_place else question.options
+            responses = [(0.0, True) if name == answer else (UNKNOWN, False) for name in named]
+            responses += [(0.0, False)] * (len(sample["arguments"]) - len(responses))
+        scored: dict[str, Any] = self.task.process_results(sample["doc"], responses)
+        return scored

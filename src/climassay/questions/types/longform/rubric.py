@@ -1,0 +1,88 @@
+"""The rubric of a long-form question: criteria that an answer should meet, each of which can be checked."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from climassay.errors import InputError
+
+CriterionLevel = Literal["must", "should"]
+_MOST_CRITERIA = 50
+_BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
+_LEVEL = re.compile(r"^(?:\[(must|should)\]|\((must|should)\)|(must|should):)\s*", re.IGNORECASE)
+_WEIGHT = re.compile(r"\s*[\[(](?:weight:?\s*|x\s*)?(\d+(?:\.\d+)?)(?:\s*(?:points?|pts?))?[\])]\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One thing that a good answer says."""
+
+    text: str
+    """As an examiner would read it, for example ``Says that the stratosphere cools``."""
+    weight: float = 1.0
+    """Its share in the rubric's score, above 0."""
+    level: CriterionLevel = "must"
+    """``must``: an answer without it is not adequate. ``should``: it makes a good answer better."""
+    source: str = ""
+    """What the criterion rests on: a passage in its own words, a reference, or nothing."""
+
+
+def read_rubric(value: object) -> tuple[Criterion, ...]:
+    """The criteria that a file gives.
+
+    Args:
+        value: A list of texts or of tables (``text`` or ``criterion``, ``weight``, ``level``, ``source``), also written
+            as JSON; or a text of one criterion a line, ``- [must] Names the gas (weight 2)``. Nothing gives none.
+
+    Raises:
+        InputError: A criterion has no text, no known level, or no positive weight.
+
+    Example:
+        >>> read_rubric("1. must: Names CO2 (2 points)")
+        (Criterion(text='Names CO2', weight=2.0, level='must', source=''),)
+    """
+    given = value
+    if isinstance(given, str):
+        text = given.strip()
+        try:
+            given = json.loads(text) if text.startswith(("[", "{")) and not _LEVEL.match(text) else None
+        except ValueError:
+            given = None
+        if given is None:
+            given = [line for line in text.splitlines() if line.strip()]
+    if isinstance(given, Mapping):
+        given = given.get("criteria", [given])
+    if given is None:
+        return ()
+    if not isinstance(given, list | tuple):
+        raise InputError(f"the rubric is {str(value)[:40]!r} instead of a list of criteria")
+    if len(given) > _MOST_CRITERIA:
+        raise InputError(f"the rubric has {len(given)} criteria, more than {_MOST_CRITERIA}")
+    return tuple(_criterion(one, place) for place, one in enumerate(given, start=1))
+
+
+def _criterion(given: Any, place: int) -> Criterion:
+    entry: Mapping[str, Any] = given if isinstance(given, Mapping) else {"text": str(given)}
+    text = _BULLET.sub("", " ".join(str(entry.get("text") or entry.get("criterion") or "").split()))
+    level, weight = entry.get("level"), entry.get("weight")
+    if not isinstance(given, Mapping):
+        if found := _LEVEL.match(text):
+            level, text = next(filter(None, found.groups())), text[found.end() :]
+        if found := _WEIGHT.search(text):
+            weight, text = found[1], text[: found.start()]
+    if not text:
+        raise InputError(f"criterion {place} of the rubric has no text")
+    named = str(level or "must").lower()
+    if named not in get_args(CriterionLevel):
+        raise InputError(f"criterion {place} of the rubric is {named!r} instead of must or should")
+    try:
+        number = 1.0 if weight in (None, "") else float(weight)
+    except (TypeError, ValueError):
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise InputError(f"criterion {place} of the rubric has the weight {weight!r}: it must be a number above 0")
+    return Criterion(
+        text, number, "must" if named == "must" else "should", " ".join(str(entry.get("source") or "").split())
+    )
