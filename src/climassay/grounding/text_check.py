@@ -162,7 +162,7 @@ class SupportJudge:
         """
         self.name = model.name
         self.usage = Usage()
-        """Of all requests so far."""
+        """Usage of all requests so far."""
         self._model = model
         self._prompt = prompt or load_prompt("check_text")
         self._sampling = Sampling(max_tokens)
