@@ -23,7 +23,6 @@ from climassay.evaluation.results import (
 )
 from climassay.evaluation.settings import (
     SETTINGS,
-    ExamplePool,
     Prepared,
     Retriever,
     Setting,
@@ -35,7 +34,7 @@ from climassay.evaluation.settings import (
 )
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
-from climassay.metrics.registry import Answered, Scorer
+from climassay.metrics.registry import METRICS, Answered, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
 from climassay.primer import PRIMER, named_questions
 from climassay.prompts import Prompt
@@ -63,13 +62,13 @@ class EvaluationResources:
     """Finds, or trains, what a setting adds to a model; None for nothing."""
     scorer: Callable[[Ask], Scorer] = lambda _ask: Scorer()
     """Makes the scorer of answers in words; models that it asks go through the records."""
-    keeps_models: bool = False
-    """Whether models stay open after the experiment, because they belong to the caller."""
+    kept: Sequence[Generator] = ()
+    """Models that stay open after the experiment, because they belong to the caller."""
 
     @classmethod
     def of_model(cls, model: Generator, sources: Sources) -> "EvaluationResources":
         """Resources of an experiment with one model, which is loaded already and stays open."""
-        return cls(lambda _spec, _adapter: model, sources, keeps_models=True)
+        return cls(lambda _spec, _adapter: model, sources, kept=(model,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ def run_experiment(
                     for setting in group:
                         _run_setting(work, model, loaded, setting, adapter)
                 finally:
-                    if not resources.keeps_models:
+                    if not any(loaded is one for one in resources.kept):
                         loaded.close()
         if work.scorer is not None and work.scorer.judge is not None:
             work.scorer.judge.close()
@@ -304,16 +303,19 @@ def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
             f"{asked.model.name} gives no log-probabilities: use letter scoring (--scoring letter, or scoring = "
             '"letter" in an experiment file).'
         )
-    predictions = ask_mcq(
-        asked.questions,
-        recorded,
-        [asked.watched],
-        work.prompts,
-        scorings=ways,
-        orders=work.plan.permutations,
-        seed=work.plan.seed,
-        on_progress=work.progress.on_answer,
-    )
+    predictions = [
+        replace(one, model=cell.model)
+        for one in ask_mcq(
+            asked.questions,
+            recorded,
+            [asked.watched],
+            work.prompts,
+            scorings=ways,
+            orders=work.plan.permutations,
+            seed=work.plan.seed,
+            on_progress=work.progress.on_answer,
+        )
+    ]
     left = recorded.tally
     work.tallies.append(left)
     for scoring in ways:
@@ -392,8 +394,16 @@ def open_resources(
     def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
         return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
 
-    def pool(name: str) -> ExamplePool:
-        return open_pool(located(plan.folder, name))
+    def scorer(ask: Ask) -> Scorer:
+        spec = plan.metrics.judge
+        judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
+        return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
+
+    return EvaluationResources(open_model, open_sources(workspace, plan.folder), adapter, scorer)
+
+
+def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
+    """Collections of a workspace and example pools of a folder, each opened once, when it is first needed."""
 
     @cache
     def retriever(names: tuple[str, ...]) -> Retriever:
@@ -401,12 +411,7 @@ def open_resources(
 
         return open_collections(workspace, names)
 
-    def scorer(ask: Ask) -> Scorer:
-        spec = plan.metrics.judge
-        judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
-        return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
-
-    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer)
+    return Sources(retriever, lambda name: open_pool(located(folder, name)))
 
 
 def load_spec(
@@ -454,19 +459,22 @@ def make_scorer(
     from climassay.metrics.entailment_loading import load_entailment, model_name
     from climassay.metrics.facts import FactMetric
 
-    beside = folder / spec.entailment
     encoder = sentence_encoder(spec.encoder)
-    named = model_name(spec.entailment)
-    model = None if named is None else _option_scorer(named, ask, workspace)
-    entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
+    entailment = None
+    if not spec.names or any(METRICS.find(name).needs in ("entailment", "facts") for name in spec.names):
+        beside = folder / spec.entailment
+        named = model_name(spec.entailment)
+        model = None if named is None else _option_scorer(named, ask, workspace)
+        entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
     return Scorer(
         encoder=encoder,
         bert_model=spec.bert_model or spec.encoder,
         entailment=entailment,
-        facts=FactMetric(entailment, encoder) if spec.facts else None,
+        facts=FactMetric(entailment, encoder) if spec.facts and entailment is not None else None,
         window=spec.window,
         temperature=spec.temperature,
         judge=judge,
+        names=spec.names,
     )
 
 

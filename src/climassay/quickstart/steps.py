@@ -389,8 +389,8 @@ def _evaluate(room: QuickstartContext, _answer: str, talk: Talk) -> str:
     tell = talk.progress("Asking and scoring", None)
     result = run_plan(plan, model=room.model, workspace=room.session, on_answers=tell)
     report = room.folder / "report.html"
-    write_file(report, result.report.to_html().encode())
-    tables = "\n".join(as_markdown(table) for table in result.tables[:1])
+    write_file(report, result.page().encode())
+    tables = "\n".join(as_markdown(table) for table in result.tables()[:1])
     return f"{tables}\nSo few questions say little: look at the intervals. The report: {report}"
 
 
