@@ -122,7 +122,7 @@ class TextCheck(Result):
 
     def title(self) -> str:
         """Heading of the report."""
-        return f"What bears {self.name}"
+        return f"{self.name}, sentence by sentence"
 
     def notes(self) -> Iterator[str]:
         """What a mark is worth, and what the judge did not answer."""
