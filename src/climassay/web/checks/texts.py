@@ -22,7 +22,7 @@ from climassay.web.pages import as_file, page, readable_text
 LONGEST_TEXT = 20_000
 """Characters of a text that is checked while somebody waits."""
 Text = Annotated[str, Form()]
-Names = Annotated[list[str], Form()]
+Names = Annotated[Sequence[str], Form()]
 
 router = APIRouter(include_in_schema=False)
 
@@ -34,13 +34,13 @@ def ask(request: Request, app: App, _user: Asker) -> Response:
 
 
 @router.post("/check-text")
-def show(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = []) -> Response:
+def show(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
     """What the collections say about each sentence."""
     return _answer(request, app, text, collection, download=False)
 
 
 @router.post("/check-text/report")
-def download(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = []) -> Response:
+def download(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
     """The same as one HTML file."""
     return _answer(request, app, text, collection, download=True)
 
@@ -95,7 +95,7 @@ def _page(
         chosen=[one.name for one in contents] if names is None else names,
         found=found,
         # Escaped by the template of the report.
-        sentences=Markup(found.sentences_html(_links(app, found))) if found else "",  # noqa: S704
+        sentences=Markup(found.sentences_html(_links(app, found))) if found else "",
         longest=LONGEST_TEXT,
     )
 
