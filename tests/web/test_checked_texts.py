@@ -111,7 +111,7 @@ def test_only_the_chosen_collections_are_compared(anybody):
         (TEXT, [], 400, "Choose at least one collection"),
         (TEXT, ["<script>"], 404, "There is no collection"),
         (TEXT, ["../seas"], 404, "There is no collection"),
-        ("x" * (LONGEST_TEXT + 1), ["seas"], 413, "the limit is 20,000: send it in parts."),
+        ("x" * (LONGEST_TEXT + 1), ["seas"], 413, "the limit is 10,000: send it in parts."),
     ],
     ids=["empty", "no collection", "a script", "a folder", "too long"],
 )

@@ -19,8 +19,8 @@ from climassay.web.failures import Missing
 from climassay.web.library.cache import found_passage, library_of
 from climassay.web.pages import as_file, page, readable_text
 
-LONGEST_TEXT = 20_000
-"""Characters of a text that is checked while somebody waits."""
+LONGEST_TEXT = 10_000
+"""Characters of a text that is checked while somebody waits; of sentences of three words it has 500, which take seconds."""
 Text = Annotated[str, Form()]
 Names = Annotated[Sequence[str], Form()]
 
