@@ -130,3 +130,32 @@ def csrf_of(client, path="/account"):
 def post(client, path, data=None, **more):
     """Send a form with the token of this client's pages."""
     return client.post(path, data={"csrf": csrf_of(client, "/"), **(data or {})}, **more)
+
+
+HOSTILE_DRAFTS = {
+    "script": "<script>alert(1)</script> (moderate confidence)",
+    "attribute": '" onmouseover="alert(1)" (moderate confidence)',
+    "controls": "a\x00b\x07c \u202e (moderate confidence) \ud83d",
+    "brackets": "(" * 9000 + "moderate confidence" + ")" * 9000,
+    "stars": "*" * 19_000,
+    "bars": "_a" * 9_500,
+    "links": "[" * 9_000 + "](" * 5_000,
+    "entities": "&#0;" * 4_000,
+    "tags": "(high confidence)" * 1_100,
+    "comments": "<!-- climassay: ignore " * 800,
+    "levels": "very high to " * 1_500,
+    "ticks": "`" * 19_000,
+    "words": "very " * 3_900,
+    "dollars": "$a" * 9_900,
+    "evidence": "limited evidence, " * 1_100,
+}
+"""Texts that somebody may paste to have them checked."""
+
+
+def stored_rows(place):
+    """Everything that the database of a place holds."""
+    import sqlalchemy as sa
+
+    with place.database.read() as connection:
+        names = sorted(sa.inspect(connection).get_table_names())
+        return [(name, connection.exec_driver_sql(f'SELECT * FROM "{name}"').all()) for name in names]

@@ -90,6 +90,9 @@ ASKER = {
     "POST /api/v1/checks/{check}/again",
     "GET /check",
     "POST /check",
+    "GET /check-text",
+    "POST /check-text",
+    "POST /check-text/report",
     "POST /checks/{check}/again",
 }
 """Anybody where claims of anybody are checked, else who is signed in."""

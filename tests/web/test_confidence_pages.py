@@ -9,7 +9,7 @@ from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, OpenedTag
 from climassay.errors import InputError, ModelError
 from climassay.web.confidence import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
 from faults.samples import docx
-from web_parts import csrf_of, post
+from web_parts import HOSTILE_DRAFTS, csrf_of, post, stored_rows
 
 DRAFT = "Glaciers melt (moderate confidence).\n\nRain will very likely increase (low confidence)."
 
@@ -166,29 +166,10 @@ def test_a_kind_that_there_is_not_is_refused(client_of, no_tagger):
     assert "<script>" not in answer.text.split("<main")[1]
 
 
-HOSTILE = {
-    "script": "<script>alert(1)</script> (moderate confidence)",
-    "attribute": '" onmouseover="alert(1)" (moderate confidence)',
-    "controls": "a\x00b\x07c \u202e (moderate confidence) \ud83d",
-    "brackets": "(" * 9000 + "moderate confidence" + ")" * 9000,
-    "stars": "*" * 19_000,
-    "bars": "_a" * 9_500,
-    "links": "[" * 9_000 + "](" * 5_000,
-    "entities": "&#0;" * 4_000,
-    "tags": "(high confidence)" * 1_100,
-    "comments": "<!-- climassay: ignore " * 800,
-    "levels": "very high to " * 1_500,
-    "ticks": "`" * 19_000,
-    "words": "very " * 3_900,
-    "dollars": "$a" * 9_900,
-    "evidence": "limited evidence, " * 1_100,
-}
-
-
 def test_hostile_texts_are_answered_and_stay_text(client_of, no_tagger):
     client = client_of("annotator")
     token = csrf_of(client)
-    for name, text in HOSTILE.items():
+    for name, text in HOSTILE_DRAFTS.items():
         sent = text.encode("utf-8", "replace").decode()
         for kind in ("markdown", "text"):
             answer = client.post("/confidence", data={"csrf": token, "text": sent, "kind": kind})
@@ -208,18 +189,10 @@ def test_a_template_in_a_text_is_not_run(client_of, no_tagger):
 def test_nothing_is_kept(client_of, place, no_tagger):
     client = client_of("annotator")
     csrf_of(client, "/")
-    before = _rows(place)
+    before = stored_rows(place)
     post(client, "/confidence", {"text": DRAFT})
-    assert _rows(place) == before
+    assert stored_rows(place) == before
     assert "moderate confidence" not in client.get("/confidence").text.split('id="the-rules"')[0]
-
-
-def _rows(place):
-    import sqlalchemy as sa
-
-    with place.database.read() as connection:
-        names = sorted(sa.inspect(connection).get_table_names())
-        return [(name, connection.exec_driver_sql(f'SELECT * FROM "{name}"').all()) for name in names]
 
 
 class TestWhoMayRead:

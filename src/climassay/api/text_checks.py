@@ -1,7 +1,7 @@
 """A text checked sentence by sentence against collections: what bears it, what contradicts it, what nothing bears."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,9 +134,21 @@ class TextCheck(Result):
 
     def page(self) -> str:
         """The text with every sentence coloured by its support, and what was found about it."""
+        return self._rendered("check_text.html.j2", {})
+
+    def sentences_html(self, links: Mapping[str, str]) -> str:
+        """The coloured text and its sentences as safe HTML, for a page that is made elsewhere.
+
+        Args:
+            links: Addresses of passages by their ids; of others only the citation is shown.
+        """
+        return self._rendered("check_text_sentences.html.j2", links)
+
+    def _rendered(self, template: str, links: Mapping[str, str]) -> str:
         from climassay.reporting.html import render_page
 
-        return render_page("check_text.html.j2", check=self, counts=status_counts(self.sentences), problems=problems)
+        counts = status_counts(self.sentences)
+        return render_page(template, check=self, counts=counts, problems=problems, links=links)
 
 
 def problems(sentence: CheckedSentence) -> list[str]:

@@ -1,6 +1,5 @@
 """The page on which a text or a statement is pasted, and what is found in it."""
 
-import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +20,7 @@ from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import TooLarge
 from climassay.web.library.uploads import shown_name
-from climassay.web.pages import page
+from climassay.web.pages import page, readable_text
 
 LONGEST_TEXT = 20_000
 """Characters of a text that is checked."""
@@ -55,7 +54,7 @@ def check_text(
     kind: Annotated[str, Form()] = "markdown",
 ) -> Response:
     """What is found in a text."""
-    asked = {"text": _readable(text, LONGEST_TEXT, "text"), "kind": kind}
+    asked = {"text": readable_text(text, LONGEST_TEXT, "text"), "kind": kind}
     if kind not in KINDS:
         raise InputError(f"A text is one of {', '.join(KINDS)}, not {kind[:40]!r}.")
     if not asked["text"].strip():
@@ -109,8 +108,8 @@ def tag_statement(
     context: Annotated[str, Form()] = "",
 ) -> Response:
     """How confident reports would sound about a statement."""
-    statement = " ".join(_readable(statement, LONGEST_STATEMENT, "statement").split())
-    context = " ".join(_readable(context, LONGEST_CONTEXT, "context").split())
+    statement = " ".join(readable_text(statement, LONGEST_STATEMENT, "statement").split())
+    context = " ".join(readable_text(context, LONGEST_CONTEXT, "context").split())
     asked = {"statement": statement, "context": context}
     opened = _tagger(app)
     if not any(char.isalpha() for char in statement):
@@ -165,15 +164,3 @@ def _tagger(app: AppState) -> OpenedTagger | str:
             return str(error)
 
     return app.shared(TAGGER, opened)
-
-
-def _readable(text: str, most: int, what: str) -> str:
-    """Text without control characters.
-
-    Raises:
-        TooLarge: It is longer than is taken.
-    """
-    if len(text) > most + text.count("\r\n"):
-        raise TooLarge(f"The {what} has {len(text):,} characters, and the limit is {most:,}: send it in parts.")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else " " for char in text)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import time
+import unicodedata
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
@@ -25,6 +26,7 @@ from climassay.web.access import (
     visitor,
 )
 from climassay.web.app_state import AppState
+from climassay.web.failures import TooLarge
 
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
@@ -76,6 +78,23 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     if made is not None:
         keep_cookie(answer, app, VISITOR_COOKIE, made)
     return answer
+
+
+def readable_text(text: str, most: int, what: str) -> str:
+    """What somebody sent, without control characters.
+
+    Args:
+        text: As it came.
+        most: Characters that are taken.
+        what: It is called so in the refusal.
+
+    Raises:
+        TooLarge: It is longer than is taken.
+    """
+    if len(text) > most + text.count("\r\n"):
+        raise TooLarge(f"The {what} has {len(text):,} characters, and the limit is {most:,}: send it in parts.")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else " " for char in text)
 
 
 def as_file(content: str | Iterable[str], name: str, media_type: str = "") -> Response:

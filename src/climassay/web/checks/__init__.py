@@ -1,11 +1,14 @@
-"""Checking claims in the browser: ask, watch the debate, read the verdict, say what one thinks of it."""
+"""Checking claims in the browser: ask, watch the debate, read the verdict, say what one thinks of it; and texts."""
 
 from climassay.web.app_state import AppState
 from climassay.web.checks.debate import check_claim
 from climassay.web.checks.pages import router
 from climassay.web.checks.store import KIND, checks_of, send_forgotten, set_ups
+from climassay.web.checks.texts import router as texts_router
 
 __all__ = ["register", "router"]
+
+router.include_router(texts_router)
 
 
 def register(app: AppState) -> None:

@@ -1,0 +1,171 @@
+"""The page on which a text is checked against collections: every sentence marked, for whom, and hostile texts."""
+
+import html
+import re
+
+import pytest
+
+from climassay.corpus import Block, Collection, Document
+from climassay.web.checks.texts import LONGEST_TEXT
+from web_parts import HOSTILE_DRAFTS, csrf_of, stored_rows
+from web_routes import Site, turned_away
+
+SEA = "Global mean sea level rose by about 0.20 m from 1901 to 2018. Thermal expansion is likely to go on."
+ICE = "Arctic sea ice in September has decreased by some 40 per cent since 1979, while deserts expanded."
+TEXT = (
+    "From 1901 to 2018 the global mean sea level rose by about 0.20 m. "
+    "Antarctic sea ice in September has decreased by 40 per cent since 1979. "
+    "Mozart wrote many operas for the court of Vienna. How much has the sea risen?\r\n\r\n"
+    "From 1901 to 2018 the global mean sea level rose by about 0.90 m. "
+    "Thermal expansion is certain to go on. Deserts expanded (doi:10.1/x)."
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    made = Site(tmp_path_factory.mktemp("site"), public="check")
+    for name, text in (("seas", SEA), ("ice", ICE)):
+        collection = Collection.create(made.place.workspace, name, made.place.encoder())
+        collection.add([Document(f"doc-{name}", f"On <b>{name}</b>", f"{name}.md", (Block(text),))])
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def anybody(site):
+    return site.visitor()
+
+
+def checked(client, text=TEXT, collections=("seas", "ice"), path="/check-text"):
+    return client.post(path, data={"text": text, "collection": list(collections)})
+
+
+def findings(answer):
+    """The list of sentences, each as its markup."""
+    [listed] = re.findall(r'<ol class="findings">(.*?)</ol>', answer.text, re.DOTALL)
+    return re.findall(r'<li id="s\d+">(.*?)</li>', listed, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def answer(anybody):
+    return checked(anybody)
+
+
+def test_every_sentence_has_a_word_a_colour_and_its_place_in_the_text(answer):
+    assert answer.status_code == 200
+    found = findings(answer)
+    statuses = [re.search(r'<span class="status ([a-z-]+)">([a-z ]+)</span>', one).groups() for one in found]
+    assert [colour.replace("-", " ") for colour, _ in statuses] == [word for _, word in statuses]
+    assert [word for _, word in statuses[:5]] == [
+        "supported",
+        "contradicted",
+        "unsupported",
+        "no claim",
+        "contradicted",
+    ]
+    for number in range(1, len(found) + 1):
+        assert (
+            f'<a href="#s{number}" class="{statuses[number - 1][0]}" title="{statuses[number - 1][1]}">' in answer.text
+        )
+
+
+def test_differing_regions_quantities_overstated_words_and_references_are_told(answer):
+    _, region, _, _, quantity, surer, reference = findings(answer)
+    assert "Antarctic" in re.search(r'class="problem">([^<]*)', region).group(1).title()
+    assert "0.90 m" in re.search(r'class="problem">([^<]*)', quantity).group(1)
+    assert "likely" in re.search(r'class="problem">([^<]*)', surer).group(1)
+    assert re.search(r'class="(?:problem|note)">[^<]*10\.1/x[^<]*', reference)
+
+
+def test_each_passage_is_quoted_and_linked_in_its_own_collection(anybody, answer):
+    for one, name, words in zip(findings(answer)[:2], ("seas", "ice"), ("0.20 m", "Arctic"), strict=True):
+        assert words in re.search(r"<blockquote>(.*?)</blockquote>", one).group(1)
+        link, citation = re.search(r'<a href="(/library/[^"]+)">([^<]+)</a>', one).groups()
+        assert link.startswith(f"/library/{name}/passages/")
+        assert f"On &lt;b&gt;{name}&lt;/b&gt;" in citation
+        assert anybody.get(link).status_code == 200
+
+
+def test_the_page_says_how_often_marks_are_right(answer):
+    assert re.search(r"\d+ of \d+ marks are right \(\d+%, \d+ to \d+\)", answer.text)
+
+
+def test_the_report_is_one_file_with_the_same_sentences(anybody, answer):
+    report = checked(anybody, path="/check-text/report")
+    assert report.headers["content-disposition"] == 'attachment; filename="checked-text.html"'
+    assert "/library/" not in report.text
+    told = [re.sub(r"</?a[^>]*>", "", one) for one in findings(answer)]
+    assert findings(report) == told
+
+
+def test_only_the_chosen_collections_are_compared(anybody):
+    [one] = findings(checked(anybody, SEA.split(". ")[0] + ".", ["ice"]))
+    assert "/library/seas" not in one
+    assert ">supported<" not in one
+
+
+@pytest.mark.parametrize(
+    ("text", "collections", "status", "words"),
+    [
+        (" \n", ["seas"], 400, "Paste a text to check."),
+        (TEXT, [], 400, "Choose at least one collection"),
+        (TEXT, ["<script>"], 404, "There is no collection"),
+        (TEXT, ["../seas"], 404, "There is no collection"),
+        ("x" * (LONGEST_TEXT + 1), ["seas"], 413, "the limit is 10,000: send it in parts."),
+    ],
+    ids=["empty", "no collection", "a script", "a folder", "too long"],
+)
+@pytest.mark.parametrize("path", ["/check-text", "/check-text/report"])
+def test_what_cannot_be_checked_is_told_in_one_sentence(anybody, text, collections, status, words, path):
+    answer = checked(anybody, text, collections, path)
+    assert answer.status_code == status
+    told = html.unescape(answer.text.split("<main", 1)[1])
+    assert words in told
+    assert "<script" not in answer.text.split("<main", 1)[1]
+
+
+def test_what_was_written_stands_in_the_form_again(anybody):
+    again = checked(anybody, "Ice & <b>snow</b> melt.", []).text
+    assert "\nIce &amp; &lt;b&gt;snow&lt;/b&gt; melt.</textarea>" in again
+    assert "checked>" not in again
+    assert anybody.get("/check-text").text.count("checked>") == 2
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", HOSTILE_DRAFTS)
+def test_hostile_texts_are_answered_and_stay_text(anybody, name):
+    harmful = ' {{ 7777 * 7777 }} <script>x</script> 5 m of "seas".'
+    sent = HOSTILE_DRAFTS[name].encode("utf-8", "replace").decode()[: LONGEST_TEXT - len(harmful)] + harmful
+    for path in ("/check-text", "/check-text/report"):
+        answer = checked(anybody, sent, path=path)
+        assert answer.status_code == 200
+        body = answer.text.split("<main", 1)[1]
+        for harm in ("<script", '" onmouseover="', "\x00", "\x07", "60481729"):
+            assert harm not in body
+
+
+def test_nothing_is_kept(site, anybody):
+    before = stored_rows(site.place)
+    checked(anybody)
+    assert stored_rows(site.place) == before
+    assert "Mozart" not in anybody.get("/check-text").text
+
+
+@pytest.mark.parametrize("public", ["nothing", "read"])
+def test_without_an_account_texts_are_checked_where_claims_are(tmp_path, public):
+    site = Site(tmp_path, public=public)
+    nobody, annotator = site.visitor(), site.visitor("annotator")
+    assert turned_away(nobody.get("/check-text"))
+    assert turned_away(checked(nobody))
+    assert turned_away(checked(nobody, path="/check-text/report"))
+    assert 'href="/check-text"' not in nobody.get("/").text
+    page = annotator.get("/check-text").text
+    assert '<a href="/check-text" aria-current="page">Check a text</a>' in page
+    assert "There are no collections yet" in page
+    site.close()
+
+
+def test_a_foreign_page_cannot_send_a_text(site):
+    client = site.visitor(token=False)
+    assert csrf_of(client, "/check-text")
+    assert checked(client).status_code == 403
