@@ -28,6 +28,7 @@ from climassay.errors import InputError
 from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path, question_paths
 from climassay.statistics import wilson_interval
+from command_line import done, refused
 
 TEN = "one two three four five six seven eight nine ten"
 
@@ -122,7 +123,7 @@ class Ranked:
     def each_passage(self):
         return [found.passage for hits in self._lists.values() for found in hits]
 
-    def search_many(self, queries, *, k, mode):
+    def search_many(self, queries, *, k, mode, report=None):
         return [self._lists[query][:k] for query in queries]
 
 
@@ -185,25 +186,11 @@ def graded_set(tmp_path):
 def test_grades_and_reports_through_the_command(climassay, tmp_path):
     file = graded_set(tmp_path)
     added = ("--column", "document=report", "--column", "document=text", "--column", "report=report")
-    assert climassay("corpus", "add", "graded", file, *added).exit_code == 0
-    asked = ["corpus", "evaluate", "graded", file, "--column", "question=asked", "--column", "passage=text"]
-    asked += [
-        "--column",
-        "relevance=grade",
-        "--column",
-        "group=report",
-        "-m",
-        "bm25",
-        "-m",
-        "dense",
-        "-k",
-        "1",
-        "-k",
-        "10",
-    ]
-    within = climassay(*asked, "--within-group", "--json")
-    assert within.exit_code == 0, within.output
-    found = json.loads(within.stdout)
+    place = ("--workspace", tmp_path / "workspace")
+    done(climassay("corpus add graded", file, *added, *place))
+    asked = ["corpus evaluate graded", file, "--column", "question=asked", "--column", "passage=text", *place]
+    asked += ["--column", "relevance=grade", "--column", "group=report", "-m", "bm25", "-m", "dense", "-k", 1, "-k", 10]
+    found = json.loads(done(climassay(*asked, "--within-group", "--json")))
     assert (found["n"], found["golds"], found["groups"], found["left_out"], found["passages"]) == (2, 3, 2, 3, 6)
     bm25 = found["modes"][0]
     assert bm25["ranks"][:2] == [1, 2]
@@ -213,9 +200,10 @@ def test_grades_and_reports_through_the_command(climassay, tmp_path):
     gain = 1 if bm25["ranks"][2] == 1 else 1 / np.log2(3)
     assert bm25["ndcg"]["value"] == pytest.approx((1 + gain) / 2)
     assert len(found["differences"]) == 1
-    shown = climassay(*asked, "--within-group")
-    assert "nDCG@10" in shown.stdout
-    assert "bootstrap over 2 groups" in " ".join(shown.stdout.split())
+    shown = " ".join(done(climassay(*asked, "--within-group")).split())
+    assert "nDCG@10" in shown
+    assert "bootstrap over 2 groups" in shown
+    assert "no column 'nothing'" in refused(climassay(*asked[:6], *place, "--column", "relevance=nothing"))
 
 
 @pytest.mark.parametrize(

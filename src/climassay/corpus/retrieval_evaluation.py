@@ -509,15 +509,15 @@ class _Gathered:
         )
         return Estimate(float(values.mean()), interval, len(values))
 
-    def blocks(self) -> Iterator[tuple[list[int], dict[str, str]]]:
+    def blocks(self) -> Iterator[tuple[list[int], str | None]]:
         """Questions that are searched together, and the report in which they are."""
         if self.within_group:
             for group in dict.fromkeys(self.groups):
-                yield [number for number, other in enumerate(self.groups) if other == group], {"report": group}
+                yield [number for number, other in enumerate(self.groups) if other == group], group
             return
         numbers = list(range(len(self.texts)))
         for start in range(0, len(numbers), _QUESTION_BLOCK):
-            yield numbers[start : start + _QUESTION_BLOCK], {}
+            yield numbers[start : start + _QUESTION_BLOCK], None
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,8 +534,9 @@ class _Ranking:
     def of(cls, collection: Collection, gathered: _Gathered, depth: int, mode: SearchMode, share: float) -> "_Ranking":
         ranks: list[int | None] = [None] * len(gathered.golds)
         gains = np.zeros(len(gathered.texts))
-        for numbers, within in gathered.blocks():
-            found = collection.search_many([gathered.texts[n] for n in numbers], k=depth, mode=mode, **within)
+        for numbers, report in gathered.blocks():
+            texts = [gathered.texts[number] for number in numbers]
+            found = collection.search_many(texts, k=depth, mode=mode, report=report)
             for number, hits in zip(numbers, found, strict=True):
                 judged = gathered.judged[number]
                 gains[number] = ndcg([judged.get(hit.passage.id, 0.0) for hit in hits], judged.values(), depth)
@@ -573,7 +574,11 @@ def _differences(
 ) -> tuple[ModeDifference, ...]:
     others = [one for one in scored if one is not best]
     tested = []
-    for values in (lambda one: one.ndcg, lambda one: one.recall(gathered, k)):
+    figures: list[Callable[[_Ranking], NDArray[np.float64]]] = [
+        lambda one: one.ndcg,
+        lambda one: one.recall(gathered, k),
+    ]
+    for values in figures:
         gaps = [values(one) - values(best) for one in others]
         sums = [gathered.sums(gap)[:, 0] for gap in gaps]
         p_values = [test.p_value for test in paired_differences([(0 * some, some) for some in sums], seed=seed)]
