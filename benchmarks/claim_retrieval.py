@@ -11,7 +11,8 @@ neither text may be copied.
     python benchmarks/claim_retrieval.py [--data ../shared/data] [--workspace FOLDER] [--json]
 
 The first run makes the collection (a quarter of an hour on one core); it is kept for the next ones in the cache folder.
-``--pool FILE`` writes the passages to be labelled, ``--prompts FOLDER`` the grading prompts.
+``--labels FOLDER`` writes ``labels.jsonl``, a table for ``climassay corpus add`` and ``corpus evaluate``, and
+makes no collection. ``--pool FILE`` writes the passages to be labelled, ``--prompts FOLDER`` the grading prompts.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus import open_or_create, read
+from climassay.corpus import open_or_create, read, split_passages
 from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, search_all
@@ -146,10 +147,14 @@ def main() -> None:
     parser.add_argument("--workspace", type=Path, default=None)
     parser.add_argument("--pool", type=Path)
     parser.add_argument("--prompts", type=Path)
+    parser.add_argument("--labels", type=Path)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if not (options.data / PARAGRAPHS).exists():
         sys.exit(f"There is no {PARAGRAPHS} in {options.data}; name its folder with --data.")
+    if options.labels:
+        write_labels(options.data, options.labels)
+        return
     place = Workspace.open(options.workspace or cache_folder() / "benchmarks" / "claim-retrieval")
     open_or_create(place, COLLECTION, encoder="local:minilm").add(read(options.data / PARAGRAPHS).documents)
     searches = Searches(open_collections(place, [COLLECTION]))
@@ -172,6 +177,19 @@ def main() -> None:
         for condition, shown in conditions(searches, claim, reading.subclaims, entry.get("grades"), passages).items()
     ]
     report(rows, entries, options.json)
+
+
+def write_labels(data: Path, folder: Path) -> None:
+    """A row for each claim and labelled passage: a table of documents and one of questions at once."""
+    passages = {one.id: one.text for found in read(data / PARAGRAPHS).documents for one in split_passages(found)}
+    entries = json.loads(ANSWERS.read_text(encoding="utf-8"))
+    rows = [
+        {"claim": f"claim {entry['number']}", "question": claim, "id": name, "text": passages[name], "label": label}
+        for entry, claim in zip(entries, chosen_claims(data), strict=True)
+        for name, label in entry["labels"].items()
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "labels.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
 def conditions(

@@ -14,8 +14,12 @@ from climassay.corpus.readers.file_types import read
 from climassay.corpus.retrieval_evaluation import (
     GoldText,
     LabelledQuestion,
+    QuestionColumns,
     evaluate_retrieval,
+    judge,
     locate,
+    ndcg,
+    read_judged,
     read_labelled,
     words_of,
 )
@@ -24,6 +28,7 @@ from climassay.errors import InputError
 from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path, question_paths
 from climassay.statistics import wilson_interval
+from command_line import done, refused
 
 TEN = "one two three four five six seven eight nine ten"
 
@@ -101,7 +106,7 @@ class Ranked:
     def __init__(self, ranks, golds):
         self._lists = {
             f"question {number}": [
-                hit(rank, gold if rank == wanted else f"filler {rank}", position=3 * rank) for rank in range(1, 21)
+                hit(rank, gold if rank == wanted else f"filler {rank}", f"d{number}", 3 * rank) for rank in range(1, 21)
             ]
             for number, (wanted, gold) in enumerate(zip(ranks, golds, strict=True))
         }
@@ -115,13 +120,16 @@ class Ranked:
     def texts(self):
         return [self._golds]
 
-    def search_many(self, queries, *, k, mode):
+    def each_passage(self):
+        return [found.passage for hits in self._lists.values() for found in hits]
+
+    def search_many(self, queries, *, k, mode, report=None):
         return [self._lists[query][:k] for query in queries]
 
 
 def test_recall_and_reciprocal_rank_by_hand():
     ranks = [1, 2, 2, 5, None, 12]
-    golds = [f"gold passage number {number} with enough words" for number in range(6)]
+    golds = [" ".join(f"{letter}{number}" for letter in "abcdefg") for number in range(6)]
     questions = [LabelledQuestion(f"question {number}", gold, f"q{number}") for number, gold in enumerate(golds)]
     report = evaluate_retrieval(Ranked(ranks, golds), questions, ks=(10, 1, 2, 1), modes=["dense"])
     (scores,) = report.modes
@@ -129,10 +137,96 @@ def test_recall_and_reciprocal_rank_by_hand():
     assert [(r.k, r.found, r.recall) for r in scores.recall] == [(1, 1, 1 / 6), (2, 3, 0.5), (10, 4, 4 / 6)]
     assert scores.recall[1].interval == wilson_interval(3, 6)
     assert scores.mrr.value == pytest.approx((1 + 0.5 + 0.5 + 0.2) / 6)
+    discounted = 1 + 2 / np.log2(3) + 1 / np.log2(6)
+    assert scores.ndcg.value == pytest.approx(discounted / 6)
     assert scores.mrr.interval.low < scores.mrr.value < scores.mrr.interval.high
     assert (report.n, report.depth, report.not_in_collection) == (6, 10, ())
     deeper = evaluate_retrieval(Ranked(ranks, golds), questions, ks=(20,), modes=["dense"])
     assert deeper.modes[0].recall[0].found == 5
+
+
+def test_ndcg_by_hand():
+    # (3/1 + 0 + 2/2) / (3/1 + 2/log2(3) + 1/2), with log2(4) = 2.
+    assert ndcg([3, 0, 2], [1, 2, 3], 3) == pytest.approx(4 / (3.5 + 2 / 1.5849625))
+    assert ndcg([3, 2, 1], [1, 2, 3], 3) == pytest.approx(1)
+    assert ndcg([0, 1], [1], 1) == 0
+    assert ndcg([0, 1], [1], 2) == pytest.approx(1 / 1.5849625)
+    assert ndcg([2], [2, 2], 2) == pytest.approx(1 / (1 + 1 / 1.5849625))
+    assert ndcg([0, 0], [], 2) == 0
+
+
+def test_passages_are_judged_by_what_they_hold_and_by_what_holds_them():
+    golds = [GoldText.of(TEN), GoldText.of("ice melts in the sun")]
+    texts = [
+        *(f"so {TEN} on", "one two three four five six", "six seven eight nine ten too"),
+        *("and ice melts in the shade", f"{TEN} ice melts in the sun", "four five six seven of many other words here"),
+        "one two three",
+    ]
+    judged = judge(golds, [3, 1], [hit(1, text, str(number)).passage for number, text in enumerate(texts)])
+    assert judged == [{"0-0": 3, "1-0": 3, "2-0": 3, "4-0": 3}, {"3-0": 1, "4-0": 1}]
+
+
+def graded_set(tmp_path):
+    """Two reports, a question to both, with grades; in words that BM25 alone ranks by their number."""
+    reports = {
+        "first.pdf": [("Glaciers lose mass glaciers melt glaciers", "3"), ("Rivers of glaciers swell in spring", "1"),
+                      ("Soil dries where no rain falls", "0"), ("Ports prepare for storms and surges", "")],
+        "other.pdf": [("Our offices buy wind power", "2"), ("Glaciers glaciers glaciers of the neighbours", "None")],
+    }  # fmt: skip
+    file = tmp_path / "graded.jsonl"
+    rows = [
+        {"report": report, "asked": "What of glaciers and power?", "text": text, "grade": grade}
+        for report, some in reports.items()
+        for text, grade in some
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+def test_grades_and_reports_through_the_command(climassay, tmp_path):
+    file = graded_set(tmp_path)
+    added = ("--column", "document=report", "--column", "document=text", "--column", "report=report")
+    place = ("--workspace", tmp_path / "workspace")
+    done(climassay("corpus add graded", file, *added, *place))
+    asked = ["corpus evaluate graded", file, "--column", "question=asked", "--column", "passage=text", *place]
+    asked += ["--column", "relevance=grade", "--column", "group=report", "-m", "bm25", "-m", "dense", "-k", 1, "-k", 10]
+    found = json.loads(done(climassay(*asked, "--within-group", "--json")))
+    assert (found["n"], found["golds"], found["groups"], found["left_out"], found["passages"]) == (2, 3, 2, 3, 6)
+    bm25 = found["modes"][0]
+    assert bm25["ranks"][:2] == [1, 2]
+    assert bm25["ranks"][2] in (1, 2)  # of two passages of the other report
+    recalls = [recall["recall"] for recall in bm25["recall"]]
+    assert recalls == [pytest.approx((0.5 + (bm25["ranks"][2] == 1)) / 2), 1]
+    gain = 1 if bm25["ranks"][2] == 1 else 1 / np.log2(3)
+    assert bm25["ndcg"]["value"] == pytest.approx((1 + gain) / 2)
+    assert len(found["differences"]) == 1
+    shown = " ".join(done(climassay(*asked, "--within-group")).split())
+    assert "nDCG@10" in shown
+    assert "bootstrap over 2 groups" in shown
+    assert "no column 'nothing'" in refused(climassay(*asked[:6], *place, "--column", "relevance=nothing"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"relevance": "none"}, "has no column 'none'"),
+        ({"relevance": "asked"}, "which is no number"),
+        ({"group": "grade"}, "row 4 has nothing in its column 'grade'"),
+        ({"passage": "grade"}, "fewer than 5 words"),
+    ],
+)
+def test_columns_that_cannot_be_used(tmp_path, columns, words):
+    named = QuestionColumns(**{"question": "asked", "passage": "text", **columns})
+    with pytest.raises(InputError, match=words):
+        read_judged(graded_set(tmp_path), named)
+
+
+def test_a_group_alone_and_a_missing_group_are_told(collection, gold_set):
+    alone = [LabelledQuestion(one.question, one.passage, group="only") for one in gold_set[:3]]
+    with pytest.raises(InputError, match="All questions are of one group, 'only'"):
+        evaluate_retrieval(collection, alone)
+    with pytest.raises(InputError, match="needs a group for every question"):
+        evaluate_retrieval(collection, gold_set[:3], within_group=True)
 
 
 @pytest.fixture(scope="module")

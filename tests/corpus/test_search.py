@@ -265,7 +265,8 @@ def test_a_search_in_one_document_is_a_search_without_the_others(shelf, mode, bu
     everything = searcher.search([query], lambda: shelf.encoder, k=100, mode=mode)[0]
     assert {hit.passage.document_id for hit in everything} == {"id-ice", "id-sky", "id-sea"}
     for document in ("id-ice", "id-sky", "id-sea"):
-        (found,) = searcher.search([query], lambda: shelf.encoder, k=100, mode=mode, document=document)
+        where = f"document_id = '{document}'"
+        (found,) = searcher.search([query], lambda: shelf.encoder, k=100, mode=mode, where=where)
         expected = [hit for hit in everything if hit.passage.document_id == document]
         assert sorted(ids(found)) == sorted(ids(expected))
         if mode in ("dense", "bm25"):
@@ -277,6 +278,15 @@ def test_a_search_in_one_document_is_a_search_without_the_others(shelf, mode, bu
 def test_a_document_is_found_although_many_others_are_nearer(shelf, mode):
     hits = shelf.search("ocean albedo", k=1, mode=mode, document="id-sky")
     assert [hit.passage.document_id for hit in hits] == ["id-sky"]
+
+
+def test_a_search_in_one_report(tmp_path):
+    made = Collection.create(tmp_path, "reports", load_encoder())
+    blocks = (Block("The albedo of sea ice is higher than that of open water."),)
+    made.add(Document(f"d{report}", "T", "t.txt", blocks, report=report) for report in ("first", "sec'ond"))
+    for report in ("first", "sec'ond"):
+        assert [hit.passage.report for hit in made.search_many(["albedo of ice"], report=report)[0]] == [report]
+    assert made.search_many(["albedo of ice"], report="first", document="dsec'ond") == [[]]
 
 
 def test_a_document_that_is_not_there_has_no_hits(shelf):

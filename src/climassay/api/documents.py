@@ -12,7 +12,15 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.corpus import AddProgress, AddReport, Document, ReadOptions, RetrievalReport, Skipped
+    from climassay.corpus import (
+        AddProgress,
+        AddReport,
+        Document,
+        QuestionColumns,
+        ReadOptions,
+        RetrievalReport,
+        Skipped,
+    )
     from climassay.corpus.presentation import SearchResult
     from climassay.grounding import GroundedAnswer
 
@@ -145,21 +153,26 @@ def evaluate_search(
     *,
     ks: Sequence[int] = (),
     modes: Sequence[str] = (),
+    columns: "QuestionColumns | None" = None,
+    within_group: bool = False,
     workspace: Place = None,
 ) -> "RetrievalReport":
-    """Measure how well search finds the passages that questions rest on: recall and mean reciprocal rank.
+    """Measure how well search finds the passages that questions rest on: recall, mean reciprocal rank and nDCG.
 
     Args:
         collection: Its name.
-        questions: Files with columns ``question`` and ``passage``; ``primer``, or ``primer:BOOK``.
+        questions: Files with columns ``question`` and ``passage``; ``primer``, or ``primer:BOOK``. Several rows of one
+            question (and group) are several relevant passages.
         ks: Depths of recall; by default 1, 3, 5 and 10.
         modes: Ways of searching; by default all.
+        columns: Columns of the files, where they have other names, grades or groups.
+        within_group: Ask each question only among the passages of the report that its group names.
         workspace: Where the collection lies.
 
     Raises:
         InputError: A file cannot be read, or there is no such collection or mode.
     """
-    from climassay.corpus import Collection, evaluate_retrieval, read_labelled
+    from climassay.corpus import Collection, QuestionColumns, evaluate_retrieval, read_judged
     from climassay.corpus.retrieval_evaluation import DEFAULT_KS
     from climassay.corpus.search import SEARCH_MODES, check_mode
 
@@ -167,9 +180,16 @@ def evaluate_search(
         opened = Collection.open(session.workspace, collection)
         files = [path for file in ([questions] if isinstance(questions, (str, Path)) else questions)
                  for path in _question_files(str(file))]  # fmt: skip
-        labelled = [question for path in files for question in read_labelled(path)]
+        read = [read_judged(path, columns or QuestionColumns()) for path in files]
         chosen = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
-        return evaluate_retrieval(opened, labelled, ks=tuple(ks) or DEFAULT_KS, modes=chosen)
+        return evaluate_retrieval(
+            opened,
+            [question for pairs, _ in read for question in pairs],
+            ks=tuple(ks) or DEFAULT_KS,
+            modes=chosen,
+            within_group=within_group,
+            left_out=sum(left_out for _, left_out in read),
+        )
 
 
 def ask(

@@ -195,15 +195,37 @@ def evaluate(
     modes: Annotated[
         list[str] | None, typer.Option("--mode", "-m", help="hybrid, dense, bm25, rrf [default: all].")
     ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="FIELD=COLUMN",
+            help="Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group "
+            "(what questions share, as a report: intervals are drawn over groups).",
+        ),
+    ] = None,
+    within_group: Annotated[
+        bool, typer.Option("--within-group", help="Ask each question only in the report that its group names.")
+    ] = False,
     workspace: WorkspaceOption = None,
     output: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how well search finds the passages that questions rest on: recall and mean reciprocal rank."""
+    """Measure how well search finds the passages that questions rest on: recall, mean reciprocal rank and nDCG."""
     from climassay import api
+    from climassay.corpus import QuestionColumns
 
+    chosen = QuestionColumns(**chosen_columns(columns or [], QuestionColumns))
     with opened_session(workspace, as_json=as_json) as session:
-        found = api.evaluate_search(name, questions, ks=k or (), modes=modes or (), workspace=session)
+        found = api.evaluate_search(
+            name,
+            questions,
+            ks=k or (),
+            modes=modes or (),
+            columns=chosen,
+            within_group=within_group,
+            workspace=session,
+        )
     emit(found, as_json, output)
 
 
@@ -290,7 +312,16 @@ def table_columns(given: Sequence[str]) -> Any:
     """
     from climassay.corpus.documents import TableColumns
 
-    known = [field.name for field in fields(TableColumns)]
+    return TableColumns(**chosen_columns(given, TableColumns))
+
+
+def chosen_columns(given: Sequence[str], kind: Any) -> dict[str, Any]:
+    """Values of a dataclass of columns from ``FIELD=COLUMN`` options; ``document`` may have several.
+
+    Raises:
+        InputError: One is not of this form, or there is no such field.
+    """
+    known = [field.name for field in fields(kind)]
     chosen: dict[str, Any] = {}
     for text in given:
         field, equals, column = text.partition("=")
@@ -302,4 +333,4 @@ def table_columns(given: Sequence[str]) -> Any:
             raise InputError(f"--column names two columns for {field}: {chosen[field]} and {column}.")
         else:
             chosen[field] = column
-    return TableColumns(**chosen)
+    return chosen

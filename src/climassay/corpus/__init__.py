@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from climassay.corpus.readers.file_types import read, read_all
     from climassay.corpus.retrieval_evaluation import (
         LabelledQuestion,
+        QuestionColumns,
         RetrievalReport,
         evaluate_retrieval,
+        read_judged,
         read_labelled,
     )
     from climassay.corpus.search import RELEVANCE_COSINE, SearchMode
@@ -34,7 +36,10 @@ _PLACES = {
     "documents": ("Block", "Document", "Hit", "Passage", "ReadOptions", "ReadResult", "Skipped"),
     "passages": ("split_passages",),
     "readers.file_types": ("read", "read_all"),
-    "retrieval_evaluation": ("LabelledQuestion", "RetrievalReport", "evaluate_retrieval", "read_labelled"),
+    "retrieval_evaluation": (
+        *("LabelledQuestion", "QuestionColumns", "RetrievalReport"),
+        *("evaluate_retrieval", "read_judged", "read_labelled"),
+    ),
     "search": ("RELEVANCE_COSINE", "SearchMode"),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
@@ -50,6 +55,7 @@ __all__ = [
     "Hit",
     "LabelledQuestion",
     "Passage",
+    "QuestionColumns",
     "ReadOptions",
     "ReadResult",
     "RetrievalReport",
@@ -61,6 +67,7 @@ __all__ = [
     "open_or_create",
     "read",
     "read_all",
+    "read_judged",
     "read_labelled",
     "remove_collection",
     "split_passages",

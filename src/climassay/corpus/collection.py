@@ -433,6 +433,7 @@ class Collection:
         mode: SearchMode = "hybrid",
         min_cosine: float | None = None,
         document: str | None = None,
+        report: str | None = None,
     ) -> list[list[Hit]]:
         """The passages that fit each query best.
 
@@ -443,6 +444,7 @@ class Collection:
                 (reciprocal rank fusion of both).
             min_cosine: Leave out passages whose cosine to the query is lower, whatever their rank; None keeps all.
             document: Id of the one document whose passages are looked at; None looks at all.
+            report: The one report whose passages are looked at.
 
         Returns:
             Hits of every query, best first, the same at every call: equals are ordered by passage id.
@@ -450,8 +452,10 @@ class Collection:
         Raises:
             InputError: A query is empty, or ``k`` or ``min_cosine`` makes no sense.
         """
+        wanted = {"document_id": document, "report": report}
+        where = " AND ".join(f"{column} = {quoted(value)}" for column, value in wanted.items() if value is not None)
         return self._searcher.search(
-            queries, lambda: self.encoder, k=k, mode=mode, min_cosine=min_cosine, document=document
+            queries, lambda: self.encoder, k=k, mode=mode, min_cosine=min_cosine, where=where or None
         )
 
     @cached_property

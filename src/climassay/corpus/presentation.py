@@ -13,7 +13,7 @@ from climassay.progress import Task
 from climassay.reporting import counted
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
-from climassay.statistics import Interval
+from climassay.statistics import Estimate, Interval
 
 MOST_LISTED = 20
 """Skipped files and pages, and documents, that are told one by one; the rest is counted."""
@@ -54,20 +54,35 @@ def documents_table(name: str, settings: CollectionSettings, documents: Sequence
 
 
 def evaluation_table(report: RetrievalReport) -> Table:
-    """One column a search mode; recall at each depth and mean reciprocal rank, with their intervals."""
+    """One column a search mode; recall at each depth, mean reciprocal rank and nDCG, with intervals."""
     by_depth = zip(*(scores.recall for scores in report.modes), strict=True)
     rows = [
         [f"recall@{recalls[0].k}", *(_share(recall.recall, recall.interval) for recall in recalls)]
         for recalls in by_depth
     ]
     rows.append([f"MRR@{report.depth}", *(_share(scores.mrr.value, scores.mrr.interval) for scores in report.modes)])
+    rows.append([f"nDCG@{report.depth}", *(_share(scores.ndcg.value, scores.ndcg.interval) for scores in report.modes)])
+    by_mode = {one.mode: one for one in report.differences}
+    if by_mode:
+        compared = [by_mode.get(scores.mode) for scores in report.modes]
+        for name, of in (("nDCG", "ndcg"), (f"recall@{report.depth}", "recall")):
+            cells = [
+                "best" if one is None else _difference(getattr(one, of), getattr(one, f"{of}_p")) for one in compared
+            ]
+            rows.append([f"{name} less {report.best}'s", *cells])
     missing = len(report.not_in_collection)
+    drawn = "bootstrap" if report.groups is None else f"bootstrap over {report.groups} groups"
+    recall = "Wilson" if report.groups is None and report.golds == report.n else drawn
+    where = ", each asked within its own report" if report.within_group else ""
     note = (
-        f"n = {report.n} questions over {report.passages:,} passages; 95% intervals (recall: Wilson, MRR: bootstrap). "
-        f"Found means that hits hold {report.share:.0%} of the gold passage's words in order."
+        f"n = {report.n} questions with {report.golds} gold passages over {report.passages:,} passages{where}; 95% "
+        f"intervals (recall: {recall}, others: {drawn}). nDCG takes grades as they are; p-values of differences: sign "
+        f"flips, Holm. Found means that hits hold {report.share:.0%} of the gold passage's words in order."
     )
     if missing:
         note += f" {missing} gold passages are not in the collection and count as not found."
+    if report.left_out:
+        note += f" {counted(report.left_out, 'row')} of the files without a relevant passage left out."
     headings = ["", *(scores.mode for scores in report.modes)]
     return Table.of(f"Retrieval from {report.collection}", headings, rows, note=note)
 
@@ -208,3 +223,7 @@ def _excerpt(text: str) -> str:
 
 def _share(value: float, interval: Interval) -> str:
     return f"{value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+
+
+def _difference(gap: Estimate, p_value: float) -> str:
+    return f"{gap.value:+.3f} [{gap.interval.low:+.3f}, {gap.interval.high:+.3f}] p = {p_value:.2g}"

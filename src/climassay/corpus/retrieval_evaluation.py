@@ -1,27 +1,37 @@
-"""Finding a verbatim gold text again in passages that may cut it in two."""
+"""How well search finds what people marked: gold texts, found again in passages that may cut them, and their grades."""
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.documents import Hit
+from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.search import LARGEST_K, SEARCH_MODES, SearchMode, check_mode
 from climassay.errors import InputError
 from climassay.questions.rows import parse_rows, read_bytes
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
-from climassay.statistics import Estimate, Interval, bootstrap_interval, wilson_interval
+from climassay.statistics import (
+    Estimate,
+    Interval,
+    bootstrap_interval,
+    holm,
+    paired_differences,
+    wilson_interval,
+)
 
 REQUIRED_SHARE = 0.8
 """Part of the gold text's words that hits must contain, in order, to count as having found it."""
+HELD_SHARE = 0.5
+"""Part of the words of a gold text or of a passage, whichever is shorter, that both share where one holds the other."""
 SHORTEST_RUN = 3
 """Words in a row that must agree; a shorter agreement is chance."""
 
@@ -93,6 +103,67 @@ def locate(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bo
     return located
 
 
+def judge(
+    golds: Sequence[GoldText], relevances: Sequence[float], passages: Iterable[Passage]
+) -> list[dict[str, float]]:
+    """The passages that hold each gold text, or that lie in it, by id with its relevance.
+
+    Both must share, in order, at least :data:`HELD_SHARE` of the words of the shorter one: so both halves of a text
+    that was cut are relevant, and a sentence makes every passage relevant that quotes it.
+
+    Args:
+        golds: What people marked.
+        relevances: Their grades.
+        passages: Read once; one at a time is held.
+    """
+    places: dict[tuple[str, ...], list[int]] = {}
+    for number, gold in enumerate(golds):
+        for run in _threes(gold.words):
+            places.setdefault(run, []).append(number)
+    judged: list[dict[str, float]] = [{} for _ in golds]
+    for passage in passages:
+        words = words_of(passage.text)
+        if len(words) < SHORTEST_PASSAGE:
+            continue
+        shared: Counter[int] = Counter()
+        for run in set(_threes(words)):
+            shared.update(places.get(run, ()))
+        for number, runs in shared.items():
+            needed = HELD_SHARE * min(len(words), len(golds[number].words))
+            # Of a run of n words n - 2 are the beginning of a run of three, so of all of them a third at least.
+            if runs >= needed / SHORTEST_RUN and len(golds[number].covered(words)) >= needed:
+                judged[number][passage.id] = relevances[number]
+    return judged
+
+
+def _threes(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return (tuple(words[start : start + SHORTEST_RUN]) for start in range(len(words) - SHORTEST_RUN + 1))
+
+
+def ndcg(gains: Sequence[float], ideal: Iterable[float], k: int) -> float:
+    """Normalised discounted cumulative gain of a ranking, from 0 to 1.
+
+    The gain of a hit is its relevance itself, divided by log2(1 + rank).
+
+    Args:
+        gains: Relevance of the hits, best first; 0 for one that is not relevant.
+        ideal: Relevance of all relevant passages, in any order.
+        k: Ranks that count.
+
+    Returns:
+        0 where nothing is relevant.
+
+    References:
+        Järvelin, K. and Kekäläinen, J. (2002), ACM Trans. Inf. Syst. 20, 422-446.
+    """
+    best = _discounted(sorted(ideal, reverse=True)[:k])
+    return _discounted(gains[:k]) / best if best else 0.0
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    return float(sum(gain / np.log2(1 + rank) for rank, gain in enumerate(gains, start=1)))
+
+
 def _runs(words: Sequence[str], length: int = 8) -> list[str]:
     """The first, middle and last run of a text, each as words between spaces."""
     if len(words) <= length:
@@ -109,13 +180,20 @@ SHORTEST_PASSAGE = 5
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question and the verbatim text of its source that it rests on."""
+    """A question and a verbatim text that it rests on, or that somebody found relevant to it.
+
+    Several with the same question and group are one question with several relevant texts.
+    """
 
     question: str
     passage: str
     id: str = ""
     document: str | None = None
     """Where the passage stands, as told by the file; for the reader, not for the search."""
+    relevance: float = 1.0
+    """Grade of the passage, more than 0."""
+    group: str = ""
+    """What questions share that are not independent, for example a report; empty for none."""
 
     def __post_init__(self) -> None:
         if not self.question.strip():
@@ -127,31 +205,84 @@ class LabelledQuestion:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionColumns:
+    """Columns of a table of questions: None means the usual names of the first two, and none for the others."""
+
+    question: str | None = None
+    passage: str | None = None
+    relevance: str | None = None
+    """Grades; rows whose grade is missing, 0 or less are left out."""
+    group: str | None = None
+
+
 def read_labelled(path: str | Path) -> list[LabelledQuestion]:
-    """Read question-passage pairs.
+    """Read question-passage pairs; see :func:`read_judged`."""
+    return read_judged(path)[0]
+
+
+def read_judged(path: str | Path, columns: QuestionColumns = QuestionColumns()) -> tuple[list[LabelledQuestion], int]:
+    """Read questions with the passages they rest on, or with passages of several grades.
 
     Args:
         path: JSONL, a JSON array, or CSV with a header, gzip included; a row has a question (``question``,
             ``Question`` or ``query``), the passage it rests on (``passage``, ``context``, ``Context`` or ``text``), and
             may have ``id`` and ``document``.
+        columns: Where the table has other names, or grades and groups.
+
+    Returns:
+        The pairs, and the number of rows that were left out, which only happens where a column of grades is named: for
+        a grade that is missing or not above 0, or for a passage too short to be recognised.
 
     Raises:
-        InputError: The file cannot be read, or a row lacks one of the two; the message names the row.
+        InputError: The file cannot be read, or a row lacks what it needs; the message names the row.
     """
     file = Path(path)
     questions = []
+    left_out = 0
+    question_names = (columns.question,) if columns.question else QUESTION_FIELDS
+    passage_names = (columns.passage,) if columns.passage else PASSAGE_FIELDS
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        question, passage = _first(row, QUESTION_FIELDS), _first(row, PASSAGE_FIELDS)
+        for field in fields(columns):
+            name = getattr(columns, field.name)
+            if name is not None and name not in row:
+                raise InputError(f"{file.name}, row {number} has no column {name!r}: it has {', '.join(row)}.")
+        question, passage = _first(row, question_names), _first(row, passage_names)
+        relevance = 1.0
+        if columns.relevance:
+            relevance = _relevance(row[columns.relevance], f"{file.name}, row {number}")
+            if relevance == 0 or len(words_of(passage)) < SHORTEST_PASSAGE:
+                left_out += 1
+                continue
         if not question or not passage:
-            lacking = QUESTION_FIELDS if not question else PASSAGE_FIELDS
+            lacking = passage_names if question else question_names
             raise InputError(
                 f"{file.name}, row {number} has no {' or '.join(lacking)}: every row needs a question and its passage."
             )
         name = str(row.get("id") or f"q{number:04d}")
-        questions.append(LabelledQuestion(question, passage, name, _first(row, ("document",)) or None))
+        group = _first(row, (columns.group,)) if columns.group else ""
+        if columns.group and not group:
+            raise InputError(f"{file.name}, row {number} has nothing in its column {columns.group!r}.")
+        document = _first(row, ("document",)) or None
+        questions.append(LabelledQuestion(question, passage, name, document, relevance, group))
     if not questions:
-        raise InputError(f"{file.name} has no rows: retrieval is evaluated on question-passage pairs.")
-    return questions
+        lacking_rows = "no row with a relevant passage" if left_out else "no rows"
+        raise InputError(f"{file.name} has {lacking_rows}: retrieval is evaluated on question-passage pairs.")
+    return questions, left_out
+
+
+def _relevance(value: Any, place: str) -> float:
+    """A grade; 0 for none."""
+    text = str("" if value is None else value).strip()
+    if text in ("", "None"):
+        return 0.0
+    try:
+        grade = float(text)
+    except ValueError:
+        grade = float("nan")
+    if not np.isfinite(grade):
+        raise InputError(f"{place} has the relevance {text!r}, which is no number.")
+    return max(grade, 0.0)
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -160,10 +291,14 @@ def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 __all__ = [
     "LabelledQuestion",
+    "ModeDifference",
     "ModeScores",
+    "QuestionColumns",
     "RecallAt",
     "RetrievalReport",
     "evaluate_retrieval",
+    "ndcg",
+    "read_judged",
     "read_labelled",
 ]
 
@@ -174,14 +309,16 @@ _QUESTION_BLOCK = 256
 
 @dataclass(frozen=True, slots=True)
 class RecallAt:
-    """Share of questions whose gold passage is among the first k hits."""
+    """Share of a question's gold passages that are found among the first k hits, mean over questions."""
 
     k: int
     found: int
+    """Gold passages found, of all questions."""
     n: int
+    """Questions."""
     recall: float
     interval: Interval
-    """Wilson, 95%."""
+    """95%: Wilson where every question has one gold passage and no group, else bootstrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,27 +328,56 @@ class ModeScores:
     mode: SearchMode
     recall: tuple[RecallAt, ...]
     mrr: Estimate
-    """Mean reciprocal rank, 0 for what is not among the first ``depth`` hits; bootstrap interval over questions."""
+    """Mean reciprocal rank of the first gold passage, 0 for what is not among the first ``depth`` hits; bootstrap
+    interval over questions, or over groups of them."""
+    ndcg: Estimate
+    """Mean nDCG of the first ``depth`` hits over questions, see :func:`ndcg`; interval as above."""
     ranks: tuple[int | None, ...]
-    """Rank of each question's gold passage, in the order of the questions."""
+    """Rank of each gold passage, in the order of the pairs given."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeDifference:
+    """A search mode beside the one of the highest nDCG, on the same questions."""
+
+    mode: SearchMode
+    ndcg: Estimate
+    """Its nDCG minus that of the best."""
+    ndcg_p: float
+    """Sign flips (of groups, where there are any), Holm over the modes."""
+    recall: Estimate
+    """Its recall at ``depth`` minus that of the best."""
+    recall_p: float
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalReport(Result):
-    """Recall and mean reciprocal rank of the search modes on the same questions."""
+    """Recall, mean reciprocal rank and nDCG of the search modes on the same questions."""
 
     collection: str
     encoder: str
     passages: int
     n: int
     """Questions; the n of every figure."""
+    golds: int
+    """Gold passages of all questions."""
+    groups: int | None
+    """Groups of questions that intervals are drawn over; None where each question stands by itself."""
+    within_group: bool
+    """Whether each question was asked only among the passages of the report that its group names."""
+    left_out: int
+    """Rows of the files that hold no relevant passage."""
     not_in_collection: tuple[str, ...]
-    """Ids of questions whose gold passage is not in the collection; they count as not found."""
+    """Ids of pairs whose gold passage is not in the collection; they count as not found."""
     depth: int
     """Hits looked at."""
     share: float
     """Part of the gold passage's words that hits must contain."""
     modes: tuple[ModeScores, ...]
+    best: SearchMode
+    """Of the highest nDCG."""
+    differences: tuple[ModeDifference, ...]
+    """The other modes beside it."""
 
     def tables(self) -> tuple[Table, ...]:
         """One column a search mode."""
@@ -227,24 +393,29 @@ def evaluate_retrieval(
     ks: Sequence[int] = DEFAULT_KS,
     modes: Sequence[SearchMode] = SEARCH_MODES,
     share: float = REQUIRED_SHARE,
+    within_group: bool = False,
+    left_out: int = 0,
     seed: int = 0,
 ) -> RetrievalReport:
-    """Search every question in every mode and see at which rank its gold passage has been found.
+    """Search every question in every mode and see at which ranks what people marked has been found.
 
     A gold passage counts as found at the first rank at which one hit, or hits that are neighbours in a document,
-    contain ``share`` of its words in order: so a passage that was cut in two needs both halves.
+    contain ``share`` of its words in order: so a passage that was cut in two needs both halves. nDCG looks at the hits
+    themselves: each has the greatest relevance of the gold passages that it holds or lies in (:func:`judge`).
 
     Args:
         collection: Where to search.
-        questions: Each with the verbatim text it rests on.
-        ks: Depths of recall@k, at least one; the largest is also the depth of the mean reciprocal rank.
+        questions: Each with a verbatim text it rests on; pairs of the same question and group are one question.
+        ks: Depths of recall@k, at least one; the largest is also the depth of the mean reciprocal rank and of nDCG.
         modes: Search modes to compare.
         share: More than 0, at most 1.
+        within_group: Ask each question only among the passages of the report that its group names.
+        left_out: Rows that hold no relevant passage, to be told.
         seed: Of the bootstrap.
 
     Raises:
-        InputError: No questions, no sensible ``ks``, modes or share, an empty collection, or a collection that has
-            none of the gold passages.
+        InputError: No questions, no sensible ``ks``, modes or share, a single group, an empty collection, or a
+            collection that has none of the gold passages.
     """
     ks = _check(questions, ks, modes, share)
     golds = [GoldText.of(question.passage) for question in questions]
@@ -254,52 +425,167 @@ def evaluate_retrieval(
             f"The collection {collection.name!r} has none of the {len(questions)} gold passages: "
             "add the documents that they were taken from, or take another collection."
         )
+    gathered = _Gathered.of(collection, questions, golds, within_group)
+    scored = [_Ranking.of(collection, gathered, max(ks), mode, share) for mode in modes]
+    best = max(scored, key=lambda one: float(one.ndcg.mean()))
     return RetrievalReport(
         collection=collection.name,
         encoder=collection.settings.encoder,
         passages=len(collection),
-        n=len(questions),
+        n=len(gathered.places),
+        golds=len(questions),
+        groups=gathered.number_of_groups,
+        within_group=within_group,
+        left_out=left_out,
         not_in_collection=tuple(question.id for question, there in zip(questions, located, strict=True) if not there),
         depth=max(ks),
         share=share,
-        modes=tuple(_mode_scores(collection, questions, golds, ks, mode, share, seed) for mode in modes),
+        modes=tuple(_mode_scores(one, gathered, ks, seed) for one in scored),
+        best=best.mode,
+        differences=_differences(scored, best, gathered, max(ks), seed),
     )
 
 
-def _mode_scores(
-    collection: Collection,
-    questions: Sequence[LabelledQuestion],
-    golds: Sequence[GoldText],
-    ks: Sequence[int],
-    mode: SearchMode,
-    share: float,
-    seed: int,
-) -> ModeScores:
-    ranks = tuple(_ranks(collection, questions, golds, max(ks), mode, share))
-    found = {k: sum(rank is not None and rank <= k for rank in ranks) for k in ks}
-    n = len(ranks)
-    reciprocal = np.array([0.0 if rank is None else 1.0 / rank for rank in ranks])
-    interval = bootstrap_interval(reciprocal, lambda rows: float(rows.mean()), seed=seed)
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """Pairs gathered by question, with what is relevant in the collection."""
+
+    texts: tuple[str, ...]
+    """The questions."""
+    groups: tuple[str, ...]
+    """Of each question."""
+    places: tuple[tuple[int, ...], ...]
+    """The pairs of each question."""
+    golds: Sequence[GoldText]
+    judged: tuple[Mapping[str, float], ...]
+    """Relevance by passage id, for each question."""
+    within_group: bool
+
+    @classmethod
+    def of(
+        cls, collection: Collection, pairs: Sequence[LabelledQuestion], golds: Sequence[GoldText], within_group: bool
+    ) -> "_Gathered":
+        places: dict[tuple[str, str], list[int]] = {}
+        for number, pair in enumerate(pairs):
+            places.setdefault((pair.question, pair.group), []).append(number)
+        if len({group for _, group in places}) == 1 and pairs[0].group:
+            raise InputError(f"All questions are of one group, {pairs[0].group!r}: evaluate them without groups.")
+        if within_group and not all(group for _, group in places):
+            raise InputError("Searching within groups needs a group for every question: name the column of groups.")
+        reports: dict[str, str | None] = {}
+
+        def told() -> Iterator[Passage]:
+            for passage in collection.each_passage():
+                if within_group:
+                    reports[passage.id] = passage.report
+                yield passage
+
+        by_pair = judge(golds, [pair.relevance for pair in pairs], told())
+        judged = []
+        for (_, group), numbers in places.items():
+            grades: dict[str, float] = {}
+            for item, grade in (pair for number in numbers for pair in by_pair[number].items()):
+                if not within_group or reports[item] == group:
+                    grades[item] = max(grade, grades.get(item, 0.0))
+            judged.append(grades)
+        texts, groups = zip(*places, strict=True)
+        return cls(texts, groups, tuple(map(tuple, places.values())), golds, tuple(judged), within_group)
+
+    @property
+    def number_of_groups(self) -> int | None:
+        return len(set(self.groups)) if any(self.groups) else None
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum of a value and number of questions of each group, shape [groups, 2]; without groups, each by itself."""
+        units = np.arange(len(values))
+        if self.number_of_groups:
+            units = np.unique(self.groups, return_inverse=True)[1]
+        return np.stack([np.bincount(units, values), np.bincount(units)], axis=1)
+
+    def estimate(self, values: NDArray[np.float64], seed: int) -> Estimate:
+        """Mean over questions, with its interval over groups."""
+        interval = bootstrap_interval(
+            self.sums(values), lambda rows: float(rows[:, 0].sum() / rows[:, 1].sum()), seed=seed
+        )
+        return Estimate(float(values.mean()), interval, len(values))
+
+    def blocks(self) -> Iterator[tuple[list[int], str | None]]:
+        """Questions that are searched together, and the report in which they are."""
+        if self.within_group:
+            for group in dict.fromkeys(self.groups):
+                yield [number for number, other in enumerate(self.groups) if other == group], group
+            return
+        numbers = list(range(len(self.texts)))
+        for start in range(0, len(numbers), _QUESTION_BLOCK):
+            yield numbers[start : start + _QUESTION_BLOCK], None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """What one mode found."""
+
+    mode: SearchMode
+    ranks: tuple[int | None, ...]
+    """Of each pair."""
+    ndcg: NDArray[np.float64]
+    """Of each question."""
+
+    @classmethod
+    def of(cls, collection: Collection, gathered: _Gathered, depth: int, mode: SearchMode, share: float) -> "_Ranking":
+        ranks: list[int | None] = [None] * len(gathered.golds)
+        gains = np.zeros(len(gathered.texts))
+        for numbers, report in gathered.blocks():
+            texts = [gathered.texts[number] for number in numbers]
+            found = collection.search_many(texts, k=depth, mode=mode, report=report)
+            for number, hits in zip(numbers, found, strict=True):
+                judged = gathered.judged[number]
+                gains[number] = ndcg([judged.get(hit.passage.id, 0.0) for hit in hits], judged.values(), depth)
+                for place in gathered.places[number]:
+                    ranks[place] = gathered.golds[place].rank_in(hits, share)
+        return cls(mode, tuple(ranks), gains)
+
+    def by_question(self, gathered: _Gathered, figure: Callable[[list[int | None]], float]) -> NDArray[np.float64]:
+        return np.array([figure([self.ranks[place] for place in places]) for places in gathered.places])
+
+    def recall(self, gathered: _Gathered, k: int) -> NDArray[np.float64]:
+        """Share of each question's gold passages that are among the first k hits."""
+        return self.by_question(gathered, lambda ranks: float(np.mean([_within(rank, k) for rank in ranks])))
+
+
+def _within(rank: int | None, k: int) -> bool:
+    return rank is not None and rank <= k
+
+
+def _mode_scores(one: _Ranking, gathered: _Gathered, ks: Sequence[int], seed: int) -> ModeScores:
+    reciprocal = one.by_question(gathered, lambda ranks: max(0.0 if rank is None else 1.0 / rank for rank in ranks))
+    plain = gathered.number_of_groups is None and len(one.ranks) == len(gathered.texts)
+    recalls = []
+    for k in ks:
+        values, found = one.recall(gathered, k), sum(_within(rank, k) for rank in one.ranks)
+        interval = wilson_interval(found, len(values)) if plain else gathered.estimate(values, seed).interval
+        recalls.append(RecallAt(k, found, len(values), float(values.mean()), interval))
     return ModeScores(
-        mode=mode,
-        recall=tuple(RecallAt(k, found[k], n, found[k] / n, wilson_interval(found[k], n)) for k in ks),
-        mrr=Estimate(float(reciprocal.mean()), interval, n),
-        ranks=ranks,
+        one.mode, tuple(recalls), gathered.estimate(reciprocal, seed), gathered.estimate(one.ndcg, seed), one.ranks
     )
 
 
-def _ranks(
-    collection: Collection,
-    questions: Sequence[LabelledQuestion],
-    golds: Sequence[GoldText],
-    depth: int,
-    mode: SearchMode,
-    share: float,
-) -> Iterator[int | None]:
-    for start in range(0, len(questions), _QUESTION_BLOCK):
-        block = [question.question for question in questions[start : start + _QUESTION_BLOCK]]
-        for number, hits in enumerate(collection.search_many(block, k=depth, mode=mode), start=start):
-            yield golds[number].rank_in(hits, share)
+def _differences(
+    scored: Sequence[_Ranking], best: _Ranking, gathered: _Gathered, k: int, seed: int
+) -> tuple[ModeDifference, ...]:
+    others = [one for one in scored if one is not best]
+    tested = []
+    figures: list[Callable[[_Ranking], NDArray[np.float64]]] = [
+        lambda one: one.ndcg,
+        lambda one: one.recall(gathered, k),
+    ]
+    for values in figures:
+        gaps = [values(one) - values(best) for one in others]
+        sums = [gathered.sums(gap)[:, 0] for gap in gaps]
+        p_values = [test.p_value for test in paired_differences([(0 * some, some) for some in sums], seed=seed)]
+        tested.append(list(zip((gathered.estimate(gap, seed) for gap in gaps), holm(p_values), strict=True)))
+    return tuple(
+        ModeDifference(one.mode, *on_ndcg, *on_recall) for one, on_ndcg, on_recall in zip(others, *tested, strict=True)
+    )
 
 
 def _check(

@@ -166,7 +166,7 @@ class Searcher:
         k: int = 8,
         mode: SearchMode = "hybrid",
         min_cosine: float | None = None,
-        document: str | None = None,
+        where: str | None = None,
     ) -> list[list[Hit]]:
         """Hits of every query; see :meth:`climassay.corpus.collection.Collection.search_many`.
 
@@ -176,7 +176,7 @@ class Searcher:
             k: Most hits a query.
             mode: What the list is sorted by.
             min_cosine: Least cosine of a hit.
-            document: Id of the only document whose passages are looked at.
+            where: Condition on the columns of the table that passages must meet.
         """
         _check(queries, k, mode, min_cosine)
         if not queries:
@@ -192,10 +192,8 @@ class Searcher:
             vectors, held = encoder().encode(queries, role="query"), self._held(version)
         found: list[tuple[Scores, Scores]] = []
         for number, query in enumerate(queries):
-            words = self._by_words(query, depth, document) if mode != "dense" else {}
-            near, cosines = (
-                ({}, {}) if vectors is None else self._compare(vectors[number], held, depth, words, document)
-            )
+            words = self._by_words(query, depth, where) if mode != "dense" else {}
+            near, cosines = ({}, {}) if vectors is None else self._compare(vectors[number], held, depth, words, where)
             scores = self._scores(mode, near, words, cosines)
             if min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
@@ -220,40 +218,39 @@ class Searcher:
         held: _Vectors | None,
         depth: int,
         others: Iterable[str],
-        document: str | None,
+        where: str | None,
     ) -> tuple[Scores, Scores]:
         """The ``depth`` passages of greatest cosine to a query; and the cosines of these and of ``others``."""
         if held is None:
-            near = self._dense_on_disk(query, depth, document)
+            near = self._dense_on_disk(query, depth, where)
             return near, near | self._cosines_on_disk(query, [item for item in others if item not in near])
-        among = None if document is None else self._rows_of(document, held)
+        among = None if where is None else self._rows_of(where, held)
         near = _first(_ordered(held.cosines(query, _within_reach(held.matrix, query, depth, among))), depth)
         known = held.cosines(query, [held.rows[item] for item in others if item in held.rows])
         # What another process has stored since the vectors were read.
         late = self._cosines_on_disk(query, [item for item in others if item not in held.rows])
         return near, near | known | late
 
-    def _rows_of(self, document: str, held: _Vectors) -> NDArray[np.intp]:
-        """Rows of a document's vectors, as far as they were read."""
-        found = self._table.search().where(f"document_id = {quoted(document)}").select(["id"]).limit(None).to_arrow()
+    def _rows_of(self, where: str, held: _Vectors) -> NDArray[np.intp]:
+        """Rows of the vectors that meet a condition, as far as they were read."""
+        found = self._table.search().where(where).select(["id"]).limit(None).to_arrow()
         rows = (held.rows.get(item) for item in found["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
-    def _dense_on_disk(self, query: NDArray[np.float32], depth: int, document: str | None) -> Scores:
+    def _dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
         # Twice the depth: among equals at the end of the list LanceDB's order is not ours.
         found = (
             self._table.search(query, vector_column_name="vector")
             .distance_type("dot")
             .select(["id", "vector", "_distance"])
         )
-        if document is not None:
-            found = found.where(f"document_id = {quoted(document)}", prefilter=True)
+        if where is not None:
+            found = found.where(where, prefilter=True)
         rows = found.limit(2 * depth).to_arrow()
         return _first(_ordered(self._cosines_of(rows, query)), depth)
 
-    def _by_words(self, query: str, depth: int, document: str | None) -> Scores:
+    def _by_words(self, query: str, depth: int, where: str | None) -> Scores:
         """The ``depth`` passages of greatest BM25 score; passages that are not in the index yet are scanned."""
-        where = None if document is None else f"document_id = {quoted(document)}"
         rows = self._table.search_words(query, where, 2 * depth).to_pylist()
         return _first(_ordered({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
 
