@@ -153,18 +153,42 @@ def test_questions_are_asked_in_every_setting(books):
     closed = []
     model = ScriptedModel()
     model.close = lambda: closed.append(True)
-    result = climassay.evaluate("primer", model=model, settings=["default", "rag:heat"], limit=1, workspace=books)
+    result = climassay.evaluate("primer", models=model, settings=["default", "rag:heat"], limit=1, workspace=books)
     assert {(one.cell.setting, one.cell.task) for one in result.experiment.outcomes} == {
         (setting, task) for setting in ("default", "rag:heat") for task in ("mcq", "freeform", "cloze")
     }
-    assert result.tables
-    assert "rag:heat" in result.report.to_html()
+    assert result.tables()
+    assert "rag:heat" in result.page()
     assert closed == []
+
+
+def test_models_and_metrics_are_compared_in_one_call(books):
+    knows, guesses = ScriptedModel(name="local:knows"), ScriptedModel(name="local:guesses")
+    gold = gold_questions()
+    knows.choose = lambda prompt, options: max(options)
+    result = climassay.evaluate(gold, models=[knows, guesses], metrics=["accuracy", "exact_match"], workspace=books)
+    overall = [row for row in result.rows() if row["level"] == "overall"]
+    assert [(row["model"], row["metric"]) for row in overall] == [
+        (model, metric) for model in ("knows", "guesses") for metric in ("accuracy", "exact_match")
+    ]
+    assert all(row["low"] <= row["value"] <= row["high"] for row in overall)
+    assert {(one.family, one.first, one.second, one.metric) for one in result.scores.tests} == {
+        ("models", "knows", "guesses", "accuracy"), ("models", "knows", "guesses", "exact_match")
+    }  # fmt: skip
+    [table] = [one for one in result.tables() if one.title.startswith("Models compared")]
+    assert len(table.rows) == 2
+    assert {one.cell.task for one in result.experiment.outcomes} == {"mcq", "cloze"}
+    with pytest.raises(InputError, match="no metric 'beauty'"):
+        climassay.evaluate(gold, models=knows, metrics=["beauty"], workspace=books)
+    with pytest.raises(InputError, match="two entries are called model 'knows'"):
+        climassay.evaluate(gold, models=[knows, knows], workspace=books)
+    with pytest.raises(InputError, match="needs a judge"):
+        climassay.evaluate(gold, models=knows, metrics=["judged_accuracy"], workspace=books)
 
 
 def test_a_plan_says_the_same_as_the_arguments(books):
     model = ScriptedModel()
-    primer = climassay.evaluate("primer", model=model, limit=1, workspace=books, seed=3)
+    primer = climassay.evaluate("primer", models=model, limit=1, workspace=books, seed=3)
     plan = ExperimentPlan(
         "p", (BenchmarkSpec("primer", ("primer",)),), (ModelSpec("local:scripted"),), (parse_spec("default"),),
         limit=1, seed=3,
@@ -180,7 +204,7 @@ def test_no_question_of_a_kind_that_is_not_there_is_asked(books):
     gold = gold_questions()
     cloze = QuestionSet("cloze", gold.of_kind("cloze")[:2], (), gold.sha256)
     model = ScriptedModel(write=lambda _, schema: "heat")
-    result = climassay.evaluate(cloze, model=model, workspace=books)
+    result = climassay.evaluate(cloze, models=model, workspace=books)
     assert [one.cell.task for one in result.experiment.outcomes] == ["cloze", "cloze"]
     assert model.options == []
 

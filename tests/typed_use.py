@@ -48,10 +48,12 @@ def use(folder: Path) -> None:
         assert_type(climassay.evaluate_search("books", "primer", workspace=session), RetrievalReport)
     questions = climassay.read_questions(folder / "questions.jsonl")
     assert_type(questions, QuestionSet)
-    result = climassay.evaluate(questions, settings=["default", "rag:books"], limit=5)
+    result = climassay.evaluate(
+        questions, models=[model, "local:smollm2"], metrics=["accuracy"], settings=["default", "rag:books"], limit=5
+    )
     assert_type(result, climassay.Evaluation)
     assert_type(result.experiment, Experiment)
-    result.report.write(folder / "report.html")
+    result.report().write(folder / "report.html")
     assert_type(climassay.pretrain("adapted", "books"), TuningResult)
     assert_type(climassay.finetune("tuned", "primer"), TuningResult)
     assert_type(climassay.score_answers(folder / "answers.csv", metrics=["bleu"]), ScoredAnswers)

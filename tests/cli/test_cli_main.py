@@ -28,6 +28,20 @@ def test_help_imports_nothing_heavy():
         assert command in result.stdout
 
 
+def test_the_help_of_no_group_imports_numpy_or_a_network():
+    code = (
+        "import sys\n"
+        "from climassay.cli.main import HEADINGS\n"
+        "from climassay.cli import command_module\n"
+        "for commands in HEADINGS.values():\n"
+        "    for place, _ in commands.values():\n        command_module(place.partition(':')[0])\n"
+        "heavy = {'torch', 'transformers', 'lancedb', 'openai', 'numpy', 'pyarrow', 'sqlalchemy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
 def groups(command, path=()):
     if isinstance(command, TyperGroup):
         yield path

@@ -66,7 +66,9 @@ def figures(data, path=""):
 
 
 def as_kept(scores):
-    return figures(json.loads(json.dumps(asdict(scores))))
+    """The figures; the names of models and families, which were not kept then, are left out."""
+    found = figures(json.loads(json.dumps(asdict(scores))))
+    return {path: value for path, value in found.items() if path.rpartition("/")[2] not in ("model", "family", "fixed")}
 
 
 KEPT_CHOICES = {

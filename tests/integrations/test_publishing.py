@@ -208,7 +208,7 @@ def test_command(monkeypatch, capsys, tmp_path):
     )
     assert code == 0
     assert "for inspect and lm-eval" in text
-    assert "removed" in err
+    assert "Removed 10 files" in err
 
 
 PIECES = [

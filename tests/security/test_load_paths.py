@@ -12,7 +12,10 @@ ROOT = Path(climassay.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
 RUNNING_MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "imp", "runpy"}
 FETCHING_MODULES = {"urllib.request", "requests", "httpx", "http.client", "ftplib", "webbrowser"}
-FETCHING_FILES = {"doctor/servers.py": "asks the server that the user names, and only with --online"}
+FETCHING_FILES = {
+    "doctor/servers.py": "asks the server that the user names, and only with --online",
+    "grounding/references.py": "asks for the head of an address that a text names, and only with --network",
+}
 IMPORTING_FILES = {
     "confidence/topics/clustering.py": "gives its own constants, to say which package is missing",
     "registry.py": "gives its own constants; beyond them only entry points of installed packages are loaded",

@@ -70,7 +70,7 @@ def compare(server):
     assert [one["p_holm"] for one in seen["tests"]] == [one.p_holm for one in known.tests]
     first = seen["tests"][0]
     assert {seen["scores"][first[side]]["run"] for side in ("first", "second")} == set(runs)
-    assert server.get("/runs/compare", run=runs, metric="beauty", status=422)["details"][0]["at"] == "query.metric"
+    assert "no metric 'beauty'" in server.get("/runs/compare", run=runs, metric="beauty", status=400)["error"]
 
 
 @calls("GET /runs/{run}/tables")

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from climassay.api.learned import skipped_note
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.progress import Task
-from climassay.reporting.results import Shown
+from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -20,37 +20,52 @@ if TYPE_CHECKING:
     from climassay.reporting import Report, Table
 
 
+Models = Generator | str | Sequence[Generator | str]
+"""One model or several: names, which are loaded one after the other, or loaded models, which stay open."""
+
+
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What was asked, and the numbers made of it."""
+class Evaluation(Result):
+    """What was asked, and the numbers made of it: a row a model and setting, and paired tests of both."""
 
     experiment: "Experiment"
     """Every answer to every question."""
     scores: "ExperimentScores"
+    skipped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Why rows of a benchmark were left out, by its name."""
 
-    @property
     def tables(self) -> "tuple[Table, ...]":
         """All tables, each figure with its n and its interval."""
         from climassay.evaluation import experiment_tables
 
         return tuple(one.table for one in experiment_tables(self.scores))
 
-    @property
-    def report(self) -> "Report":
-        """Tables, figures and single answers; ``report.write(Path("report.html"))`` makes one self-contained file."""
-        from climassay.evaluation import experiment_report
+    def rows(self) -> list[dict[str, Any]]:
+        """Every score with its n and interval, one a line."""
+        return [
+            {
+                **asdict(one.cell),
+                "metric": one.metric,
+                "level": one.level,
+                "n": one.estimate.n,
+                "value": one.estimate.value,
+                "low": one.estimate.interval.low,
+                "high": one.estimate.interval.high,
+                "unscored": one.unscored,
+            }
+            for one in self.scores.scores
+        ]
 
-        return experiment_report(self.experiment, scores=self.scores)
+    def to_dict(self) -> dict[str, Any]:
+        """Every number."""
+        left_out = {name: reasons for name, reasons in self.skipped.items() if reasons}
+        names = {"run": self.experiment.run, "name": self.experiment.name, "skipped": left_out}
+        return {**names, **scores_data(self.scores)}
 
-    def result(self, skipped: Mapping[str, Sequence[str]] | None = None) -> Shown:
-        """The same as other jobs give it back: to be shown, saved, or read as JSON.
-
-        Args:
-            skipped: Why rows of a benchmark were left out.
-        """
+    def notes(self) -> list[str]:
+        """What was left out, what a reader must know of single cells, and how many answers were asked now."""
         done = self.experiment
-        left_out = {name: reasons for name, reasons in (skipped or {}).items() if reasons}
-        notes = [f"{name}: {one}" for name, reasons in left_out.items() for one in skipped_note(reasons)]
+        notes = [f"{name}: {one}" for name, reasons in self.skipped.items() for one in skipped_note(reasons)]
         for record in done.cells:
             notes += [f"{record.cell.model}, {record.cell.setting}, {record.cell.task}: {one}" for one in record.notes]
         asked, failed = sum(record.asked for record in done.cells), sum(record.failed for record in done.cells)
@@ -58,8 +73,13 @@ class Evaluation:
             f"Run {done.run}: {len(done.outcomes)} answers, {asked} asked now, {failed} failed. "
             f"Tables again: climassay evaluate table {done.run}"
         )
-        data = {"run": done.run, "name": done.name, "skipped": left_out, **scores_data(self.scores)}
-        return Shown(data, self.tables, noted=notes, reported=lambda: self.report)
+        return notes
+
+    def report(self) -> "Report":
+        """Tables, figures and single answers."""
+        from climassay.evaluation import experiment_report
+
+        return experiment_report(self.experiment, scores=self.scores)
 
 
 def scores_data(scores: "ExperimentScores") -> dict[str, object]:
@@ -78,21 +98,27 @@ def scores_data(scores: "ExperimentScores") -> dict[str, object]:
 def evaluate(
     questions: "QuestionSet | str | Path",
     *,
-    model: Generator | str = DEFAULT_MODEL,
+    models: Models = DEFAULT_MODEL,
     settings: Sequence[str] = ("default",),
+    metrics: Sequence[str] = (),
+    judge: str | None = None,
     scoring: "Scoring" = "likelihood",
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
     on_answers: Callable[[int], None] | None = None,
 ) -> Evaluation:
-    """Evaluate a model on questions of any kinds, in one or several settings.
+    """Evaluate one or several models on questions of any kinds, in one or several settings.
 
     Args:
         questions: ``primer`` (the bundled ones), a question file, or what was read from one.
-        model: Who is asked.
+        models: Who is asked: a name or a loaded model, or several. Of several names one is loaded at a time.
         settings: ``default``, ``few-shot:POOL``, ``rag:COLLECTION`` and so on; see
             :mod:`climassay.evaluation.settings`.
+        metrics: Names of metrics (:data:`climassay.metrics.METRICS`) that are computed, and in which models and
+            settings are compared; only kinds of questions that they score are asked. By default all are computed, and
+            one or two of each kind compared.
+        judge: Name of a strong model that marks freeform answers (``judged_accuracy``).
         scoring: How multiple-choice answers are read: ``likelihood`` of the letters, ``letter`` that the model writes,
             or likelihood of the options' ``text``; all ways in :mod:`climassay.evaluation.tasks`.
         limit: Most questions of each kind, drawn by the seed.
@@ -101,31 +127,40 @@ def evaluate(
         on_answers: Told how many more answers came in.
 
     Raises:
-        InputError: The questions cannot be read, or a setting names what is not there.
-        ModelError: The model cannot be loaded, or gives no log-probabilities where they are needed.
+        InputError: The questions cannot be read, two models have one name, a metric is not known or scores none of the
+            questions, or a setting names what is not there.
+        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
 
     Example:
-        >>> result = evaluate("primer", settings=["default"], scoring="text", limit=1, workspace=folder)
-        >>> len(result.experiment.outcomes)  # one of each kind
-        3
+        >>> result = evaluate("primer", models=["local:smollm2"], metrics=["accuracy"], scoring="text", limit=1,
+        ...                   workspace=folder)
+        >>> [(row["model"], row["metric"], row["n"]) for row in result.rows() if row["level"] == "overall"]
+        [('smollm2', 'accuracy', 1)]
     """
     from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, limited, parse_spec
+    from climassay.evaluation.experiment_file import MetricSpec, check_plan
+    from climassay.metrics.registry import METRICS
     from climassay.primer import named_questions
 
     given = named_questions(questions) if isinstance(questions, (str, Path)) else questions
+    kinds = tuple(dict.fromkeys(question.kind for question in given.questions))
+    scored = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
-        loaded = session.model(model)
+        specs, loaded = _model_specs(models, session)
         plan = ExperimentPlan(
-            name=f"{loaded.name} on {given.name}",
+            name=f"{', '.join(one.name for one in specs)} on {given.name}",
             benchmarks=(BenchmarkSpec(given.name, (given.name,)),),
-            models=(ModelSpec(loaded.name),),
+            models=specs,
             settings=tuple(parse_spec(name, seed=seed) for name in settings),
-            tasks=tuple(dict.fromkeys(question.kind for question in given.questions)),
+            tasks=scored or kinds,
             scoring=scoring,
             limit=limit,
             seed=seed,
+            metrics=MetricSpec(names=tuple(metrics), judge=None if judge is None else ModelSpec(judge)),
         )
-        return _run(plan, {given.name: limited(given, plan)}, loaded, session, on_answers)
+        check_plan(plan, "The call")
+        done = _run(plan, {given.name: limited(given, plan)}, loaded, session, on_answers)
+        return _scored(done, plan, {given.name: given.skipped})
 
 
 def run_plan(
@@ -148,7 +183,10 @@ def run_plan(
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
     with Session.opened(workspace) as session:
-        return _run(plan, benchmark_questions(plan), model, session, on_answers)
+        sets = benchmark_questions(plan)
+        loaded = {} if model is None else {spec.shown: model for spec in plan.models}
+        done = _run(plan, sets, loaded, session, on_answers)
+        return _scored(done, plan, {name: one.skipped for name, one in sets.items()})
 
 
 def benchmark_questions(plan: "ExperimentPlan") -> "dict[str, QuestionSet]":
@@ -162,7 +200,7 @@ def benchmark_questions(plan: "ExperimentPlan") -> "dict[str, QuestionSet]":
     return {spec.name: read_benchmark(spec, plan) for spec in plan.benchmarks}
 
 
-def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Place = None) -> Shown:
+def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
     """Run the experiment of a file; what the session's options say goes before it.
 
     Args:
@@ -185,19 +223,47 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
         if session.options.timeout is not None and (judge := plan.metrics.judge) is not None:
             metrics = replace(plan.metrics, judge=replace(judge, timeout=session.options.timeout))
             plan = replace(plan, metrics=metrics)
-        sets = benchmark_questions(plan)
-        return _run(plan, sets, None, session, None).result({name: one.skipped for name, one in sets.items()})
+        return run_plan(plan, workspace=session)
+
+
+def _model_specs(
+    models: Models, session: Session, *, whole_names: bool = False
+) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
+    """The models of a plan, and those of them that are loaded, by label; a name that is alone is loaded here.
+
+    Args:
+        models: As a verb was given them.
+        session: Whose options say how names are loaded.
+        whole_names: Whether names are labels with their provider.
+    """
+    from climassay.evaluation import ModelSpec
+
+    listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    options = session.options.fitting_each(one for one in listed if isinstance(one, str))
+    shared = {one.name for one in fields(ModelSpec)} & {one.name for one in fields(session.options)}
+    specs: list[ModelSpec] = []
+    loaded: dict[str, Generator] = {}
+    for one in listed:
+        name = one if isinstance(one, str) else one.name
+        asked = {option: getattr(options[one], option) for option in shared} if isinstance(one, str) else {}
+        specs.append(ModelSpec(name, label=name if whole_names else "", **asked))
+        if not isinstance(one, str) or len(listed) == 1:
+            loaded[specs[-1].shown] = session.model(one)
+    return tuple(specs), loaded
 
 
 def _run(
     plan: "ExperimentPlan",
     sets: "Mapping[str, QuestionSet]",
-    model: Generator | None,
+    loaded: Mapping[str, Generator],
     session: Session,
-    on_answers: Callable[[int], None] | None,
-    command: str = "evaluate run",
-) -> Evaluation:
-    from climassay.evaluation import Progress, TaskPrompts, open_resources, run_experiment, score_experiment
+    on_answers: Callable[[int], None] | None = None,
+    *,
+    command: str | None = None,
+) -> "Experiment":
+    """Ask and keep a whole plan; ``loaded`` holds models that stay open, by label."""
+    from climassay.evaluation import Progress, TaskPrompts, open_resources, run_experiment
+    from climassay.evaluation.results import COMMANDS
     from climassay.evaluation.runner import answers_wanted
 
     templates = TaskPrompts.load(session.options.prompts)
@@ -225,7 +291,7 @@ def _run(
             wanted += count
             task.update(total=wanted)
 
-        bench = open_resources(
+        opened = open_resources(
             plan,
             session.workspace,
             prompts=templates,
@@ -236,20 +302,28 @@ def _run(
         if plan.lm_eval.tasks:
             from climassay.integrations.lm_eval_tasks import run_tasks
 
-            bench = replace(bench, harness=partial(run_tasks, load=partial(_load_for_harness, session=session)))
-        if model is not None:
-            bench = replace(bench, open_model=lambda _spec, _adapter: model, keeps_models=True)
-        experiment = run_experiment(
+            opened = replace(opened, harness=partial(run_tasks, load=partial(_load_for_harness, session=session)))
+
+        def open_model(spec: "ModelSpec", adapter: Path | None) -> Generator:
+            held = loaded.get(spec.shown) if adapter is None else None
+            return held or opened.open_model(spec, adapter)
+
+        return run_experiment(
             plan,
             sets,
-            bench,
+            replace(opened, open_model=open_model, kept=tuple(loaded.values())),
             session.records,
             prompts=templates,
             use_cache=not session.options.no_cache,
             progress=Progress(on_cell, on_answer, on_more),
-            command=command,
+            command=command or COMMANDS[0],
         )
-    return Evaluation(experiment, score_experiment(experiment, seed=plan.seed))
+
+
+def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Sequence[str]]) -> Evaluation:
+    from climassay.evaluation import score_experiment
+
+    return Evaluation(done, score_experiment(done, seed=plan.seed), skipped)
 
 
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
@@ -273,7 +347,7 @@ def evaluate_lm_eval(
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> Evaluation:
     """Ask models tasks of lm-evaluation-harness, with intervals, constant answers and paired tests of its scores.
 
     Every answer is kept: of a run that was killed, the same call asks only what is missing.
@@ -321,7 +395,7 @@ def evaluate_lm_eval(
             ),
         )
         check_plan(plan, "The command")
-        return _run(plan, {}, None, session, None, "evaluate lm-eval").result()
+        return _scored(_run(plan, {}, {}, session, command="evaluate lm-eval"), plan, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +408,7 @@ class ScoredChoices(Shown):
 def evaluate_choices(
     questions: str,
     *,
-    model: str = DEFAULT_MODEL,
+    models: Models = DEFAULT_MODEL,
     settings: Sequence[str] = ("default",),
     scorings: "Sequence[Scoring]" = ("likelihood",),
     permutations: int = 1,
@@ -348,7 +422,7 @@ def evaluate_choices(
 
     Args:
         questions: A question file, or ``primer``.
-        model: Who is asked.
+        models: As in :func:`evaluate`.
         settings: As in :func:`evaluate`.
         scorings: How an answer becomes a choice; several ways stand beside each other.
         permutations: Option orders of a question; above 1, position bias is measured.
@@ -360,66 +434,53 @@ def evaluate_choices(
 
     Raises:
         InputError: The questions cannot be read, or a setting names what is not there.
-        ModelError: The model cannot be loaded, or gives no log-probabilities where they are needed.
+        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
     from climassay import evaluation
     from climassay.evaluation.experiment_file import check_plan
-    from climassay.evaluation.runner import answers_wanted
-    from climassay.grounding import open_collections
     from climassay.primer import named_questions
 
     given = named_questions(questions)
     asked = replace(given, questions=given.of_kind("mcq")[:limit])
     if not asked.questions:
         raise InputError(f"{given.name} has no multiple-choice question.")
-    specs = (evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in settings)
-    plan = evaluation.ExperimentPlan(
-        name=given.name,
-        benchmarks=(evaluation.BenchmarkSpec(given.name, (questions,)),),
-        models=(evaluation.ModelSpec(model, label=model),),
-        settings=tuple(specs),
-        tasks=("mcq",),
-        scorings=tuple(scorings),
-        permutations=permutations,
-        seed=seed,
-    )
-    check_plan(plan, "The command")
+    specs = tuple(evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in settings)
     with Session.opened(workspace) as session:
-        opened = cache(lambda wanted: open_collections(session.workspace, wanted))
-        sources = evaluation.Sources(opened, evaluation.open_pool)
-        for spec in plan.settings:
+        sources = evaluation.open_sources(session.workspace)
+        for spec in specs:
             evaluation.make_setting(spec, sources)  # what is not there is told before a model is loaded
-        templates = evaluation.TaskPrompts.load(session.options.prompts)
-        loaded, sets = session.model(model), {given.name: asked}
-        with session.progress.task(f"Asking {model}", answers_wanted(plan, sets)) as task:
-            done = evaluation.run_experiment(
-                plan,
-                sets,
-                evaluation.EvaluationResources.of_model(loaded, sources),
-                session.records,
-                prompts=templates,
-                use_cache=not session.options.no_cache,
-                progress=evaluation.Progress(on_answer=task.advance),
-                command="evaluate mcq",
-            )
-        fingerprint = loaded.fingerprint
+        listed, loaded = _model_specs(models, session, whole_names=True)
+        plan = evaluation.ExperimentPlan(
+            name=given.name,
+            benchmarks=(evaluation.BenchmarkSpec(given.name, (questions,)),),
+            models=listed,
+            settings=specs,
+            tasks=("mcq",),
+            scorings=tuple(scorings),
+            permutations=permutations,
+            seed=seed,
+        )
+        check_plan(plan, "The command")
+        done = _run(plan, {given.name: asked}, loaded, session, command="evaluate mcq")
     rows = [one for ones in done.predictions.values() for one in ones]
     scores, tally = evaluation.score_mcq(rows, seed=seed), done.tally
+    asked_models = {record.model: record for record in done.cells}
+    names = ", ".join(asked_models)
     data = {
         "run": done.run,
         "questions": given.name,
         "questions_sha256": given.sha256,
         "n": len(asked.questions),
         "skipped": given.skipped,
-        "model": model,
-        "fingerprint": fingerprint,
+        "models": [
+            {"model": name, "fingerprint": one.fingerprint, "dtype": one.dtype} for name, one in asked_models.items()
+        ],
         "settings": [one.label for one in plan.settings],
         "scorings": plan.scorings,
         "orders": permutations,
         "seed": seed,
         "scores": scores,
         "tally": tally,
-        "dtype": done.cells[0].dtype,
         "n_predictions": len(rows),
     }
     cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
@@ -430,7 +491,7 @@ def evaluate_choices(
     return ScoredChoices(
         data,
         evaluation.mcq_tables(scores),
-        said=(f"{given.name}: {len(asked.questions)} multiple-choice questions, {model}",),
+        said=(f"{given.name}: {len(asked.questions)} multiple-choice questions, {names}",),
         noted=(*skipped_note(given.skipped), told),
         reported=lambda: evaluation.experiment_report(done, seed=seed),
         predictions=[asdict(one) for one in rows],

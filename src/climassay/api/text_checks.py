@@ -39,7 +39,7 @@ class TextCheck(Result):
     """A text with what was found about each of its sentences."""
 
     name: str
-    """Of the file, or "text"."""
+    """The file's name, or "text"."""
     collections: tuple[str, ...]
     sentences: tuple[CheckedSentence, ...]
     scorer: str
@@ -47,7 +47,7 @@ class TextCheck(Result):
     judge: str = ""
     """Model that judged support; empty for none."""
     usage: Usage = field(default_factory=Usage)
-    """Of the judge."""
+    """What the judge was asked for."""
 
     @property
     def marked(self) -> tuple[CheckedSentence, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from climassay.cli.model_options import LoadingOptions, ModelOption, RequestOptions
+from climassay.cli.model_options import LoadingOptions, ModelOption, ModelsOption, RequestOptions
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
     FilesOption,
@@ -47,7 +47,7 @@ def mcq(
         str,
         typer.Argument(help="Questions: climassay, ClimaQA or Pira tables (CSV, JSONL, Parquet, .gz); or 'primer'."),
     ],
-    model: ModelOption = "local:smollm2",
+    model: ModelsOption = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,14 +78,15 @@ def mcq(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests of settings."""
+    """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests."""
     from climassay.api.benchmarks import evaluate_choices
+    from climassay.models import DEFAULT_MODEL
     from climassay.reporting.results import write_rows
 
     with opened_session(workspace, loading, as_json=as_json, where=where) as session:
         scored = evaluate_choices(
             file,
-            model=model,
+            models=model or [DEFAULT_MODEL],
             settings=setting or ("default",),
             scorings=[one.value for one in scoring or [ScoringChoice.likelihood]],
             permutations=permutations,

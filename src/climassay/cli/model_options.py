@@ -22,6 +22,10 @@ ModelOption = Annotated[
         "--model", "-m", help="local:smollm2, local:FOLDER_OR_HUB_ID, openai:MODEL (see --base-url) or PROVIDER:MODEL."
     ),
 ]
+ModelsOption = Annotated[
+    list[str] | None,
+    typer.Option("--model", "-m", help="As for other commands, by default local:smollm2; repeat to compare several."),
+]
 BaseUrlOption = Annotated[
     TrustedUrl | None,
     typer.Option(

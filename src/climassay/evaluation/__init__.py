@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Progress,
         limited,
         open_resources,
+        open_sources,
         read_benchmark,
         run_experiment,
     )
@@ -88,7 +89,7 @@ _PLACES = {
     "report": "experiment_report mcq_report_sections",
     "results": "Cell CellRecord ConstantScore Experiment Outcome TaskGroup load_experiment",
     "runner": "Ask EvaluationResources HarnessCell HarnessCells "
-    "Progress limited open_resources read_benchmark run_experiment",
+    "Progress limited open_resources open_sources read_benchmark run_experiment",
     "scores": "OVERALL AccuracyRow ExperimentScores McqScores PairedRow PositionRow score_experiment score_mcq",
     "settings": "ExamplePool Prepared Retriever Setting SettingSpec Sources TaskPrompts Values after_prefix "
     "chat_examples example_values expected_answer make_setting open_pool parse_setting parse_spec",
@@ -107,7 +108,7 @@ __all__ = [
     "TaskPrompts", "Values", "after_prefix", "ask_mcq", "assume_binary", "assume_from_run", "assume_mean",
     "chat_examples", "collection_documents", "compare_runs", "example_values", "expected_answer",
     "experiment_means", "experiment_report", "experiment_tables", "generator_favour", "limited", "load_experiment",
-    "load_plan", "make_setting", "mcq_report_sections", "mcq_tables", "open_pool", "open_resources",
+    "load_plan", "make_setting", "mcq_report_sections", "mcq_tables", "open_pool", "open_resources", "open_sources",
     "option_orders", "parse_plan", "parse_setting", "parse_spec", "plan", "published_means", "published_scores",
     "question_data", "rank_agreement", "read_benchmark", "run_experiment", "score_experiment", "score_mcq",
     "split_questions",

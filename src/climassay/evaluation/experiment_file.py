@@ -21,6 +21,7 @@ from pydantic import Field
 from climassay.errors import InputError
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
 from climassay.evaluation.tasks import Scoring
+from climassay.metrics.registry import METRICS, metrics_for
 from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, Kind
 from climassay.settings import check_bounds, commented, filled, is_tables, load_toml
@@ -99,6 +100,13 @@ class ModelSpec:
 class MetricSpec:
     """How answers in words are scored."""
 
+    names: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Metrics that are computed and compared; by default all, and one or two a task compared.",
+            examples=[("accuracy", "bert_score", "exact_match")],
+        ),
+    ] = ()
     encoder: Annotated[str, Field(description="Encoder for phrase similarity, BERTScore and relevance.")] = (
         "local:minilm"
     )
@@ -290,6 +298,16 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
     if plan.metrics.side_by_side and plan.metrics.judge is None:
         raise InputError(f'{where}: side_by_side needs a judge, for example judge = "openai:NAME" in [metrics].')
     check_bounds(plan, where)
+    wanted = [METRICS.find(name) for name in plan.metrics.names]
+    for task in plan.tasks if wanted else ():
+        if not any(one.scores(task) for one in wanted):
+            fitting = ", ".join(one.name for one in metrics_for(task))
+            raise InputError(f"{where}: none of the metrics named scores {task} questions: {fitting} do.")
+    for one in wanted:
+        if one.needs == "judge" and plan.metrics.judge is None:
+            raise InputError(f"{where}: the metric {one.name} needs a judge: name a strong model.")
+        if one.needs == "facts" and not plan.metrics.facts:
+            raise InputError(f"{where}: the metric {one.name} needs facts = true.")
     for what, labels in (
         ("benchmark", [one.name for one in plan.benchmarks]),
         ("model", [one.shown for one in plan.models]),

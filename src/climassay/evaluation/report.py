@@ -650,12 +650,14 @@ def is_wrong(outcome: Outcome) -> bool:
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
     """Figures and tables of an evaluation as a section of a report, below a sentence or two that say what they are."""
+    several = len({row.model for row in scores.accuracy}) > 1
     overall: list[Dot] = []
     by_level: list[Dot] = []
     for row in scores.accuracy:
-        name = f"{row.setting}, {row.scoring}"
+        setting = f"{row.model}, {row.setting}" if several else row.setting
+        name = f"{setting}, {row.scoring}"
         label = name if row.level == OVERALL else f"{name}, {row.level}"
-        dot = Dot(label, row.setting, row.accuracy.value, *row.accuracy.interval, row.baseline)
+        dot = Dot(label, setting, row.accuracy.value, *row.accuracy.interval, row.baseline)
         (overall if row.level == OVERALL else by_level).append(dot)
     note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
     blocks: list[Block] = [Prose(lead)] if lead else []

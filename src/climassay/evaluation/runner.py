@@ -28,7 +28,6 @@ from climassay.evaluation.results import (
 )
 from climassay.evaluation.settings import (
     SETTINGS,
-    ExamplePool,
     Prepared,
     Retriever,
     Setting,
@@ -44,7 +43,7 @@ from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.entailment import RelationScorer
 from climassay.metrics.long_answers import assessment_scores
-from climassay.metrics.registry import Answered, LongAnswer, Scorer
+from climassay.metrics.registry import METRICS, Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
 from climassay.models.profiles import profile_of
 from climassay.primer import LONG_ANSWERS, PRIMER, named_questions
@@ -101,13 +100,13 @@ class EvaluationResources:
     """Makes what looks the sentences and references of long answers up; None where no collection is named."""
     harness: "Harness | None" = None
     """Asks a model the plan's tasks of lm-evaluation-harness."""
-    keeps_models: bool = False
-    """Whether models stay open after the experiment, because they belong to the caller."""
+    kept: Sequence[Generator] = ()
+    """Models that stay open after the experiment, because they belong to the caller."""
 
     @classmethod
     def of_model(cls, model: Generator, sources: Sources) -> "EvaluationResources":
         """Resources of an experiment with one model, which is loaded already and stays open."""
-        return cls(lambda _spec, _adapter: model, sources, keeps_models=True)
+        return cls(lambda _spec, _adapter: model, sources, kept=(model,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,7 @@ def run_experiment(
                     for setting in group:
                         _run_setting(work, model, loaded, setting, adapter)
                 finally:
-                    if not resources.keeps_models:
+                    if not any(loaded is one for one in resources.kept):
                         loaded.close()
             _run_harness(work, model)
         preferences = tuple(_compare(work))
@@ -389,16 +388,19 @@ def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
             f"{asked.model.name} gives no log-probabilities: use letter scoring (--scoring letter, or scoring = "
             '"letter" in an experiment file).'
         )
-    predictions = ask_mcq(
-        asked.questions,
-        recorded,
-        [asked.watched],
-        work.prompts,
-        scorings=ways,
-        orders=work.plan.permutations,
-        seed=work.plan.seed,
-        on_progress=work.progress.on_answer,
-    )
+    predictions = [
+        replace(one, model=cell.model)
+        for one in ask_mcq(
+            asked.questions,
+            recorded,
+            [asked.watched],
+            work.prompts,
+            scorings=ways,
+            orders=work.plan.permutations,
+            seed=work.plan.seed,
+            on_progress=work.progress.on_answer,
+        )
+    ]
     left = recorded.tally
     work.tallies.append(left)
     for scoring in ways:
@@ -491,15 +493,6 @@ def open_resources(
     def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
         return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
 
-    def pool(name: str) -> ExamplePool:
-        return open_pool(located(plan.folder, name))
-
-    @cache
-    def retriever(names: tuple[str, ...]) -> Retriever:
-        from climassay.grounding import open_collections
-
-        return open_collections(workspace, names)
-
     def scorer(ask: Ask) -> Scorer:
         spec = plan.metrics.judge
         judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
@@ -524,7 +517,19 @@ def open_resources(
 
         return check
 
-    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer, checker)
+    return EvaluationResources(open_model, open_sources(workspace, plan.folder), adapter, scorer, checker)
+
+
+def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
+    """Collections of a workspace and example pools of a folder, each opened once, when it is first needed."""
+
+    @cache
+    def retriever(names: tuple[str, ...]) -> Retriever:
+        from climassay.grounding import open_collections
+
+        return open_collections(workspace, names)
+
+    return Sources(retriever, lambda name: open_pool(located(folder, name)))
 
 
 def load_spec(
@@ -572,19 +577,22 @@ def make_scorer(
     from climassay.metrics.entailment_loading import load_entailment, model_name
     from climassay.metrics.facts import FactMetric
 
-    beside = folder / spec.entailment
     encoder = sentence_encoder(spec.encoder)
-    named = model_name(spec.entailment)
-    model = None if named is None else _option_scorer(named, ask, workspace)
-    entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
+    entailment = None
+    if not spec.names or any(METRICS.find(name).needs in ("entailment", "facts") for name in spec.names):
+        beside = folder / spec.entailment
+        named = model_name(spec.entailment)
+        model = None if named is None else _option_scorer(named, ask, workspace)
+        entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
     return Scorer(
         encoder=encoder,
         bert_model=spec.bert_model or spec.encoder,
         entailment=entailment,
-        facts=FactMetric(entailment, encoder) if spec.facts else None,
+        facts=FactMetric(entailment, encoder) if spec.facts and entailment is not None else None,
         window=spec.window,
         temperature=spec.temperature,
         judge=judge,
+        names=spec.names,
     )
 
 

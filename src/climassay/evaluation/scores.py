@@ -25,6 +25,8 @@ from climassay.statistics import (
 
 OVERALL = "overall"
 Family = Literal["settings", "models"]
+_Asked = tuple[str, str, str]
+"""A model's label, a setting and a scoring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +213,14 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
 
     Args:
         experiment: The matrix with its outcomes.
-        tested: Metrics of the paired tests; by default one or two a task.
+        tested: Metrics of the paired tests; by default those that the experiment names, or one or two a task.
         seed: Seed of bootstrap and sign flips.
 
     Raises:
         InputError: There is no such metric.
     """
+    metrics = experiment.config.get("metrics")
+    tested = tested or (metrics.get("names") if isinstance(metrics, Mapping) else None)
     present = {name for outcome in experiment.outcomes for name in outcome.scores}
     compared = [METRICS.find(name) for name in tested] if tested else METRICS.ordered({*METRICS, *present})
     names = [one.name for one in compared if tested or one.tested]
@@ -242,7 +246,7 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             for test in _tests(benchmark, family, cells, names, seed)
         ),
         positions={
-            cell: _position_row((ones[0].setting, ones[0].scoring), ones)
+            cell: _position_row((cell.model, ones[0].setting, ones[0].scoring), ones)
             for cell, ones in experiment.predictions.items()
             if any(one.permutation > 0 for one in ones)
         },
@@ -377,8 +381,10 @@ def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: s
 
 @dataclass(frozen=True, slots=True)
 class AccuracyRow:
-    """Accuracy of one setting and scoring at one level."""
+    """Accuracy of one model, setting and scoring at one level."""
 
+    model: str
+    """Its label; empty where predictions name none."""
     setting: str
     scoring: str
     level: str
@@ -396,8 +402,12 @@ class AccuracyRow:
 
 @dataclass(frozen=True, slots=True)
 class PairedRow:
-    """Two settings compared on the same questions."""
+    """Two settings of a model, or two models in a setting, compared on the same questions."""
 
+    family: Family
+    """What differs between the two."""
+    fixed: str
+    """What they share: the model's label (settings) or the setting (models)."""
     first: str
     second: str
     scoring: str
@@ -409,13 +419,14 @@ class PairedRow:
     """``McNemar, exact`` for one option order, ``sign flip over questions`` for several."""
     p_value: float
     p_holm: float
-    """Adjusted over all pairs of the table (Holm)."""
+    """Adjusted over all pairs of the family (Holm)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PositionRow:
     """How the choices spread over positions, where options were permuted."""
 
+    model: str
     setting: str
     scoring: str
     orders: int
@@ -450,15 +461,16 @@ def score_mcq(predictions: Sequence[Prediction], *, seed: int = 0) -> McqScores:
         predictions: What :func:`~climassay.evaluation.tasks.ask_mcq` gave.
         seed: Seed of bootstrap and sign flips.
     """
-    groups: dict[tuple[str, str], list[Prediction]] = defaultdict(list)
+    groups: dict[_Asked, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
-        groups[prediction.setting, prediction.scoring].append(prediction)
+        groups[prediction.model, prediction.setting, prediction.scoring].append(prediction)
     rows = tuple(row for key, group in groups.items() for row in _accuracy_rows(key, group, seed))
     permuted = [(key, group) for key, group in groups.items() if any(row.permutation > 0 for row in group)]
-    return McqScores(rows, _paired_rows(groups, seed), tuple(_position_row(*one) for one in permuted))
+    paired = tuple(row for family in get_args(Family) for row in _paired_rows(family, groups, seed))
+    return McqScores(rows, paired, tuple(_position_row(*one) for one in permuted))
 
 
-def _accuracy_rows(key: tuple[str, str], group: Sequence[Prediction], seed: int) -> Iterator[AccuracyRow]:
+def _accuracy_rows(key: _Asked, group: Sequence[Prediction], seed: int) -> Iterator[AccuracyRow]:
     sizes = {row.question: len(row.order) for row in group}
     present = [level for level in LEVELS if any(row.level == level for row in group)]
     for level in [*present, OVERALL]:
@@ -485,34 +497,33 @@ def _by_question(rows: Iterable[Prediction]) -> dict[str, float]:
     return {question: float(np.mean(correct)) for question, correct in values.items()}
 
 
-def _paired_rows(groups: dict[tuple[str, str], list[Prediction]], seed: int) -> tuple[PairedRow, ...]:
-    pairs = [(a, b) for a, b in combinations(groups, 2) if a[1] == b[1] and a[0] != b[0]]
+def _paired_rows(family: Family, groups: Mapping[_Asked, Sequence[Prediction]], seed: int) -> Iterator[PairedRow]:
+    differs, shared = (1, 0) if family == "settings" else (0, 1)
+    pairs = [(a, b) for a, b in combinations(groups, 2) if a[shared] == b[shared] and a[2] == b[2]]
     single = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
     values = []
     for first, second in pairs:
         a, b = _by_question(groups[first]), _by_question(groups[second])
         values.append((list(a.values()), [b[question] for question in a]))
-    rows = []
     for (first, second), whole, found in zip(pairs, single, paired_tests(values, single, seed), strict=True):
         # Gained and lost are questions in the order of the file.
         exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
-        rows.append(
-            PairedRow(
-                first=first[0],
-                second=second[0],
-                scoring=first[1],
-                difference=found.difference,
-                first_only=exact.first_only,
-                second_only=exact.second_only,
-                test="McNemar, exact" if whole else "sign flip over questions",
-                p_value=found.p_value,
-                p_holm=found.p_holm,
-            )
+        yield PairedRow(
+            family=family,
+            fixed=first[shared],
+            first=first[differs],
+            second=second[differs],
+            scoring=first[2],
+            difference=found.difference,
+            first_only=exact.first_only,
+            second_only=exact.second_only,
+            test="McNemar, exact" if whole else "sign flip over questions",
+            p_value=found.p_value,
+            p_holm=found.p_holm,
         )
-    return tuple(rows)
 
 
-def _position_row(key: tuple[str, str], rows: Sequence[Prediction]) -> PositionRow:
+def _position_row(key: _Asked, rows: Sequence[Prediction]) -> PositionRow:
     from scipy.special import chdtrc  # scipy.stats takes a second to import.
 
     places = max(len(row.order) for row in rows)

@@ -409,8 +409,11 @@ def _percent_interval(estimate: Estimate) -> str:
 
 def mcq_tables(scores: McqScores) -> list[Table]:
     """Accuracy by level, paired tests, position bias; the last two only where there is something to show."""
+    several = len({row.model for row in scores.accuracy}) > 1
+    named = ("model", "setting", "scoring") if several else ("setting", "scoring")
     accuracy = [
         (
+            *((row.model,) if several else ()),
             row.setting,
             row.scoring,
             row.level,
@@ -427,17 +430,19 @@ def mcq_tables(scores: McqScores) -> list[Table]:
     tables = [
         Table.of(
             "Accuracy by level (%)",
-            ["setting", "scoring", "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
+            [*named, "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
             accuracy,
-            left=3,
-            grouped=2,
+            left=len(named) + 1,
+            grouped=len(named),
             strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
             note="const.: always the same letter. unparsed and failed answers count as wrong.",
         )
     ]
-    if scores.paired:
+    for family in dict.fromkeys(row.family for row in scores.paired):
+        paired = [row for row in scores.paired if row.family == family]
         pairs = [
             (
+                *((row.fixed,) if several else ()),
                 f"{row.second} - {row.first}",
                 row.scoring,
                 str(row.difference.n),
@@ -447,22 +452,23 @@ def mcq_tables(scores: McqScores) -> list[Table]:
                 shown_p_value(row.p_value),
                 shown_p_value(row.p_holm),
             )
-            for row in scores.paired
+            for row in paired
         ]
-        tests = " and ".join(dict.fromkeys(row.test for row in scores.paired))
+        tests = " and ".join(dict.fromkeys(row.test for row in paired))
+        shared = ["model" if family == "settings" else "setting"] if several else []
         tables.append(
             Table.of(
-                "Settings compared on the same questions (percentage points)",
-                ["difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+                f"{family.capitalize()} compared on the same questions (percentage points)",
+                [*shared, "difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
                 pairs,
-                left=2,
-                note=f"Paired test: {tests}. gained / lost: questions that only the setting named first, or only the "
-                "one named second, got right, in the option order of the file.",
+                left=len(shared) + 2,
+                note=f"Paired test: {tests}. gained / lost: questions that only the one named first, or only the one "
+                "named second, got right, in the option order of the file.",
             )
         )
     if scores.position:
-        rows = [((row.setting, row.scoring), row) for row in scores.position]
-        tables.append(_position_table("Position bias (%)", ("setting", "scoring"), rows))
+        rows = [((row.model, row.setting, row.scoring)[-len(named) :], row) for row in scores.position]
+        tables.append(_position_table("Position bias (%)", named, rows))
     return tables
 
 
@@ -484,8 +490,8 @@ def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequ
         title,
         [*names, "orders", "picked\na/b/...", "right at\na/b/...", "spread", "p", "same\nchoice", "averaged (95%)"],
         rows,
-        left=2,
-        grouped=2,
+        left=len(names),
+        grouped=len(names),
         note="picked: share of choices at each position. right: share answered right when the correct option stood "
         "there; spread: its standard deviation. same choice: questions with one choice in all orders. averaged: "
         "accuracy when log-probabilities are averaged over the orders.",

@@ -89,6 +89,8 @@ class Prediction:
     note: str = ""
     """What was done to the context so that it fits, see :class:`~climassay.evaluation.settings.Prepared`."""
     error: str | None = None
+    model: str = ""
+    """The model's label in an experiment; runs of earlier versions lack it."""
 
     @property
     def probability(self) -> float | None:

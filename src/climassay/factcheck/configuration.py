@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from climassay.errors import InputError
-from climassay.factcheck.debate.subclaims import Splitter
 from climassay.models.profiles import ProfileSettings
 from climassay.settings import Flag, check_bounds, commented, filled, is_tables, load_toml
 
@@ -17,6 +16,7 @@ DEFAULT_MODEL = "local:smollm2"
 ADVERSARY_WEIGHT = 0.25
 """Authority of an advocate who argues a standpoint, where none is set."""
 AdvocateKind = Literal["collection", "plain", "adversarial"]
+Splitter = Literal["model", "rules", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,14 +201,17 @@ class Scorer:
     """Smoothing of factual accuracy."""
     judge: Generator | None = None
     """A strong model that sees the question."""
+    names: Sequence[str] = ()
+    """Metrics that are wanted; all where none is named."""
 
     def metrics(self, kind: str) -> list[Metric]:
-        """Metrics of a kind of question for which the tools are there."""
+        """Metrics of a kind of question that are wanted and for which the tools are there."""
         return [one for one in metrics_for(kind) if self.can(one)]
 
     def can(self, one: Metric) -> bool:
-        """Whether the tool that a metric needs is there."""
-        return not one.needs or getattr(self, one.needs) is not None
+        """Whether a metric is wanted and the tool that it needs is there."""
+        wanted = not self.names or one.name in self.names
+        return wanted and (not one.needs or getattr(self, one.needs) is not None)
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -235,7 +238,7 @@ class Scorer:
         """What the judge says about every answer; None without a judge, and for answers that failed (None)."""
         found: list[Judgement | None] = [None] * len(items)
         places = [place for place, item in enumerate(items) if item is not None]
-        if self.judge is not None and METRICS["judged_accuracy"].scores(kind):
+        if self.judge is not None and any(one.name == "judged_accuracy" for one in self.metrics(kind)):
             from climassay.metrics.factual_accuracy import judge_answers
 
             asked = [cast(Answered, items[place]) for place in places]

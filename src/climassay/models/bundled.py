@@ -20,15 +20,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from climassay.errors import MissingExtraError, ModelError
 from climassay.models.model_files import file_digest, is_remembered
 from climassay.workspace import cache_folder
 
 if TYPE_CHECKING:
+    import numpy as np
     from gguf import GGUFReader
+    from numpy.typing import NDArray
 
 Kind = Literal["generator", "encoder"]
 
@@ -362,12 +361,13 @@ def _write_model(gguf: Path, folder: Path) -> None:
     (folder / "chat_template.jinja").write_text(facts["tokenizer.chat_template"], encoding="utf-8")
 
 
-def _weights(reader: "GGUFReader", heads: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
+def _weights(reader: "GGUFReader", heads: Mapping[str, int]) -> "dict[str, NDArray[np.float32]]":
     """Dequantised weights by transformers' names (``blk.3.attn_q.weight``: ``model.layers.3.self_attn.q_proj.weight``).
 
     llama.cpp keeps the two members of a rotated pair side by side, (0, 1), (2, 3) ...; transformers keeps all first
     members and then all second members.
     """
+    import numpy as np
     from gguf.quants import dequantize
 
     weights = {}

@@ -13,12 +13,13 @@ model that cannot work at all raises :class:`~climassay.errors.ModelError`.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from climassay.errors import ModelError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["stop", "length", "error"]
@@ -160,7 +161,7 @@ class OptionScores:
 class Activations:
     """Hidden states at the last token of each option of one :class:`OptionRequest`, or why there are none."""
 
-    states: NDArray[np.float32]
+    states: "NDArray[np.float32]"
     """Shape [options, layers, width], finite; layer -1 is the last one, after the final norm; [0, 0, 0] when ``error``
     is set."""
     logprobs: tuple[float, ...]
@@ -174,6 +175,8 @@ class Activations:
     @classmethod
     def failed(cls, error: str, tokens: int = 0) -> "Activations":
         """Activations that record a failure."""
+        import numpy as np
+
         return cls(np.zeros((0, 0, 0), dtype=np.float32), (), tokens, error)
 
 
@@ -320,7 +323,7 @@ class Encoder(Protocol):
         *,
         role: EncoderRole = "passage",
         on_progress: Callable[[int], None] | None = None,
-    ) -> NDArray[np.float32]:
+    ) -> "NDArray[np.float32]":
         """Unit vectors, shape [texts, width], rows in the order of ``texts``.
 
         Args:
@@ -336,7 +339,7 @@ class StreamingEncoder(Encoder, Protocol):
 
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], *, on_progress: Callable[[int], None] | None = None
-    ) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    ) -> "Iterator[tuple[int, NDArray[np.float32]]]":
         """Vectors of chunks of passages, as they are known.
 
         Args:
@@ -392,7 +395,7 @@ def token_count(model: Generator, text: str) -> int:
     return int(len(text) / CHARACTERS_PER_TOKEN) + 1
 
 
-def option_array(scores: Sequence[OptionScores]) -> NDArray[np.float64]:
+def option_array(scores: Sequence[OptionScores]) -> "NDArray[np.float64]":
     """Log-probabilities as an array of shape [requests, options].
 
     Raises:
@@ -403,4 +406,6 @@ def option_array(scores: Sequence[OptionScores]) -> NDArray[np.float64]:
         raise ModelError(f"{len(failed)} of {len(scores)} scoring requests failed, the first one because: {failed[0]}")
     if len({len(score.logprobs) for score in scores}) > 1:
         raise ModelError("The requests have different numbers of options, so their scores do not form one array.")
+    import numpy as np  # here, for the help of a command shall not wait for it
+
     return np.array([score.logprobs for score in scores], dtype=np.float64)

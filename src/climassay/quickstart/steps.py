@@ -392,8 +392,8 @@ def _evaluate(context: QuickstartContext, _answer: str, dialog: Dialog) -> str:
     advance = dialog.progress("Asking and scoring", None)
     result = run_plan(plan, model=context.model, workspace=context.session, on_answers=advance)
     report = context.folder / "report.html"
-    write_file(report, result.report.to_html().encode())
-    tables = "\n".join(as_markdown(table) for table in result.tables[:1])
+    write_file(report, result.page().encode())
+    tables = "\n".join(as_markdown(table) for table in result.tables()[:1])
     return f"{tables}\nSo few questions say little: look at the intervals. The report: {report}"
 
 

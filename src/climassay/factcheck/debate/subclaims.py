@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from climassay.corpus.sentences import locate_quotation, split_sentences
+from climassay.factcheck.configuration import Splitter
 from climassay.factcheck.debate.steps import Steps, ask_text
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import GenerationRequest, Sampling
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from climassay.factcheck.checkability import Kind
 
 
-Splitter = Literal["model", "rules", "none"]
 MOST = 5
 """Subclaims of one claim."""
 _LONGEST = 400

@@ -232,4 +232,4 @@ def _plain_tokenizer(folder: Path) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     tokenizers: Any = PreTrainedTokenizerFast
-    return tokenizers.from_pretrained(str(folder), local_files_only=True)
+    return tokenizers.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)

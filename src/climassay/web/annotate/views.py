@@ -264,7 +264,7 @@ def item_view(
         "id": draft.id,
         "type": draft.type,
         "kind_words": draft.type.title,
-        "format_levels": LEVELS[draft.level],
+        "level_words": LEVELS[draft.level],
         "question": wording.question,
         "answer": wording.answer,
         # Letter, text, and whether it is the one that is said to be right.
