@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from browser import arriving, sideways
 from check_parts import Seen, furnish, write_settings
 from climassay.errors import InputError
 from climassay.web.ask import LONGEST_QUESTION
@@ -243,3 +244,40 @@ def test_a_question_that_does_not_exist_is_not_found(client_of, place, answering
     place.jobs.register("other", lambda app, payload, report: None, "corpus")
     assert client.get(f"/ask/{place.jobs.submit('other', 'x', {})}").status_code == 404
     until(lambda: all(job.ended for job in place.jobs.list()))
+
+
+# ------------------------------------------------------------------------------------------------ in a browser
+
+
+@pytest.fixture
+def server_settings(tmp_path):
+    return {"debates": (write_settings(tmp_path),)}
+
+
+def test_an_answer_arrives_with_passages_beside_it_and_text_to_copy(running_server, visit, shoot):
+    go_on = threading.Event()
+    furnish(running_server.place, Scripted(lambda _prompt: (reached(go_on), ANSWER)[1], parameters=135_000_000))
+    page = visit("annotator")
+    page.goto("/ask")
+    page.get_by_label("The question").fill(QUESTION)
+    shoot(page, "ask-question")
+    assert sideways(page) == 0
+    with arriving(page):
+        page.get_by_role("button", name="Ask").click()
+    try:
+        page.get_by_text("writing from 3 passages").wait_for()
+    finally:
+        go_on.set()
+    page.get_by_role("heading", name="Answer").wait_for()
+    assert page.locator(".in-house", has_text=MARK).is_visible()
+    page.locator(".cite").first.click()
+    dialog = page.get_by_role("dialog", name="Passage")
+    assert "The book" in dialog.inner_text()
+    page.keyboard.press("Escape")
+    assert page.get_by_role("button", name="Copy with references").is_visible()
+    page.get_by_text("As text, with references").click()
+    assert page.locator("#copied").inner_text().startswith(QUESTION)
+    shoot(page, "ask-answer", whole=True)
+    for width in (1280, 390, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert sideways(page) == 0
