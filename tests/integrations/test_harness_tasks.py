@@ -219,7 +219,8 @@ def test_the_command_gives_every_score(weights, tasks, tmp_path, climassay):
     told = json.loads(done(climassay("evaluate lm-eval", *asked, "--limit", 3, "--json", "-w", tmp_path)))
     assert {one["cell"]["benchmark"] for one in told["scores"]} == {"climate_topics"}
     assert {one["estimate"]["n"] for one in told["scores"]} == {3}
-    assert "no task" in refused(climassay("evaluate lm-eval", "nothing_like_it", *asked[1:], "-w", tmp_path), alone=False)
+    told = climassay("evaluate lm-eval", "nothing_like_it", *asked[1:], "-w", tmp_path)
+    assert "no task" in refused(told, alone=False)
 
 
 @pytest.mark.process

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from climassay.errors import ModelError
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message, OpenWeights, OptionRequest, Sampling, Windowed
 from climassay.models.local.described import LazyModel, loaded_model, open_local
@@ -70,6 +71,14 @@ def test_other_files_other_ways_of_loading_and_a_damaged_card_are_loaded_at_once
     changed = open_local(small_model)
     assert isinstance(changed, LocalModel)
     assert changed.fingerprint != known.fingerprint
+
+
+def test_a_model_whose_files_change_before_it_is_first_asked_is_not_asked(small_model):
+    open_local(small_model)
+    known = open_local(small_model)
+    (known.folder / "generation_config.json").write_text(json.dumps({"temperature": 0.5}))
+    with pytest.raises(ModelError, match="have changed since the command began"):
+        known.generate([GenerationRequest(CHAT, Sampling(max_tokens=5))])
 
 
 def test_a_model_that_is_known_is_named_without_importing_torch(small_model):

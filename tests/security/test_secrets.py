@@ -25,7 +25,19 @@ DATABASE_PASSWORD = "canary-of-the-database"
 CANARIES = ("6d3f0c27b1", URL_PASSWORD, DATABASE_PASSWORD)
 SEAS = "The ocean takes up heat and carbon. It warms slowly because water mixes down to great depths.\n"
 ICE = "A glacier loses mass where it melts faster than snow falls, and the sea level rises.\n"
-STARTS = ("/", "/checks", "/check", "/library", "/results", "/usage", "/jobs", "/users", "/annotate", "/account")
+STARTS = (
+    "/",
+    "/ask",
+    "/checks",
+    "/check",
+    "/library",
+    "/results",
+    "/usage",
+    "/jobs",
+    "/users",
+    "/annotate",
+    "/account",
+)
 MOST_PAGES = 60
 
 

@@ -1,5 +1,6 @@
 """Markup in every text that people, models and documents bring: on no page does it become part of the page."""
 
+import json
 from urllib.parse import urljoin, urlsplit
 
 import pytest
@@ -7,10 +8,14 @@ from selectolax.lexbor import LexborHTMLParser
 
 from annotated_dataset import WORDINGS, draft, fill, source
 from browser import arriving
+from climassay.corpus.documents import Passage
 from climassay.factcheck import DebateSettings, make_claim
 from climassay.factcheck.check_store import CheckStore
 from climassay.generation import Wording
+from climassay.grounding.answer import GroundedAnswer, Source
+from climassay.grounding.citing import AnswerSentence
 from climassay.web import pages
+from climassay.web.jobs import jobs
 from factcheck_transcripts import full_transcript, with_text_everywhere
 from library_parts import add_book
 from web_routes import Site
@@ -21,7 +26,19 @@ EVIL = (
     "'\"></title></textarea></script>--><xss-marker onfocus=alert(1) autofocus></xss-marker><script>alert(1)</script>"
 )
 LINK = "javascript:alert(1)//"
-STARTS = ("/", "/account", "/users", "/jobs", "/annotate", "/checks", "/check", "/library", "/results", "/usage")
+STARTS = (
+    "/",
+    "/ask",
+    "/account",
+    "/users",
+    "/jobs",
+    "/annotate",
+    "/checks",
+    "/check",
+    "/library",
+    "/results",
+    "/usage",
+)
 MOST_PAGES = 120
 SAFE_SCHEMES = ("", "http", "https", "mailto")
 
@@ -59,6 +76,15 @@ def poison(site):
             checks.review(check, "mallory", "disagree", EVIL)
         elif state == "failed":
             checks.fail(check, EVIL)
+    passage = Passage("evil-0", EVIL, "evil", EVIL, EVIL, 0, (EVIL,), url=LINK)
+    said = AnswerSentence(EVIL, (1,), "model", True, 0.5, (EVIL,), unchecked_references=(EVIL,))
+    answer = GroundedAnswer(EVIL, True, (said,), (Source(1, passage, 0.5),), EVIL, EVIL, 1).to_dict()
+    for job, before in (("jevil1", ""), ("jevil2", "jevil1")):
+        result = {"page": f"/ask/{job}", "answer": answer, "collections": [EVIL], "demonstration": True}
+        asked = {"question": EVIL, "collections": [EVIL], "before": before}
+        row = {"id": job, "kind": "ask", "lane": "models", "title": EVIL, "state": "done", "made_at": 1.0, "done": 0}
+        row |= {"total": 0, "message": EVIL, "payload": json.dumps(asked), "result": json.dumps(result)}
+        place.jobs.execute(jobs.insert().values(row))
     with place.records.run(EVIL, {EVIL: EVIL, "model": EVIL}, {EVIL: 1}) as run:
         run.save_results(EVIL, [{EVIL: EVIL, "accuracy": 0.5}])
         run.save_results("scores", [{"level": EVIL, "accuracy": 0.5}])

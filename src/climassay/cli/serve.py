@@ -62,7 +62,7 @@ def serve(
         ),
     ] = "127.0.0.1,::1",
     visitor_checks: Annotated[
-        int, typer.Option(min=1, help="Claims an hour that somebody without an account may have checked.")
+        int, typer.Option(min=1, help="Claims and questions an hour for somebody without an account.")
     ] = 20,
     upload_mb: Annotated[int, typer.Option(min=1, help="Largest upload in megabytes.")] = 200,
     workspace: Annotated[Path | None, typer.Option("-w", "--workspace", help="Folder of your data.")] = None,

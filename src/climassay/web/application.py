@@ -28,7 +28,7 @@ from climassay.web.failures import API, Failure, SignInNeeded
 from climassay.web.middleware import HEADERS, BodyLimit, PathPrefix, PublicView, SafeHeaders, Turns
 from climassay.web.pages import page
 
-AREAS = ("annotate", "api", "checks", "confidence", "auth", "job_pages", "library", "results")
+AREAS = ("annotate", "api", "ask", "checks", "confidence", "auth", "job_pages", "library", "results")
 """Parts of this room; each has a ``router`` and perhaps ``register(app_state)``."""
 TITLES = {
     400: "This does not work",

@@ -35,7 +35,7 @@ def stop(app: App, user: Annotator, job_id: str) -> Response:
     if not may_stop(job, user):
         raise Refused("This is somebody else's work: they or an admin can stop it.")
     app.jobs.stop(job_id)
-    return back_to(f"/jobs/{job_id}")
+    return back_to(f"/{'ask' if job.kind == 'ask' else 'jobs'}/{job_id}")
 
 
 @router.get("/{job_id}/events")
@@ -49,13 +49,13 @@ async def events(request: Request, app: App, user: Reader, job_id: str) -> Strea
 
 
 def job_for(app: AppState, user: User | None, job_id: str) -> Job:
-    """A job that somebody may see: one's own, an adjudicator's any, a check also by whoever may read."""
+    """A job that somebody may see: one's own, an adjudicator's any, a check or question also by whoever may read."""
     try:
         job = app.jobs.get(job_id)
     except InputError as error:
         raise Missing(str(error)) from None
     own = user is not None and (job.by == user.name or user.may("adjudicator"))
-    if not own and not (job.kind == "check" and may_read(user, app)):
+    if not own and not (job.kind in ("check", "ask") and may_read(user, app)):
         raise Refused("This is somebody else's work.")
     return job
 

@@ -305,10 +305,10 @@ class Jobs:
         with self.database.read() as connection:
             return {job: int(last) for job, last in connection.execute(query.group_by(job_events.c.job))}
 
-    def unended_or_since(self, kind: str, since: float) -> "Sequence[Job]":
-        """Jobs of a kind that have not ended, or that were asked for after a moment."""
+    def unended_or_since(self, kinds: Collection[str], since: float) -> "Sequence[Job]":
+        """Jobs of some kinds that have not ended, or that were asked for after a moment."""
         recent = sa.or_(jobs.c.state.not_in(ENDED), jobs.c.made_at > since)
-        return self._read(sa.select(jobs).where(jobs.c.kind == kind, recent))
+        return self._read(sa.select(jobs).where(jobs.c.kind.in_(kinds), recent))
 
     def list(self, kind: str | None = None, most: int = 50, after: str | None = None) -> list[Job]:
         """Jobs, the newest first; those behind one of them where its id is given.

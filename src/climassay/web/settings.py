@@ -73,7 +73,7 @@ class ServerSettings:
     """Largest body of any other request."""
     session_days: float = 14.0
     visitor_checks: int = 20
-    """Claims an hour that somebody without an account may have checked."""
+    """Claims and questions an hour that somebody without an account may have checked and answered."""
     proxies: str = "127.0.0.1,::1"
     """Addresses or networks of proxies, by commas, whose word on a visitor's address is taken; ``*``: of anybody."""
 

@@ -80,7 +80,7 @@ ENDING: Mapping[Outcome, str] = {
     "failed": "A model did not answer as it should, so that there is no verdict. Run the check again.",
 }
 DEMONSTRATION = (
-    "A very small language model made this. It demonstrates how a check works and is not to be relied on: for real "
+    "A very small language model made this. It demonstrates how this works and is not to be relied on: for real "
     "work take a strong model."
 )
 SIDE: Mapping[Side | None, str] = {

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.errors import InputError
+from climassay.errors import InputError, ModelError
 from climassay.io import write_file
 from climassay.models.contract import (
     Activations,
@@ -103,7 +103,10 @@ class LazyModel(DescribedModel):
 
     @cached_property
     def _loaded(self) -> "LocalModel":
-        return self._load()
+        model = self._load()
+        if model.fingerprint != self.fingerprint:
+            raise ModelError(f"The files of {self.name} have changed since the command began: start it again.")
+        return model
 
     def loaded(self) -> "LocalModel":
         """The model itself.
@@ -176,11 +179,14 @@ def open_local(
             max_output_tokens=max_output_tokens,
         )
 
-    card = _card(name, device, dtype, adapter, max_output_tokens)
+    plain, adapter_folder = split_adapter(name.removeprefix("local:"), adapter)
+    folder = find_folder(plain)
+    card = _card(folder, adapter_folder, device, dtype, max_output_tokens)
     if (info := _kept_info(card)) is not None:
         return LazyModel(name, info, load)
     model = load()
-    _keep_info(card, model.info)
+    if model.folder == folder:
+        _keep_info(card, model.info)
     return model
 
 
@@ -192,11 +198,9 @@ def loaded_model(model: Generator) -> "LocalModel | None":
     return found if isinstance(found, LocalModel) else None
 
 
-def _card(name: str, device: str | None, dtype: str | None, adapter: str | None, limit: int | None) -> Path:
+def _card(folder: Path, adapter: Path | None, device: str | None, dtype: str | None, limit: int | None) -> Path:
     """Where it is kept what a model says about itself: by its files, how it is loaded, and what decides the rest."""
-    plain, adapter_folder = split_adapter(name.removeprefix("local:"), adapter)
-    folder = find_folder(plain)
-    files = model_fingerprint(folder, adapter=adapter_folder, chat_template=None, dtype="")
+    files = model_fingerprint(folder, adapter=adapter, chat_template=None, dtype="")
     versions = [importlib.metadata.version(package) for package in ("torch", "transformers", "tokenizers")]
     known = [
         *(str(folder), files, device, dtype, limit, os.environ.get(DTYPE_VARIABLE), processor(), versions),

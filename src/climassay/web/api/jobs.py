@@ -32,7 +32,7 @@ class JobData(Data):
     """A piece of long work."""
 
     id: str = field("j4f0c2d1e9a8b")
-    kind: str = field("add-documents", "`check`, `add-documents` or `retrain`.")
+    kind: str = field("add-documents", "`check`, `ask`, `add-documents` or `retrain`.")
     title: str = field("Add 1 file to primer")
     state: State = field("running", "`queued` or `running`; in the end `done`, `failed` or `stopped`.")
     done: int = field(40, "Units of work that are done.")

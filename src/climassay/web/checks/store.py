@@ -37,6 +37,8 @@ from climassay.web.visitors import visitor_address
 
 KIND = "check"
 """Kind of the jobs that check a claim."""
+ASK = "ask"
+"""Kind of the jobs that answer a question; they share the models, and so the places of those who wait, with checks."""
 _TITLE_CHARACTERS = 80
 MOST_PAST = 5
 """Past checks shown before a claim is checked again."""
@@ -262,11 +264,11 @@ class ClaimForm(BaseModel):
         Raises:
             InputError: It is empty or too long, or the date is none.
         """
-        claim = make_claim(_plain(self.claim), source=" ".join(_plain(self.source).split()))
+        claim = make_claim(plain(self.claim), source=" ".join(plain(self.source).split()))
         for text, most, what in ((claim.text, LONGEST_CLAIM, "claim"), (claim.source, LONGEST_SOURCE, "source")):
             if len(text) > most:
                 raise InputError(f"The {what} has {len(text):,} characters, and the limit is {most:,}: shorten it.")
-        date = iso_date(" ".join(_plain(self.date).split()))
+        date = iso_date(" ".join(plain(self.date).split()))
         if len(date) > LONGEST_DATE:
             raise InputError(
                 f"The date {date[:LONGEST_DATE]!r}... is none: write it like 2024-05-31, or the year alone."
@@ -274,7 +276,7 @@ class ClaimForm(BaseModel):
         return Claim(claim.text, claim.source, date)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text without what is not to be read: control characters, and those that turn the direction of a line."""
     return "".join(" " if unicodedata.category(one) == "Cc" else one for one in text if one not in _DIRECTIONS)
 
@@ -285,7 +287,7 @@ def begin_check(app: AppState, request: Request, user: User | None, claim: Claim
     under_way = checks.under_way(claim, by, wanted.name)
     if under_way is not None:
         return under_way
-    asker = _refuse_crowds(app, request, user)
+    asker = refuse_crowds(app, request, user)
     check = checks.begin(claim, wanted.settings, set_up=wanted.name, by=by)
     send_to_work(app, checks.get(check).about, asker)
     return check
@@ -300,28 +302,31 @@ def begin_again(app: AppState, request: Request, user: User | None, check: str) 
     """
     kept, _ = found_check(app, check)
     if may_begin_again(user, kept):
-        send_to_work(app, kept.about, _refuse_crowds(app, request, user))
+        send_to_work(app, kept.about, refuse_crowds(app, request, user))
     elif kept.about.state == "stopped":
         raise Refused("This check was stopped: who asked for it or an adjudicator can have it go on.")
 
 
-def _refuse_crowds(app: AppState, request: Request, user: User | None) -> str:
+def refuse_crowds(app: AppState, request: Request, user: User | None) -> str:
     """Refuse what would take the places of others.
 
     Returns:
         What the asker's jobs are known by; addresses are kept as a keyed hash.
 
     Raises:
-        Busy: Too many checks wait already.
+        Busy: Too many checks and questions wait already.
         TooMany: The asker has too many.
     """
-    if checks_of(app).waiting() >= (MOST_WAITING_FOR_ANYBODY if user is None else MOST_WAITING):
-        raise Busy("Many claims are waiting to be checked already: try again later.")
+    asked = app.jobs.unended_or_since((KIND, ASK), time.time() - 3600)
+    questions = sum(job.kind == ASK and not job.ended for job in asked)
+    if checks_of(app).waiting() + questions >= (MOST_WAITING_FOR_ANYBODY if user is None else MOST_WAITING):
+        raise Busy("Many claims and questions are waiting already: try again later.")
     address = f"user {user.name}" if user else f"visitor {visitor_address(request)}"
     asker = hmac.new(app.csrf_key, address.encode(), hashlib.sha256).hexdigest()[:32]
-    mine = [job for job in app.jobs.unended_or_since(KIND, time.time() - 3600) if job.payload.get("asker") == asker]
+    mine = [job for job in asked if job.payload.get("asker") == asker]
     if sum(not job.ended for job in mine) >= (MOST_WAITING_OF_ONE if user is None else MOST_WAITING_OF_ACCOUNT):
-        raise TooMany("As many of your claims are waiting as may: wait until one has been checked.")
+        raise TooMany("As many of your claims and questions are waiting as may: wait until one is done.")
     if user is None and len(mine) >= app.settings.visitor_checks:
-        raise TooMany(f"Without an account {app.settings.visitor_checks} claims an hour are checked: try again later.")
+        many = app.settings.visitor_checks
+        raise TooMany(f"Without an account {many} claims and questions an hour are taken: try again later.")
     return asker

@@ -1,0 +1,230 @@
+"""Questions in the browser: asked in a form, answered by a job, shown sentence by sentence with what they rest on.
+
+The job is the record: its payload holds the question and its result the answer, so that a server that was killed
+answers when it starts again, and the address of an answer stays.
+"""
+
+import time
+from dataclasses import replace
+from typing import Annotated, Any
+from urllib.parse import quote, urlsplit
+
+from fastapi import APIRouter, Form, Query, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from climassay.api import documents
+from climassay.corpus import list_collections
+from climassay.corpus.documents import Passage
+from climassay.errors import InputError
+from climassay.factcheck.results import page_words
+from climassay.factcheck.results.page import safe_link, source_details
+from climassay.factcheck.transcript import PassageCitation
+from climassay.grounding.answer import removed_note, unchecked_note
+from climassay.grounding.citing import AnswerSentence
+from climassay.models.profiles import profile_of
+from climassay.web.access import Asker, Reader
+from climassay.web.app_state import App, AppState
+from climassay.web.checks.store import ASK, chosen, plain, refuse_crowds
+from climassay.web.failures import Failure, Missing
+from climassay.web.job_pages import may_stop
+from climassay.web.jobs import Job, JobReport
+from climassay.web.library.cache import found_passage, library_of
+from climassay.web.pages import back_to, page
+
+LONGEST_QUESTION = 1_000
+MOST_EARLIER = 10
+"""Earlier questions that are shown above one that follows them."""
+PASSAGES = 4
+"""Passages that an answer is written from."""
+_TITLE_CHARACTERS = 80
+
+router = APIRouter(include_in_schema=False)
+
+
+def register(app: AppState) -> None:
+    """Say how a question is answered."""
+    app.jobs.register(ASK, answer_it, "models")
+
+
+class QuestionForm(BaseModel):
+    """What a visitor wrote into the form."""
+
+    question: str = ""
+    collections: list[str] = []
+    before: str = ""
+    """Id of the question that this one follows; empty where it follows none."""
+
+
+@router.get("/ask")
+def show_form(request: Request, app: App, _user: Asker, question: Annotated[str, Query()] = "") -> Response:
+    """The form; what a link asks is filled in."""
+    return _page(request, app, QuestionForm(question=question[:LONGEST_QUESTION]))
+
+
+@router.post("/ask")
+def take(request: Request, app: App, user: Asker, asked: Annotated[QuestionForm, Form()]) -> Response:
+    """Have a question answered; the same one of the same person that still waits is shown instead."""
+    try:
+        payload = _cleaned(app, asked)
+    except InputError as error:
+        status = error.status if isinstance(error, Failure) else 400
+        return _page(request, app, asked, error=str(error), status=status)
+    by = user.name if user else None
+    for job in app.jobs.unended_or_since((ASK,), time.time()):
+        if by is not None and job.by == by and payload.items() <= job.payload.items():
+            return back_to(f"/ask/{job.id}")
+    payload["asker"] = refuse_crowds(app, request, user)
+    shown = payload["question"][:_TITLE_CHARACTERS]
+    title = f"Question: {shown}{'' if shown == payload['question'] else '…'}"
+    return back_to(f"/ask/{app.jobs.submit(ASK, title, payload, by)}")
+
+
+def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
+    """What is asked, as a job takes it.
+
+    Raises:
+        InputError: The question is empty or too long, or there is no such collection, or none at all.
+    """
+    question = " ".join(plain(asked.question).split())
+    if not question:
+        raise InputError("The question is empty.")
+    if len(question) > LONGEST_QUESTION:
+        raise InputError(
+            f"The question has {len(question):,} characters, and the limit is {LONGEST_QUESTION:,}: shorten it."
+        )
+    known = _collections(app)
+    if not known:
+        raise InputError("The library has no passages to answer from: add documents first.")
+    wanted = list(dict.fromkeys(asked.collections)) or known
+    unknown = next((name for name in wanted if name not in known), None)
+    if unknown is not None:
+        raise InputError(f"There is no collection {unknown[:80]!r} with passages; there are {', '.join(known)}.")
+    before = _question(app, asked.before).id if asked.before else ""
+    return {"question": question, "collections": wanted, "before": before}
+
+
+def answer_it(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
+    """Answer a question that is queued, by the model of checks; what the records have is not asked again."""
+    report.progress(0, 0, "loading the model")
+    settings = chosen(app, "").settings
+    # Loaded as a debate loads it, so that both share it; nobody debates here.
+    model = app.debate(replace(settings, advocates=())).models[settings.model]
+    report.progress(0, 0, "searching the library")
+    # Searched once more by the verb, which takes milliseconds: so it can be told what the answer is written from.
+    question, names = payload["question"], payload["collections"]
+    found = app.collections(names).search(question, k=PASSAGES)
+    titles = ", ".join(dict.fromkeys(hit.passage.document for hit in found))
+    report.progress(0, 0, f"writing from {len(found)} passages of {titles}" if found else "nothing relevant found")
+    answer = documents.ask(
+        question, names, model=model, workspace=app, passages=PASSAGES, profile=settings.profile.name
+    )
+    return {
+        "page": f"/ask/{report.job}",
+        "answer": answer.to_dict(),
+        "collections": [_holder(app, names, source.passage.id) for source in answer.sources],
+        "demonstration": bool(answer.sources) and profile_of(model).name == "small",
+    }
+
+
+def _holder(app: AppState, names: list[str], passage: str) -> str:
+    """The first collection that holds a passage; empty where none does any more."""
+    for name in names:
+        try:
+            found_passage(library_of(app), name, passage)
+        except Missing:
+            continue
+        return name
+    return ""
+
+
+@router.get("/ask/{question}")
+def show(request: Request, app: App, user: Reader, question: str) -> Response:
+    """A question with its answer, or how far that is, below the questions that it follows."""
+    job = _question(app, question)
+    return _page(
+        request,
+        app,
+        QuestionForm(collections=job.payload["collections"], before=job.id),
+        job=job,
+        may_stop=may_stop(job, user),
+    )
+
+
+def _question(app: AppState, job: str) -> Job:
+    found = app.jobs.many([job])
+    if not found or found[0].kind != ASK:
+        raise Missing(f"There is no question {job!r}.")
+    return found[0]
+
+
+def _collections(app: AppState) -> list[str]:
+    return [one.name for one in list_collections(app.workspace) if one.passages]
+
+
+def _page(
+    request: Request, app: AppState, asked: QuestionForm, *, job: Job | None = None, status: int = 200, **values: Any
+) -> Response:
+    """The page of a question, or the empty form; the answer's parts are made from what the job has kept."""
+    earlier: list[Job] = []
+    before = job.payload["before"] if job is not None else asked.before
+    while before and len(earlier) < MOST_EARLIER and (known := app.jobs.many([before])) and known[0].kind == ASK:
+        earlier.append(known[0])
+        before = known[0].payload["before"]
+    result = job.result if job is not None else None
+    shown = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": (), "notes": (), "copied": ""}
+    if result is not None:
+        shown |= _answer_values(app, result)
+    return page(
+        request,
+        "ask.html.j2",
+        status=status,
+        asked=asked,
+        job=job,
+        earlier=earlier[::-1],
+        collections=_collections(app),
+        longest=LONGEST_QUESTION,
+        link=safe_link,
+        host=lambda url: urlsplit(url).hostname,
+        source_details=source_details,
+        **shown | values,
+    )
+
+
+def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
+    """What the template shows of an answer."""
+    answer = result["answer"]
+    sentences = [AnswerSentence(**one) for one in answer["sentences"]]
+    sources = {
+        one["number"]: PassageCitation(one["number"], Passage(**one["passage"]), collection, one["cosine"], ())
+        for one, collection in zip(answer["sources"], result["collections"], strict=True)
+    }
+    cited = sorted({number for one in sentences for number in one.citations})
+    notes = [page_words.DEMONSTRATION] if result["demonstration"] else []
+    if own := sum(one.in_house for one in sentences):
+        notes.append(f"Sentences that no passage bears, marked below: {own} of {len(sentences)}.")
+    if attributed := sum(one.origin == "attributed" for one in sentences):
+        notes.append(f"Sentences whose passages were found by comparison, not named by the model: {attributed}.")
+    unchecked = unchecked_note(name for one in sentences for name in one.unchecked_references)
+    notes += filter(None, (removed_note(answer["removed_citations"]), unchecked))
+    references = [
+        f"[{number}] {source.citation}. {_address(app, source)}".rstrip()
+        for number, source in sources.items()
+        if number in cited
+    ]
+    copied = [answer["question"], answer["text"], "\n".join(references), f"Written by {answer['model']}."]
+    return {
+        "answer": answer,
+        "sentences": sentences,
+        "sources": sources,
+        "cited": cited,
+        "numbers": set(sources),
+        "notes": notes,
+        "copied": "\n\n".join(filter(None, copied)),
+    }
+
+
+def _address(app: AppState, source: PassageCitation) -> str:
+    if not source.collection:
+        return ""
+    return f"{app.settings.root}/library/{quote(source.collection)}/passages/{quote(source.passage.id)}"

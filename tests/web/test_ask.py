@@ -1,0 +1,283 @@
+"""Asking in the browser: from the question to an answer whose sentences name their passages, and what is refused."""
+
+import html
+import threading
+
+import pytest
+
+from browser import arriving, sideways
+from check_parts import Seen, furnish, write_settings
+from climassay.errors import InputError
+from climassay.web.ask import LONGEST_QUESTION
+from climassay.web.checks.store import MOST_WAITING_OF_ONE
+from patience import job_at_its_end, reached, until
+from scripted_model import ScriptedModel
+from web_parts import post
+
+QUESTION = "Has the brightness of the Sun caused the warming?"
+ANSWER = "The brightness of the Sun shows no trend since 1978 [1]. Volcanoes on Mars are purple."
+MARK = "(Not from the sources)"
+
+
+class Scripted:
+    """A script as :func:`furnish` takes it."""
+
+    def __init__(self, write, **more):
+        self.model = ScriptedModel(write=lambda prompt, _schema: write(prompt), **more)
+
+
+@pytest.fixture
+def place_settings(tmp_path):
+    return {"debates": (write_settings(tmp_path),), "public": "check", "visitor_checks": 4}
+
+
+@pytest.fixture
+def answering(place):
+    """Has the server's model answer with a text, or with what a function makes of the prompt."""
+
+    def give(text=ANSWER, **more):
+        made = Scripted(text if callable(text) else lambda _prompt: text, **more)
+        furnish(place, made)
+        return made.model
+
+    return give
+
+
+@pytest.fixture
+def held(answering):
+    """A model that writes nothing until a test lets it."""
+    began, go_on = threading.Event(), threading.Event()
+    answering(lambda _prompt: (began.set(), reached(go_on), ANSWER)[-1])
+    yield began, go_on
+    go_on.set()
+
+
+def send(client, question=QUESTION, **more):
+    """Ask; the address of the question."""
+    answer = post(client, "/ask", {"question": question, **more})
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+def answered(place, client, question=QUESTION, **more):
+    """Ask, and wait; the address and the page that is then there."""
+    address = send(client, question, **more)
+    job_at_its_end(place.jobs, address.removeprefix("/ask/"))
+    page = client.get(address)
+    assert page.status_code == 200
+    return address, Seen(page.text)
+
+
+def test_an_answer_stands_sentence_by_sentence_with_passages_pages_and_marks(client_of, place, answering):
+    model = answering()
+    client = client_of("annotator")
+    address, seen = answered(place, client)
+    [prompt] = model.texts
+    assert QUESTION in prompt
+    assert "The brightness of the Sun shows no trend since 1978" in seen.text
+    assert seen.text.count(MARK) == 1
+    assert "Sentences that no passage bears, marked below: 1 of 2." in seen.text
+    assert seen.every("a", class_="cite", href="#passage-1")
+    assert seen.every("article", id="passage-1")
+    links = {found["href"] for found in seen.every("a") if "/passages/" in found["href"]}
+    assert links
+    for link in links:
+        assert client.get(link).status_code == 200
+    assert "p. 2" in seen.text
+    assert "given to the model, not cited" in seen.text
+    assert "local:scripted" in seen.text
+    assert any(f"http://127.0.0.1:8000{link}" in seen.text for link in links)
+    assert "very small language model" not in seen.text
+    job = address.removeprefix("/ask/")
+    assert client.get(f"/jobs/{job}").text.count(address) == 1
+    with place.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT command, status FROM runs").all() == [("ask", "done")]
+
+
+def test_only_the_collections_that_are_chosen_are_searched(client_of, place, answering):
+    answering()
+    client = client_of("annotator")
+    assert len(Seen(client.get("/ask").text).every("input", name="collections")) == 2
+    _, seen = answered(place, client, collections=["pamphlet"])
+    assert "The book pamphlet" in seen.text
+    assert "The book physical" not in seen.text
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["not in the passages", "no passage"])
+def test_what_the_library_does_not_hold_is_said_with_what_was_found(client_of, place, answering, monkeypatch, found):
+    model = answering("Not enough information.")
+    if not found:
+        monkeypatch.setattr("climassay.grounding.retrieval.RELEVANCE_COSINE", {"words": 1.0})
+    _, seen = answered(place, client_of("annotator"))
+    assert "Not enough information." in seen.text
+    assert len(model.texts) == found
+    assert ("What was found" in seen.text) == found
+    assert bool(seen.every("article", id="passage-1")) == found
+    assert ("was not asked" in seen.text) == (not found)
+    assert not seen.every("button", data_copy="copied")
+
+
+def test_a_model_that_fails_and_a_job_that_breaks_are_told(client_of, place, answering, monkeypatch):
+    answering(lambda _prompt: RuntimeError("the server is away"))
+    client = client_of("annotator")
+    assert "The model gave no answer: the server is away" in answered(place, client)[1].text
+
+    def broken(*_given, **_more):
+        raise InputError("The collection has gone.")
+
+    monkeypatch.setattr("climassay.api.documents.ask", broken)
+    assert "There is no answer: The collection has gone." in answered(place, client)[1].text
+
+
+def test_an_answer_of_a_very_small_model_says_so(client_of, place, answering):
+    answering(parameters=135_000_000)
+    assert "A very small language model made this." in answered(place, client_of("annotator"))[1].text
+
+
+def test_a_further_question_stands_below_the_earlier_ones(client_of, place, answering):
+    model = answering()
+    client = client_of("annotator")
+    first, seen = answered(place, client)
+    [before] = seen.every("input", name="before")
+    second, _ = answered(place, client, "Since when is the brightness of the Sun measured?", before=before["value"])
+    third, seen = answered(place, client, "How large is the effective forcing?", before=second.removeprefix("/ask/"))
+    assert [one["href"] for one in seen.every("a") if one["href"].startswith("/ask/")] == [first, second]
+    assert QUESTION in seen.text
+    assert QUESTION not in model.texts[-1]
+    assert post(client, "/ask", {"question": QUESTION, "before": "j000000000000"}).status_code == 404
+    assert third not in (first, second)
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({"question": " \n"}, "The question is empty."),
+        ({"question": "warm " * 201}, f"The question has 1,004 characters, and the limit is {LONGEST_QUESTION:,}"),
+        ({"question": QUESTION, "collections": "nobody"}, "There is no collection 'nobody' with passages"),
+    ],
+    ids=["empty", "long", "collection"],
+)
+def test_what_cannot_be_asked_is_told_and_not_lost(client_of, place, answering, form, sentence):
+    answering()
+    answer = post(client_of("annotator"), "/ask", form)
+    assert answer.status_code == 400
+    assert sentence in html.unescape(answer.text)
+    assert form["question"].strip() in answer.text
+    assert place.jobs.list() == []
+
+
+def test_an_empty_library_is_told(client_of):
+    client = client_of("annotator")
+    assert "The library has no passages yet" in client.get("/ask").text
+    assert "add documents first" in post(client, "/ask", {"question": QUESTION}).text
+
+
+def test_hostile_texts_are_shown_as_text(client_of, place, answering):
+    evil = "<script>alert(1)</script><xss-marker>"
+    answering(f"The Sun {evil} shows no trend since 1978 [1].")
+    client = client_of("annotator")
+    address, seen = answered(place, client, f"Is the Sun brighter? {evil}")
+    _, following = answered(place, client, before=address.removeprefix("/ask/"))
+    for page in (seen, following):
+        assert evil in page.text
+        assert not page.every("xss-marker")
+        assert not any("alert" in script for script in page.scripts)
+
+
+def test_a_question_that_waits_can_be_watched_stopped_and_is_not_asked_twice(client_of, place, held):
+    began, go_on = held
+    client, other = client_of("annotator"), client_of("adjudicator")
+    address = send(client)
+    reached(began)
+    job = address.removeprefix("/ask/")
+    page = client.get(address)
+    seen = Seen(page.text)
+    assert seen.every("div", data_job=job)
+    assert '<noscript><meta http-equiv="refresh"' in page.text
+    assert "writing from 3 passages of The book" in seen.text
+    assert send(client) == address
+    assert f"/jobs/{job}/stop" not in other.get(address).text
+    assert post(other, f"/jobs/{job}/stop").status_code == 403
+    waiting = send(other, "And the Moon?")
+    assert post(client, f"/jobs/{job}/stop").headers["location"] == address
+    assert "Stopped before there was an answer." in client.get(address).text
+    go_on.set()
+    assert job_at_its_end(place.jobs, waiting.removeprefix("/ask/")).state == "done"
+    assert place.jobs.get(job).state == "stopped"
+
+
+def test_questions_take_the_places_of_a_visitor_s_checks(client_of, place, held):
+    visitor = client_of()
+    for number in range(MOST_WAITING_OF_ONE - 1):
+        send(visitor, f"Question {number} about the Sun?")
+    assert post(visitor, "/check", {"claim": "The Sun is bright."}).status_code == 303
+    assert post(visitor, "/ask", {"question": QUESTION}).status_code == 429
+    assert post(visitor, "/check", {"claim": "The Moon is not."}).status_code == 429
+
+
+def test_what_a_visitor_may_ask_in_an_hour_is_bounded(client_of, place, answering):
+    answering()
+    visitor = client_of()
+    for number in range(4):
+        answered(place, visitor, f"Question {number} about the Sun?")
+    assert post(visitor, "/ask", {"question": QUESTION}).status_code == 429
+    send(client_of("annotator"))
+
+
+@pytest.mark.parametrize(("public", "form", "answer"), [("read", 303, 200), ("nothing", 303, 303)])
+def test_who_may_only_read_sees_answers_and_asks_nothing(client_of, place, answering, public, form, answer):
+    answering()
+    address, _ = answered(place, client_of("annotator"))
+    object.__setattr__(place.settings, "public", public)
+    visitor = client_of()
+    assert visitor.get("/ask").status_code == form
+    shown = visitor.get(address)
+    assert shown.status_code == answer
+    assert 'action="/ask"' not in shown.text
+    assert 'href="/ask"' not in visitor.get("/").text
+
+
+def test_a_question_that_does_not_exist_is_not_found(client_of, place, answering):
+    answering()
+    client = client_of("annotator")
+    assert client.get("/ask/j000000000000").status_code == 404
+    place.jobs.register("other", lambda app, payload, report: None, "corpus")
+    assert client.get(f"/ask/{place.jobs.submit('other', 'x', {})}").status_code == 404
+    until(lambda: all(job.ended for job in place.jobs.list()))
+
+
+# ------------------------------------------------------------------------------------------------ in a browser
+
+
+@pytest.fixture
+def server_settings(tmp_path):
+    return {"debates": (write_settings(tmp_path),)}
+
+
+def test_an_answer_arrives_with_passages_beside_it_and_text_to_copy(running_server, visit, shoot):
+    go_on = threading.Event()
+    furnish(running_server.place, Scripted(lambda _prompt: (reached(go_on), ANSWER)[1], parameters=135_000_000))
+    page = visit("annotator")
+    page.goto("/ask")
+    page.get_by_label("The question").fill(QUESTION)
+    shoot(page, "ask-question")
+    assert sideways(page) == 0
+    with arriving(page):
+        page.get_by_role("button", name="Ask").click()
+    try:
+        page.get_by_text("writing from 3 passages").wait_for()
+    finally:
+        go_on.set()
+    page.get_by_role("heading", name="Answer").wait_for()
+    assert page.locator(".in-house", has_text=MARK).is_visible()
+    page.locator(".cite").first.click()
+    dialog = page.get_by_role("dialog", name="Passage")
+    assert "The book" in dialog.inner_text()
+    page.keyboard.press("Escape")
+    assert page.get_by_role("button", name="Copy with references").is_visible()
+    page.get_by_text("As text, with references").click()
+    assert page.locator("#copied").inner_text().startswith(QUESTION)
+    shoot(page, "ask-answer", whole=True)
+    for width in (1280, 390, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert sideways(page) == 0
