@@ -375,7 +375,7 @@ class RetrievalReport(Result):
     """Part of the gold passage's words that hits must contain."""
     modes: tuple[ModeScores, ...]
     best: SearchMode
-    """Of the highest nDCG."""
+    """The mode with the highest nDCG."""
     differences: tuple[ModeDifference, ...]
     """The other modes beside it."""
 
@@ -453,7 +453,7 @@ class _Gathered:
     texts: tuple[str, ...]
     """The questions."""
     groups: tuple[str, ...]
-    """Of each question."""
+    """One a question."""
     places: tuple[tuple[int, ...], ...]
     """The pairs of each question."""
     golds: Sequence[GoldText]
@@ -526,9 +526,9 @@ class _Ranking:
 
     mode: SearchMode
     ranks: tuple[int | None, ...]
-    """Of each pair."""
+    """One a pair."""
     ndcg: NDArray[np.float64]
-    """Of each question."""
+    """One a question."""
 
     @classmethod
     def of(cls, collection: Collection, gathered: _Gathered, depth: int, mode: SearchMode, share: float) -> "_Ranking":
