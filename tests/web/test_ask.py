@@ -8,6 +8,7 @@ import pytest
 from browser import arriving, sideways
 from check_parts import Seen, furnish, write_settings
 from climassay.errors import InputError
+from climassay.records.queries import list_runs
 from climassay.web.ask import LONGEST_QUESTION
 from climassay.web.checks.store import MOST_WAITING_OF_ONE
 from patience import job_at_its_end, reached, until
@@ -90,8 +91,7 @@ def test_an_answer_stands_sentence_by_sentence_with_passages_pages_and_marks(cli
     assert "very small language model" not in seen.text
     job = address.removeprefix("/ask/")
     assert client.get(f"/jobs/{job}").text.count(address) == 1
-    with place.database.read() as connection:
-        assert connection.exec_driver_sql("SELECT command, status FROM runs").all() == [("ask", "done")]
+    assert [(run.command, run.status) for run in list_runs(place.database)] == [("ask", "done")]
 
 
 def test_only_the_collections_that_are_chosen_are_searched(client_of, place, answering):
