@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from climassay.models.contract import Completion, OptionScores, Usage, Work
+from climassay.models.local.described import DescribedModel, ModelInfo
 
 
 class PlainPrompts:
@@ -23,15 +24,14 @@ class PlainPrompts:
         return [text.split() for text in texts]
 
 
-class DistantModel:
+class DistantModel(DescribedModel):
     """Answers with the prompt backwards and the request's seed."""
 
-    name, window, layers, dtype, device, token_budget = "local:distant", 512, 3, "float32", "cpu", 384
-    parameters = 1000
-
     def __init__(self, folder: Path, fingerprint: str) -> None:
-        self.fingerprint = fingerprint
-        self.prompts = PlainPrompts()
+        super().__init__(
+            "local:distant",
+            ModelInfo(fingerprint, PlainPrompts(), 512, 3, "float32", "cpu", 384, 1000, None, folder),
+        )
         self.work = Work(0, 0)
         self._folder = folder
 
