@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from climassay.progress import Progress, default_progress
 from climassay.workspace import Workspace, cache_folder
@@ -357,10 +357,11 @@ class Session:
         )
 
 
+Given = TypeVar("Given", bound=str | Path)
 Place = Session | Workspace | Path | str | None
 """A session, a workspace, its folder, or None for the workspace of the command line."""
 
 
-def one_or_several(names: str | Iterable[str]) -> tuple[str, ...]:
-    """One name or several as several."""
-    return (names,) if isinstance(names, str) else tuple(names)
+def one_or_several(given: Given | Iterable[Given]) -> tuple[Given, ...]:
+    """One name or path, or several, as several."""
+    return (given,) if isinstance(given, (str, Path)) else tuple(given)

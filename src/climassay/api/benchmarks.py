@@ -12,7 +12,7 @@ from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.progress import Task
 from climassay.reporting.results import Result, Shown
-from climassay.session import Place, Session
+from climassay.session import ModelOptions, Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.evaluation import Cell, Experiment, ExperimentPlan, ExperimentScores, ModelSpec, Scoring
@@ -240,16 +240,23 @@ def _model_specs(
 
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     options = session.options.fitting_each(one for one in listed if isinstance(one, str))
-    shared = {one.name for one in fields(ModelSpec)} & {one.name for one in fields(session.options)}
     specs: list[ModelSpec] = []
     loaded: dict[str, Generator] = {}
     for one in listed:
         name = one if isinstance(one, str) else one.name
-        asked = {option: getattr(options[one], option) for option in shared} if isinstance(one, str) else {}
+        asked = _shared_options(options[one]) if isinstance(one, str) else {}
         specs.append(ModelSpec(name, label=name if whole_names else "", **asked))
         if not isinstance(one, str) or len(listed) == 1:
             loaded[specs[-1].shown] = session.model(one)
     return tuple(specs), loaded
+
+
+def _shared_options(options: ModelOptions) -> dict[str, Any]:
+    """How a model is loaded, in the entries of a plan's model."""
+    from climassay.evaluation import ModelSpec
+
+    shared = {one.name for one in fields(ModelSpec)} & {one.name for one in fields(options)}
+    return {name: getattr(options, name) for name in shared}
 
 
 def _run(
@@ -370,26 +377,19 @@ def evaluate_lm_eval(
     from climassay import evaluation
     from climassay.evaluation.experiment_file import HarnessSpec, check_plan
 
-    names = (tasks,) if isinstance(tasks, str) else tuple(tasks)
-    asked = (models,) if isinstance(models, str) else tuple(models)
-    folders = (include_path,) if isinstance(include_path, (str, Path)) else include_path
+    names, asked = one_or_several(tasks), dict.fromkeys(one_or_several(models))
     with Session.opened(workspace) as session:
         fitting = session.options.fitting_each(asked)
-        fields = ("base_url", "dtype", "concurrency", "max_output_tokens", "reasoning_effort", "timeout", "price_in",
-                  "price_out")  # fmt: skip
         plan = evaluation.ExperimentPlan(
             name=", ".join(names),
             benchmarks=(),
-            models=tuple(
-                evaluation.ModelSpec(name, **{field: getattr(fitting[name], field) for field in fields})
-                for name in dict.fromkeys(asked)
-            ),
+            models=tuple(evaluation.ModelSpec(name, **_shared_options(fitting[name])) for name in asked),
             settings=(evaluation.parse_spec("default"),),
             limit=limit,
             seed=seed,
             lm_eval=HarnessSpec(
                 tasks=names,
-                include_path=tuple(map(str, folders)),
+                include_path=tuple(map(str, one_or_several(include_path))),
                 num_fewshot=(num_fewshot,) if isinstance(num_fewshot, int) else tuple(dict.fromkeys(num_fewshot)),
                 chat_template=chat_template,
             ),

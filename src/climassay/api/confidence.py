@@ -140,7 +140,7 @@ def extract_confidence(
     from climassay.corpus import Collection
     from climassay.corpus.readers.file_types import find_files, read
 
-    files = find_files([reports] if isinstance(reports, (str, Path)) else reports)
+    files = find_files(one_or_several(reports))
     wanted = options or ExtractOptions()
     documents: list[Document] = []
     skipped: list[Skipped] = []
@@ -197,7 +197,7 @@ def lint_confidence(
     # All files are opened before any is checked, so that a wrong name is told at once.
     read = [
         draft_of(one) if isinstance(one, str) and " " in one and not Path(one).is_file() else read_draft(Path(one))
-        for one in ([drafts] if isinstance(drafts, (str, Path)) else drafts)
+        for one in one_or_several(drafts)
     ]
     return LintedDrafts(tuple(check(draft, chosen) for draft in read), accuracy)
 

@@ -178,8 +178,7 @@ def evaluate_search(
 
     with Session.opened(workspace) as session:
         opened = Collection.open(session.workspace, collection)
-        files = [path for file in ([questions] if isinstance(questions, (str, Path)) else questions)
-                 for path in _question_files(str(file))]  # fmt: skip
+        files = [path for file in one_or_several(questions) for path in _question_files(str(file))]
         read = [read_judged(path, columns or QuestionColumns()) for path in files]
         chosen = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
         return evaluate_retrieval(

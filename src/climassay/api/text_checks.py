@@ -254,6 +254,4 @@ def check_text(
             )
             run.save_results("sentences", [sentence_data(one) for one in found])
         usage = Usage() if support is None else support.usage
-        return TextCheck(
-            name, tuple(one_or_several(collections)), found, scorer.name, asked.name if asked else "", usage
-        )
+        return TextCheck(name, one_or_several(collections), found, scorer.name, asked.name if asked else "", usage)

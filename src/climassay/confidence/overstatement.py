@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from climassay.confidence.marks import find_likelihoods, find_tags, is_held_by_people
-from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, TAGS
+from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, TAGS, Likelihood
 
 _NO_DOUBT = re.compile(
     r"\b(?:certainly|(?<!not )(?<!virtually )certain(?=\s+(?:that|to)\b)"
@@ -44,8 +44,8 @@ def stated_certainty(text: str) -> Stated | None:
     return max(found, key=lambda one: one.certainty, default=None)
 
 
-def _certainty(term: str) -> float:
-    low, high = LIKELIHOOD_RANGES[term]  # type: ignore[index]
+def _certainty(term: Likelihood) -> float:
+    low, high = LIKELIHOOD_RANGES[term]
     return max(low, 1 - high)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -55,6 +55,8 @@ from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from climassay.grounding import CollectionGroup
 
 
 Ask = Callable[[Generator], Generator]
@@ -486,6 +488,7 @@ def open_resources(
         on_training: Called with (adapter, steps taken, steps in all, validation loss) while an adapter is trained.
         load: Loads the models that are asked; :func:`climassay.models.load_model` by default.
     """
+    sources = open_sources(workspace, plan.folder)
 
     def open_model(spec: ModelSpec, adapter: Path | None) -> Generator:
         return load_spec(spec, workspace, adapter=adapter, deadline=deadline, load=load)
@@ -501,10 +504,9 @@ def open_resources(
     def checker(scoring: Scorer) -> CheckAnswer | None:
         if not plan.metrics.collections:
             return None
-        from climassay.grounding.retrieval import open_collections
         from climassay.grounding.text_check import SupportJudge, check_sentences
 
-        group = open_collections(workspace, plan.metrics.collections)
+        group = cast("CollectionGroup", sources.retriever(plan.metrics.collections))
         relations = scoring.entailment
         if not isinstance(relations, RelationScorer):
             raise InputError("Long answers need a scorer that tells contradictions: another entry entailment.")
@@ -517,7 +519,7 @@ def open_resources(
 
         return check
 
-    return EvaluationResources(open_model, open_sources(workspace, plan.folder), adapter, scorer, checker)
+    return EvaluationResources(open_model, sources, adapter, scorer, checker)
 
 
 def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:

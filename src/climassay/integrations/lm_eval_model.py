@@ -22,7 +22,15 @@ from tqdm import tqdm
 from climassay.errors import InputError, ModelError
 from climassay.evaluation import Progress
 from climassay.models import load_model
-from climassay.models.contract import Completion, GenerationRequest, Generator, Message, OptionRequest, Sampling
+from climassay.models.contract import (
+    Completion,
+    GenerationRequest,
+    Generator,
+    Message,
+    OptionRequest,
+    Sampling,
+    unwrapped,
+)
 from climassay.models.profiles import profile_of
 from climassay.models.servers import is_served
 from climassay.records import RecordedModel, Records, Tally
@@ -89,9 +97,9 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     def _ask(self, model: RecordedModel, max_gen_toks: int) -> None:
         super().__init__()
         self._model, self._max_gen_toks, self._name = model, max_gen_toks, model.name
-        self._served = not hasattr(model.wrapped, "prompts")
+        self._served = not hasattr(unwrapped(model), "prompts")
         if not self._served:
-            self.tokenizer = model.wrapped.prompts.tokenizer  # type: ignore[attr-defined]
+            self.tokenizer = unwrapped(model).prompts.tokenizer
         self._closing = ExitStack()
         self._progress: Progress | None = None
         self.keeps_failures = False

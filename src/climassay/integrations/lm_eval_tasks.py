@@ -188,6 +188,10 @@ def set_examples(task: Any, shots: int | None, seed: int) -> bool:
     return shots is None or task.get_config("num_fewshot") == shots
 
 
+def _mean(values: list[Any]) -> Any:
+    return sum(values) / len(values)
+
+
 def sample_scores(values: list[Any], aggregate: Aggregate) -> dict[str, list[float]]:
     """A score for each sample, of which the mean is the aggregate.
 
@@ -336,8 +340,7 @@ class _TaskOutcomes:
         return f"{metric}{more}{'' if better else LOWER},{chosen}".replace(" ", "_")
 
     def _aggregate(self, metric: str) -> Aggregate:
-        mean: Aggregate = lambda values: sum(values) / len(values)  # noqa: E731
-        found: Aggregate = self.task.aggregation().get(metric, mean)
+        found: Aggregate = self.task.aggregation().get(metric, _mean)
         return found
 
     def constants(self) -> tuple[ConstantScore, ...]:
