@@ -108,6 +108,7 @@ SENTENCES = {
         "A level is expressed using five qualifiers, typeset in italics, for example, medium confidence.",
         [],
     ),
+    "legend": ("A solid square indicates high confidence, and an outlined square indicates low confidence.", []),
     "none": ("Seas rise at a 95% confidence interval.", []),
 }  # fmt: skip
 

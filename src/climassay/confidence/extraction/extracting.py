@@ -68,7 +68,9 @@ LONGEST_SCOPE = 14
 _EXPLAINS = re.compile(
     r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
     r"|\bundetectable\s+risk\s+level\b|\b(?:dark|light)\s+shad(?:e|ing)\b"
-    r"|\blevels?\s+of\s+confidence\s+(?:is|are)\s+(?:expressed|given)\b|\b(?:one|two|three|four)\s+dots?\b",
+    r"|\blevels?\s+of\s+confidence\s+(?:is|are)\s+(?:expressed|given)\b|\b(?:one|two|three|four)\s+dots?\b"
+    r"|\b(?:square|circle|hexagon|triangle|bar|line|arrow|dot|symbol|colour|color|shading|hatching)s?\s+"
+    r"(?:indicate|denote|show|represent|mark|mean)s?\s+(?:very\s+)?(?:low|medium|high)\s+confidence\b",
     re.IGNORECASE,
 )
 _PART_OF_IT = re.compile(r"(?:but|and|in|on|for|of|that|with)\b", re.IGNORECASE)
