@@ -1,6 +1,6 @@
 """The bundled encoder reading premise and statement together, with low-rank changes to its weights and a linear head.
 
-A bi-encoder makes one vector a text, in which a "not" is hardly seen. Here both texts go through the model as one, so
+A bi-encoder makes one vector per text, in which a "not" is hardly seen. Here both texts go through the model as one, so
 that every word of the statement can look at every word of the premise (a cross-encoder). Only the low-rank changes
 and the head are trained; they are a few hundred kilobytes.
 

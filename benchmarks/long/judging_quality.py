@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--activations", type=Path, required=True)
     parser.add_argument("--workspace", type=Path, required=True)
-    parser.add_argument("--json", type=Path, help="append one result a line")
+    parser.add_argument("--json", type=Path, help="append one result per line")
     options = parser.parse_args()
     path = options.data / f"{options.dataset}.jsonl"
     if not path.exists():

@@ -233,7 +233,7 @@ def duplicates_table(count: int) -> Table:
         found += is_repeat and known is not None
     seconds = time.process_time() - start
     rows = [(f"{count}", f"{seconds / count * 1e3:.2f}", share(found, repeated))]
-    return Table.of("Near-duplicates", ("questions", "ms of one core a question", "repetitions found"), rows)
+    return Table.of("Near-duplicates", ("questions", "ms of one core per question", "repetitions found"), rows)
 
 
 def consistency_table(name: str, limit: int) -> Table:

@@ -42,7 +42,7 @@ class ModelOptions:
     base_url: str | None = None
     """Server of an ``openai:`` model."""
     concurrency: int | None = None
-    """Most requests to a server at a time."""
+    """Maximum number of concurrent requests to a server."""
     deadline: float | None = None
     """Seconds after which a request has failed, retries included."""
     timeout: float | None = None

@@ -2,7 +2,7 @@
 
 A table of settings is a frozen dataclass whose entries are annotated for pydantic::
 
-    rounds: Annotated[int, Field(ge=1, description="Most rounds of debate."), Flag()] = 3
+    rounds: Annotated[int, Field(ge=1, description="Maximum number of rounds of debate."), Flag()] = 3
 
 :func:`filled` reads one from a TOML table, or says in one sentence why an entry does not fit; :func:`commented` writes
 one with every entry explained; commands take those with a :class:`Flag` as options.

@@ -23,7 +23,7 @@ ORIGIN = Origin("local:writer", "f" * 64, (), 0)
 
 
 class Workshop:
-    """Parts that write one question a seed passage and decide by rules that a test gives."""
+    """Parts that write one question per seed passage and decide by rules that a test gives."""
 
     def __init__(self, books=("a", "b"), passages=1000):
         self.books = books

@@ -44,7 +44,7 @@ def write(model, *assignments, **options):
 
 
 class WindowedModel(ScriptedModel):
-    """One token a word."""
+    """One token per word."""
 
     def __init__(self, window):
         super().__init__(write=perfect)

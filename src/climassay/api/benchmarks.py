@@ -26,7 +26,7 @@ Models = Generator | str | Sequence[Generator | str]
 
 @dataclass(frozen=True, slots=True)
 class Evaluation(Result):
-    """What was asked, and the numbers made of it: a row a model and setting, and paired tests of both."""
+    """What was asked, and the numbers made of it: a row per model and setting, and paired tests of both."""
 
     experiment: "Experiment"
     """Every answer to every question."""
@@ -121,7 +121,7 @@ def evaluate(
         judge: Name of a strong model that marks freeform answers (``judged_accuracy``).
         scoring: How multiple-choice answers are read: ``likelihood`` of the letters, ``letter`` that the model writes,
             or likelihood of the options' ``text``; all ways in :mod:`climassay.evaluation.tasks`.
-        limit: Most questions of each kind, drawn by the seed.
+        limit: Maximum number of questions of each kind, drawn by the seed.
         seed: Of draws and resampling.
         workspace: Where collections and records lie.
         on_answers: Told how many more answers came in.
@@ -205,7 +205,7 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
 
     Args:
         file: As ``climassay evaluate init`` writes one.
-        limit: Most questions a task and benchmark, drawn by the seed.
+        limit: Maximum number of questions per task and benchmark, drawn by the seed.
         workspace: Where collections, adapters and records lie.
 
     Raises:

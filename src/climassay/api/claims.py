@@ -410,7 +410,7 @@ def export_checks(file: Path, *, workspace: Place = None) -> Shown:
     """Write all checks, the oldest first, with their debates and every review.
 
     Args:
-        file: Ends in .jsonl: one check a line.
+        file: Ends in .jsonl: one check per line.
         workspace: Where the records lie.
 
     Raises:

@@ -36,13 +36,13 @@ class ExtractedStatements(Result):
         return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
+        """A row per statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
         from climassay.confidence.statement import statement_row
 
         return [statement_row(one) for one in self.statements]
 
     def term_rows(self) -> list[dict[str, Any]]:
-        """A row a term of likelihood, evidence or agreement."""
+        """A row per term of likelihood, evidence or agreement."""
         return [asdict(one) for one in self.terms]
 
     def tables(self) -> list[Table]:
@@ -78,11 +78,11 @@ class LintedDrafts(Result):
         return {"files": [data(one) for one in self.drafts]}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a finding."""
+        """A row per finding."""
         return [{"file": file["file"], **finding} for file in self.to_dict()["files"] for finding in file["findings"]]
 
     def tables(self) -> tuple[Table, ...]:
-        """A row a finding: rule, words, and what is the matter."""
+        """A row per finding: rule, words, and what is the matter."""
         rows = [
             (one.draft.name, finding.rule, finding.words, finding.message)
             for one in self.drafts
@@ -216,7 +216,7 @@ class ComparedTexts(Result):
         return {"old": self.old, "new": self.new, **counts, "changes": self.rows()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a change."""
+        """A row per change."""
         from climassay.confidence.comparison import change_row
 
         return [change_row(one) for one in self.comparison.changes]

@@ -52,7 +52,7 @@ def add_documents(
         workspace: Where the collection lies.
         encoder: Name of the encoder of a new collection; by default the bundled one.
         passage_size: Characters of a passage of a new collection; 2000 by default.
-        passage_overlap: Most characters that neighbouring passages share; 200 by default.
+        passage_overlap: Maximum number of characters that neighbouring passages share; 200 by default.
         reading: Columns of tables, and what is known of the documents.
         replace_older: Take out older versions of the documents added.
         on_progress: Told after every batch of passages.
@@ -118,7 +118,7 @@ def search(
     Args:
         collections: Names of collections.
         query: A question or statement.
-        k: Most hits.
+        k: Maximum number of hits.
         mode: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
         threshold: Cosine below which a passage is left out; by default the encoder's measured one, None for none.
         full: Show whole passages.
@@ -211,7 +211,7 @@ def ask(
         workspace: Where collections and records lie.
         passages: Passages put before the model.
         threshold: Similarity below which a passage is not relevant; by default the measured one of the encoder.
-        sentences: Most sentences that are asked for.
+        sentences: Maximum number of sentences that are asked for.
         profile: How the model is asked; by default its size decides.
 
     Raises:

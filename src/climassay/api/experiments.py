@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Form = Literal["screen", "markdown", "latex", "csv", "html"]
 EVERY = "all"
 SCORE_TABLES = ("mcq-cloze", "freeform", "own-metrics")
-"""Tables that may be wider than a screen: one column a score."""
+"""Tables that may be wider than a screen: one column per score."""
 WIDE = 160
 """Columns of a screen that shows eight scores side by side."""
 DEFAULT_POINTS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
@@ -79,7 +79,7 @@ class ExperimentTables(Result):
         return found
 
     def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
-        """Tables by their names, those with a column a score in parts that fit on a screen."""
+        """Tables by their names, those with a column per score in parts that fit on a screen."""
         from climassay.reporting.tables import split_columns
 
         # A score with its interval takes some 14 columns; the levels of a metric are four scores.
@@ -384,7 +384,7 @@ def _means(session: Session, name: str, setting: str) -> "ModelMeans":
 
 
 def _favours(sides: "Sequence[ModelMeans]", generator: str, seed: int) -> "list[tuple[ModelMeans, list[Favour]]]":
-    """One entry a benchmark and anchor for which there are enough models."""
+    """One entry per benchmark and anchor for which there are enough models."""
     from climassay.evaluation import generator_favour
 
     found, reasons = [], []

@@ -164,7 +164,7 @@ class JudgeSpec:
     """Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand."""
     model: Generator | str = DEFAULT_MODEL
     token_budget: int | None = None
-    """Most tokens of one forward pass."""
+    """Maximum number of tokens in one forward pass."""
 
     @cached_property
     def known(self) -> "Probe | None":
@@ -564,7 +564,7 @@ def benchmark_judges(
         with_evidence: Train a probe of the first fold for the picture of the report; its activations are on disk.
         model: Who compares.
         workspace: Where records lie.
-        token_budget: Most tokens of one forward pass.
+        token_budget: Maximum number of tokens in one forward pass.
 
     Raises:
         InputError: There is no such method, or it needs another model.
@@ -643,7 +643,7 @@ def train_judge(
         pairs_per_item: Compare each item with so many others instead of all of its group.
         output: File to save the probe in.
         workspace: Whose session loads the model.
-        token_budget: Most tokens of one forward pass.
+        token_budget: Maximum number of tokens in one forward pass.
         seed: Of pairs, folds and bootstrap.
 
     Returns:
@@ -796,7 +796,7 @@ def ablate_judge(
         pairs_per_item: As in :func:`train_judge`.
         model: A local model.
         workspace: Where records lie.
-        token_budget: Most tokens of one forward pass.
+        token_budget: Maximum number of tokens in one forward pass.
         seed: Seed of pairs and random directions.
 
     Raises:

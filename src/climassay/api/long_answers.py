@@ -37,8 +37,8 @@ def check_judge(
         answer: Column of the answer.
         group: Column that tells which answers belong together; by default the question.
         scale: Lowest and highest rating of the file.
-        limit: Most groups, drawn by the seed.
-        pairs: Most pairs of answers compared in both orders.
+        limit: Maximum number of groups, drawn by the seed.
+        pairs: Maximum number of pairs of answers compared in both orders.
         seed: Seed of draws and resampling.
         workspace: Where the judge's answers are kept.
 

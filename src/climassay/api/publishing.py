@@ -43,7 +43,7 @@ class Publication(Result):
         return {**told, "dataset": asdict(self.dataset), "skipped": self.skipped, "pushed": self.address}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a kind and split."""
+        """A row per kind and split."""
         counted = self.dataset.counts
         return [
             {"kind": kind, "split": split, "questions": count}

@@ -39,7 +39,7 @@ class ScoredAnswers(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row an answer."""
+        """A row per answer."""
         scored = self.scores
         rows = []
         for place, one in enumerate(scored.rows):
@@ -52,7 +52,7 @@ class ScoredAnswers(Result):
         return rows
 
     def tables(self) -> tuple[Table, ...]:
-        """A row a metric."""
+        """A row per metric."""
         from climassay.metrics import ANSWER_METRICS
 
         scored = self.scores

@@ -74,7 +74,7 @@ class TextCheck(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a sentence."""
+        """A row per sentence."""
         return [
             {
                 "sentence": one.text,

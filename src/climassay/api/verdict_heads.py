@@ -187,7 +187,7 @@ def _predicted(
     workspace: Place,
     calibrated: bool = True,
 ) -> "tuple[str, tuple[EvidencePrediction, ...]]":
-    """A recorded run of a head, or of the model itself on a scale: its id, and a prediction a claim."""
+    """A recorded run of a head, or of the model itself on a scale: its id, and a prediction per claim."""
     from climassay.factcheck import evidence_mode
     from climassay.factcheck.scales import Scale
 

@@ -55,7 +55,7 @@ def add(
     ] = None,
     passage_size: Annotated[int | None, typer.Option(help="Characters of a passage [default: 2000].")] = None,
     passage_overlap: Annotated[
-        int | None, typer.Option(help="Most characters neighbours share [default: 200].")
+        int | None, typer.Option(help="Maximum number of characters that neighbours share [default: 200].")
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Take out older versions of the documents added (same file and title).")
@@ -113,7 +113,7 @@ def list_(workspace: WorkspaceOption = None, output: FilesOption = None, as_json
 def search(
     name: NameArgument,
     query: Annotated[str, typer.Argument(help="A question or statement.")],
-    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Most hits.")] = 8,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Maximum number of hits.")] = 8,
     mode: ModeOption = "hybrid",
     min_cosine: Annotated[
         float | None,
@@ -238,7 +238,7 @@ def ask(
     threshold: Annotated[
         float | None, typer.Option(min=-1, max=1, help="Similarity below which a passage is not relevant.")
     ] = None,
-    sentences: Annotated[int, typer.Option(min=1, help="Most sentences of the answer.")] = 3,
+    sentences: Annotated[int, typer.Option(min=1, help="Maximum number of sentences of the answer.")] = 3,
     profile: ProfileOption = None,
     output: FilesOption = None,
     loading: LoadingOptions = LoadingOptions(),

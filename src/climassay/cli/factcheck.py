@@ -308,7 +308,7 @@ def show(
 
 @kept.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="File to write: one check a line (.jsonl), with debate and reviews.")],
+    file: Annotated[Path, typer.Argument(help="File to write: one check per line (.jsonl), with debate and reviews.")],
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -162,7 +162,7 @@ def list_datasets(workspace: WorkspaceOption = None, output: FilesOption = None,
 @app.command()
 def export(
     dataset: DatasetArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="JSON Lines, one draft a line.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="JSON Lines, one draft per line.")],
     accepted: Annotated[bool, typer.Option("--accepted", help="Leave out what was rejected or failed.")] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,

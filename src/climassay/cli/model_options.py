@@ -34,7 +34,9 @@ BaseUrlOption = Annotated[
         help="Address of an OpenAI-compatible server, for openai: models (or $OPENAI_BASE_URL); it gets the API key.",
     ),
 ]
-ConcurrencyOption = Annotated[int | None, typer.Option(min=1, help="Most requests at a time, for openai: models.")]
+ConcurrencyOption = Annotated[
+    int | None, typer.Option(min=1, help="Maximum number of concurrent requests to a server.")
+]
 DtypeOption = Annotated[
     str | None, typer.Option(help="float32, bfloat16 or float16, for local: models; by default what is fastest here.")
 ]
@@ -48,7 +50,7 @@ TimeoutOption = Annotated[
 ]
 MaxOutputTokensOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Most tokens of each generated answer; what a model thinks before it comes on top."),
+    typer.Option(min=1, help="Maximum number of tokens of each answer; what a model thinks before it comes on top."),
 ]
 ReasoningEffortOption = Annotated[
     str | None,
@@ -113,7 +115,7 @@ class ModelSetup(LoadingOptions, RayOptions):
 
     model: ModelOption = "local:smollm2"
     token_budget: Annotated[
-        int | None, typer.Option(min=1, help="Most tokens of one forward pass: bounds the memory.")
+        int | None, typer.Option(min=1, help="Maximum number of tokens in one forward pass: bounds the memory.")
     ] = None
     workspace: WorkspaceOption = None
 

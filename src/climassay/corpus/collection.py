@@ -226,7 +226,7 @@ class Collection:
             name: Letters, digits, hyphens and underscores.
             encoder: Makes its vectors.
             passage_size: Characters of a passage.
-            passage_overlap: Most characters that neighbours share.
+            passage_overlap: Maximum number of characters that neighbours share.
 
         Raises:
             InputError: The name is none, the sizes do not fit, or the collection is there with other settings.
@@ -439,7 +439,7 @@ class Collection:
 
         Args:
             queries: Questions or statements; encoded together.
-            k: Most hits a query.
+            k: Maximum number of hits per query.
             mode: ``hybrid`` (weighted sum of cosine and BM25), ``dense`` (cosine), ``bm25`` (words), or ``rrf``
                 (reciprocal rank fusion of both).
             min_cosine: Leave out passages whose cosine to the query is lower, whatever their rank; None keeps all.

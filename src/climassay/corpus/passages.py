@@ -38,7 +38,7 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
         document: What was read.
         size: Characters of a passage; none is longer than 1.2 times this. A sentence longer than ``size`` is cut
             between words.
-        overlap: Most characters that two neighbours share.
+        overlap: Maximum number of characters that two neighbours share.
 
     Returns:
         Passages in reading order. The same document and settings give the same passages with the same ids.
@@ -188,7 +188,7 @@ def excerpt(sentences: Sequence[str], nearness: NDArray[np.float64], words: int)
     Args:
         sentences: Of one passage, in order.
         nearness: Shape [sentences].
-        words: Most words; 0 keeps all. The nearest sentence is always kept, cut where it alone is longer.
+        words: Maximum number of words; 0 keeps all. The nearest sentence is always kept, cut where it alone is longer.
     """
     if not words:
         return " ".join(sentences)

@@ -22,7 +22,7 @@ EXCERPT = 240
 
 
 def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
-    """One row a collection."""
+    """One row per collection."""
     rows = [
         [
             summary.name,
@@ -36,7 +36,7 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
 
 
 def documents_table(name: str, settings: CollectionSettings, documents: Sequence[StoredDocument]) -> Table:
-    """One row a document; a document whose adding was interrupted says how far it came."""
+    """One row per document; a document whose adding was interrupted says how far it came."""
     rows = [
         [
             document.id,
@@ -54,7 +54,7 @@ def documents_table(name: str, settings: CollectionSettings, documents: Sequence
 
 
 def evaluation_table(report: RetrievalReport) -> Table:
-    """One column a search mode; recall at each depth, mean reciprocal rank and nDCG, with intervals."""
+    """One column per search mode; recall at each depth, mean reciprocal rank and nDCG, with intervals."""
     by_depth = zip(*(scores.recall for scores in report.modes), strict=True)
     rows = [
         [f"recall@{recalls[0].k}", *(_share(recall.recall, recall.interval) for recall in recalls)]
@@ -163,7 +163,7 @@ class SearchResult(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a hit."""
+        """A row per hit."""
         return [
             {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "citation": hit.passage.citation,
              "passage": hit.passage.id, "text": hit.passage.text}

@@ -380,7 +380,7 @@ class RetrievalReport(Result):
     """The other modes beside it."""
 
     def tables(self) -> tuple[Table, ...]:
-        """One column a search mode."""
+        """One column per search mode."""
         from climassay.corpus.presentation import evaluation_table
 
         return (evaluation_table(self),)

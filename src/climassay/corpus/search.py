@@ -44,7 +44,7 @@ RRF_CONSTANT = 60
 CANDIDATES = 50
 """Length of the dense and BM25 lists that are fused; longer where more hits are asked for."""
 MEMORY_BUDGET = 1 << 30
-"""Most bytes of vectors that a searcher keeps in memory."""
+"""Maximum number of bytes of vectors that a searcher keeps in memory."""
 KEPT_PASSAGES = 4096
 """Passages that were found and are kept, since many searches find the same ones."""
 LARGEST_K = 1000
@@ -173,7 +173,7 @@ class Searcher:
         Args:
             queries: None of them empty.
             encoder: Called only when vectors are needed, so that a search by words loads no model.
-            k: Most hits a query.
+            k: Maximum number of hits per query.
             mode: What the list is sorted by.
             min_cosine: Least cosine of a hit.
             where: Condition on the columns of the table that passages must meet.

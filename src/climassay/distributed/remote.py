@@ -37,7 +37,7 @@ R = TypeVar("R", GenerationRequest, OptionRequest)
 A = TypeVar("A", Completion, OptionScores, Activations)
 
 _AT_ONCE = {"cpu": 32, "cuda": 256}
-"""Most requests of a job, by device: what is lost when a worker dies over it, and what fills a GPU."""
+"""Maximum number of requests of a job, by device: what is lost when a worker dies over it, and what fills a GPU."""
 
 
 class DistributedModel(DescribedModel):

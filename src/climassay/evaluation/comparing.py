@@ -349,7 +349,7 @@ def generator_favour(
         seed: Their seed.
 
     Returns:
-        One entry a metric with at least four models that have the anchor too.
+        One entry per metric with at least four models that have the anchor too.
 
     Raises:
         InputError: The generator or the anchor has no scores, or there are fewer than four models.
@@ -595,7 +595,7 @@ def comparison_test_table(found: RunComparison) -> Table | None:
 
 
 def comparison_figure(found: RunComparison) -> DotPlot | None:
-    """Every cell with its interval, a colour a run; None where there is none."""
+    """Every cell with its interval, a colour per run; None where there is none."""
     if not found.scores:
         return None
     label = METRICS[found.metric].label
@@ -615,7 +615,7 @@ def _unit(metric: str) -> str:
 
 
 def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
-    """Rank correlation of models between two benchmarks, a row a metric."""
+    """Rank correlation of models between two benchmarks, a row per metric."""
     settings = " and ".join(dict.fromkeys((first.setting, second.setting)))
     return Table.of(
         f"Do {first.name} and {second.name} rank models alike? Setting {settings}",
@@ -640,7 +640,7 @@ def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", secon
 
 
 def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
-    """The means behind the rank correlations, a row a model and metric."""
+    """The means behind the rank correlations, a row per model and metric."""
     return Table.of(
         "Means behind it",
         ["metric", "model", first.name, second.name],
@@ -655,7 +655,7 @@ def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "
 
 
 def favour_table(found: "Sequence[Favour]", means: "ModelMeans") -> Table:
-    """How metrics treat the generating model, a row a metric."""
+    """How metrics treat the generating model, a row per metric."""
     generator, anchor = found[0].generator, METRICS[found[0].anchor].label
     return Table.of(
         f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",

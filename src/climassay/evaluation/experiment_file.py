@@ -58,11 +58,13 @@ class ModelSpec:
     ] = None
     dtype: Annotated[str | None, Field(description="Number format of a local model.", examples=["bfloat16"])] = None
     device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
-    concurrency: Annotated[int | None, Field(description="Most requests to a server at a time.", examples=[16])] = None
+    concurrency: Annotated[
+        int | None, Field(description="Maximum number of concurrent requests to a server.", examples=[16])
+    ] = None
     max_output_tokens: Annotated[
         int | None,
         Field(
-            description="Most tokens of each generated answer; what a model thinks before it comes on top.",
+            description="Maximum number of tokens of each answer; what a model thinks before it comes on top.",
             examples=[2000],
         ),
     ] = None
@@ -168,7 +170,7 @@ class HarnessSpec:
     ] = ()
     chat_template: Annotated[bool, Field(description="Put prompts into the model's chat template.")] = False
     max_gen_toks: Annotated[
-        int, Field(ge=1, description="Most tokens of an answer, where a task says nothing.", examples=[512])
+        int, Field(ge=1, description="Maximum number of tokens of an answer, if a task sets none.", examples=[512])
     ] = 256
 
     @property
@@ -208,7 +210,7 @@ class ExperimentPlan:
     ] = 1
     limit: Annotated[
         int | None,
-        Field(ge=1, description="Most questions a task and benchmark, drawn by the seed.", examples=[50]),
+        Field(ge=1, description="Maximum number of questions per task and benchmark, by the seed.", examples=[50]),
     ] = None
     seed: int = 0
     generator: Annotated[

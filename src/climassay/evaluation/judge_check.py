@@ -270,7 +270,7 @@ class JudgeCheck(Result):
         return {**facts, "groups": self.groups, "failed": self.failed, "tests": tests, "ratings": list(self.ratings)}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """A row an answer and dimension: people's ratings and the judge's."""
+        """A row per answer and dimension: people's ratings and the judge's."""
         return self.ratings
 
 
@@ -287,7 +287,7 @@ def check_judge(
     Args:
         items: From :func:`read_ratings`.
         judge: The judge, behind records.
-        pairs: Most pairs of answers that are compared in both orders, drawn by the seed.
+        pairs: Maximum number of pairs of answers that are compared in both orders, drawn by the seed.
         seed: Seed of draws and resampling.
         on_step: Told what begins.
 
@@ -312,7 +312,7 @@ def check_judge(
         return {name: [one.get(name) for one in found] for name in names}
 
     plain = rated("rating", answers)
-    # What is read from probabilities, one dimension a request, is the same every time and in every order.
+    # What is read from probabilities, one dimension per request, is the same every time and in every order.
     words = not profile_of(judge).scored
     again = rated("rating again", answers, seed=_ANOTHER_SEED, temperature=1.0) if words else {}
     turned = rated("rating in reversed order", answers, reverse=True) if words and len(names) > 1 else {}

@@ -234,7 +234,7 @@ class SettingSpec:
     collections: tuple[str, ...] = ()
     """Searched for passages or for the document."""
     passages: int = 3
-    """Most passages a question (``rag``)."""
+    """Maximum number of passages per question (``rag``)."""
     min_cosine: float | None = None
     """Leave out passages less similar than this (``rag``); None keeps all."""
     mode: SearchMode = "hybrid"
@@ -247,7 +247,7 @@ class SettingSpec:
     document: str = AUTO
     """Title or file name of the document (``long-context``), or ``auto``."""
     window: int | None = None
-    """Most tokens of a prompt (``long-context``); by default the model's own window."""
+    """Maximum number of tokens of a prompt (``long-context``); by default the model's own window."""
     adapter: str = ""
     """Name in the workspace, or folder, of an adapter that the model gets, in any setting."""
     training: Training | None = None

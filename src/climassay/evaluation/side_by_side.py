@@ -32,7 +32,7 @@ _PENALTY = 100.0
 """C of the fit: so weak a penalty that it decides nothing but the strength of who never lost."""
 _TOKENS = 300
 _WORDS = 350
-"""Most words of each answer that a very small judge reads."""
+"""Maximum number of words of each answer that a very small judge reads."""
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {

@@ -354,7 +354,7 @@ def ask_written(
         on_progress: Called with the number of answers that came in.
 
     Returns:
-        One answer a question, in order.
+        One answer per question, in order.
 
     References:
         Manivannan et al. (2025), ClimaQA, section 5.1 (the constraints).

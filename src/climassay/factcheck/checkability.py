@@ -97,7 +97,7 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
             kept in the cache folder by its fingerprint.
 
     Returns:
-        One assessment a text, in order.
+        One assessment per text, in order.
     """
     found = [refused_by_rule(text) for text in texts]
     left = [place for place, one in enumerate(found) if one is None]

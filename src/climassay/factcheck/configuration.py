@@ -124,7 +124,7 @@ class DebateSettings:
         ),
         Flag(),
     ] = "accuracy"
-    rounds: Annotated[int, Field(description="Most rounds of debate."), Flag(min=1)] = 3
+    rounds: Annotated[int, Field(description="Maximum number of rounds of debate."), Flag(min=1)] = 3
     split: Annotated[
         Splitter, Field(description="Splitter of a claim into statements: model, rules or none."), Flag()
     ] = "model"
@@ -176,7 +176,10 @@ class DebateSettings:
     ] = False
     text_tokens: Annotated[
         int | None,
-        Field(ge=1, description="Most tokens of a draft, an explanation or a reply; by default as the profile says."),
+        Field(
+            ge=1,
+            description="Maximum number of tokens of a draft, an explanation or a reply; by default the profile's.",
+        ),
         Flag(),
     ] = None
     temperature: Annotated[

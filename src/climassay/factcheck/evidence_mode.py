@@ -162,7 +162,7 @@ def check_with_evidence(
         on_progress: Called as claims are done.
 
     Returns:
-        One prediction a row, in order; failures in their place.
+        One prediction per row, in order; failures in their place.
 
     Raises:
         ModelError: The model cannot weigh options, or none of its prompts without content was answered.
@@ -196,7 +196,7 @@ def check_with_head(
     """Verdicts by a trained head with its models; arguments and errors as :meth:`VerdictHead.predict_proba`.
 
     Returns:
-        One prediction a row, in order; failures in their place. Labels are those of Climate-FEVER.
+        One prediction per row, in order; failures in their place. Labels are those of Climate-FEVER.
     """
     from climassay.factcheck.verdict_head import VERDICT_LABELS
 

@@ -369,7 +369,7 @@ class Transcript(Result):
         return as_data(self)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row an opinion, in the order of the debate."""
+        """A row per opinion, in the order of the debate."""
         return self._checked().rows()
 
     def tables(self) -> "tuple[Table, ...]":

@@ -239,7 +239,7 @@ class VerdictHead(SavedModel):
             on_read: Called with the number of passages read since the last call.
 
         Returns:
-            For each claim one probability a label of :data:`VERDICT_LABELS`, summing to 1; None where a passage could
+            For each claim one probability per label of :data:`VERDICT_LABELS`, summing to 1; None where a passage could
             not be read.
 
         Raises:
@@ -299,7 +299,7 @@ class VerdictHead(SavedModel):
     def combine(self, evidence: Sequence[Sequence[float]]) -> tuple[float, ...]:
         """Second step: from what the passages of one claim do to it to probabilities of the verdicts.
 
-        ``evidence`` has one row a passage, probabilities of :data:`EVIDENCE_LABELS`, in any order.
+        ``evidence`` has one row per passage, probabilities of :data:`EVIDENCE_LABELS`, in any order.
         """
         if not len(evidence):
             return (0.0, 0.0, 0.0, 1.0)

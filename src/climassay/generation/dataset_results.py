@@ -41,7 +41,7 @@ STEP_WORDS = {
     "deduplicate": "repetition",
 }
 SHOWN = 400
-"""Most drafts that a report lists one by one."""
+"""Maximum number of drafts that a report lists one by one."""
 
 
 @dataclass(slots=True)
@@ -291,7 +291,7 @@ class Dataset(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row an accepted question."""
+        """A row per accepted question."""
         return [{key: value for key, value in asdict(one.as_question()).items() if value} for one in self.drafts]
 
     def tables(self) -> list[Table]:
@@ -314,7 +314,7 @@ class GeneratedDataset(Dataset):
     run: str
 
     def streams(self) -> list[dict[str, Any]]:
-        """A row a kind and level: what was wanted, and what came of it."""
+        """A row per kind and level: what was wanted, and what came of it."""
         counts = self.line.counts
         return [
             {
@@ -373,7 +373,7 @@ class ScreenedDrafts(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a draft: its question, and why it was stopped."""
+        """A row per draft: its question, and why it was stopped."""
         return [
             {
                 "id": one.id,
@@ -385,7 +385,7 @@ class ScreenedDrafts(Result):
         ]
 
     def tables(self) -> tuple[Table, ...]:
-        """A row a check."""
+        """A row per check."""
         return (table(self.drafts),)
 
     def notes(self) -> Iterator[str]:

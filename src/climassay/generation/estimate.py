@@ -78,7 +78,7 @@ class _Listening:
 
 
 def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None = None) -> list[StreamEstimate]:
-    """What a recipe would still take, one entry a stream.
+    """What a recipe would still take, one entry per stream.
 
     Prompts are those that the recipe would send for its first passages, counted by the model's own tokenizer where it
     has one. What validators and maskers compute is not in it.

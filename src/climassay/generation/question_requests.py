@@ -193,7 +193,7 @@ class QuestionAsker:
         Args:
             model: To be asked; a recorded one as well.
             temperature: Sampling temperature.
-            max_tokens: Most tokens of an answer; one that needs more is cut off and counts as failed.
+            max_tokens: Maximum number of tokens of an answer; one that needs more is cut off and counts as failed.
             lengths: Bounds of the texts, and what is asked beside them.
 
         Raises:

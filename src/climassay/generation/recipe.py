@@ -58,7 +58,9 @@ class WriterSpec:
     dtype: Annotated[str | None, Field(description="Number format of a local model.", examples=["bfloat16"])] = None
     device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
     adapter: Annotated[str | None, Field(description="Folder of a PEFT adapter.", examples=["my-adapter"])] = None
-    concurrency: Annotated[int | None, Field(description="Most requests to a server at a time.", examples=[16])] = None
+    concurrency: Annotated[
+        int | None, Field(description="Maximum number of concurrent requests to a server.", examples=[16])
+    ] = None
     temperature: Annotated[float, Field(ge=0, le=2, description="Randomness of what is written.")] = 0.7
     max_tokens: Annotated[
         int | None,
@@ -234,7 +236,9 @@ class Recipe:
     stop: StopSpec = field(default_factory=StopSpec)
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     seed: int = 0
-    batch: Annotated[int, Field(ge=1, description="Most drafts of one kind and level between two plans.")] = 32
+    batch: Annotated[int, Field(ge=1, description="Maximum number of drafts per kind and level between two plans.")] = (
+        32
+    )
     folder: Path = Path()
     """Where relative files are looked for."""
 

@@ -69,7 +69,7 @@ class Writer:
             examples: Shown as earlier turns of the chat, each with its passage and its answer in the very format that
                 is asked for. Of questions of several levels only those of level base are shown, if there are any.
             temperature: Sampling temperature.
-            max_tokens: Most tokens of an answer.
+            max_tokens: Maximum number of tokens of an answer.
             brief: Short prompts, for very small models; they are not asked whether a passage is fit to write from.
             own_terms: Whether the writer of a statement names the term to be masked; never with ``brief``.
 

@@ -80,7 +80,7 @@ class GroundedAnswer(Result):
         return data
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a sentence, with the citations that it rests on."""
+        """A row per sentence, with the citations that it rests on."""
         cited = {source.number: source.citation for source in self.sources}
         return [
             {"sentence": one.text, "citations": [cited[number] for number in one.citations], "in-house": one.in_house}

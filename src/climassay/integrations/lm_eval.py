@@ -1,4 +1,4 @@
-"""The YAML files of lm-evaluation-harness: a shared base, one file a task and level, one group.
+"""The YAML files of lm-evaluation-harness: a shared base, one file per task and level, one group.
 
 Every row of the data has its prompt filled in, so that the harness only puts the messages together; the names in
 ``description``, ``doc_to_text`` and ``gen_prefix`` are names of columns, which it takes as they are.

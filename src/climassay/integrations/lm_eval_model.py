@@ -59,7 +59,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         dtype: Number format of a local model.
         device: Where a local model computes.
         concurrency: Sequences generated side by side, or requests to a server at a time.
-        max_gen_toks: Most tokens of an answer where a task says nothing.
+        max_gen_toks: Maximum number of tokens of an answer, where a task says nothing.
         batch_size: Ignored: climassay finds out what is computed together.
         max_batch_size: Ignored likewise.
 
@@ -116,7 +116,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
         Args:
             model: Behind records.
-            max_gen_toks: Most tokens of an answer where a task says nothing.
+            max_gen_toks: Maximum number of tokens of an answer, where a task says nothing.
             progress: Told of every request that is asked and of every answer.
         """
         made = cls.__new__(cls)

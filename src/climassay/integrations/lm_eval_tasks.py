@@ -276,7 +276,7 @@ class _TaskOutcomes:
         return Question(f"{self.name}-{doc}", self.kind, shown.strip(), answer.strip(), None, choices, correct)
 
     def outcomes(self, cell: Cell) -> list[Outcome]:
-        """An outcome a sample; one that failed, or named no choice, has 0, or the worst score of the others."""
+        """An outcome per sample; one that failed, or named no choice, has 0, or the worst score of the others."""
         scores = self._scores()
         found = []
         for question, (doc, samples) in zip(self.questions, self.by_doc.items(), strict=True):

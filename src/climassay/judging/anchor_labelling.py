@@ -114,7 +114,7 @@ def insert_many(
         seed: Seed of the draws; an item's draws depend on the seed, the item and the label, not on the other items.
 
     Returns:
-        One insertion an item. At most floor(log2(labels)) + 1 labels are compared with.
+        One insertion per item. At most floor(log2(labels)) + 1 labels are compared with.
 
     Raises:
         InputError: The scale is empty or names a label twice, a label has no anchors, anchors are given for an unknown
@@ -185,7 +185,7 @@ class Inserted(Result):
     """Against the items' own labels, of those that have one; None where none has."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row an item, with its label and the way there."""
+        """A row per item, with its label and the way there."""
         pairs = zip(self.items, self.insertions, strict=True)
         return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
 

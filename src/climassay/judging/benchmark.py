@@ -415,7 +415,7 @@ def benchmark_judges(
         activations: Where hidden states are kept.
         settings: How it is done.
         prompts: Folder of the user's own templates.
-        token_budget: Most tokens of one forward pass.
+        token_budget: Maximum number of tokens in one forward pass.
         use_cache: False asks ``direct`` and ``pairs`` afresh; for hidden states, give an empty store.
         config: What else the run is to remember.
         stage: Told about the progress.

@@ -199,7 +199,7 @@ class Harvester:
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """One activation an item, [items, layers * width], and whether it failed, [items]."""
+        """One activation per item, [items, layers * width], and whether it failed, [items]."""
         found, failed = self.harvest(self.questions.point(items), on_progress)
         states = found.states[:, 0, _places(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
@@ -340,7 +340,7 @@ class ContrastProbe:
 
 @dataclass(frozen=True)
 class PointwiseProbe:
-    """Our own addition: one activation an item, compared by the difference of scores (Bradley-Terry)."""
+    """Our own addition: one activation per item, compared by the difference of scores (Bradley-Terry)."""
 
     states: StateSource
     probe: PointProbe

@@ -1,8 +1,8 @@
 """Linear probes that turn a model's activations into preferences, and how they are fitted.
 
 A contrast probe reads two activations of each ordered pair (i, j): one where the model's answer says i, one where it
-says j. A pointwise probe reads one activation an item. Both answer with natural log-odds that i has more of the quality
-than j, so that ``P = 1 / (1 + exp(-log_odds))``.
+says j. A pointwise probe reads one activation per item. Both answer with natural log-odds that i has more of the
+quality than j, so that ``P = 1 / (1 + exp(-log_odds))``.
 
 Features far outnumber what a few labelled items can tell (576 a layer and more), so everything rests on the L2 penalty
 and on how it is chosen: by cross-validation whose folds share no item (and no group, where there are several). A split
@@ -47,7 +47,7 @@ FORMAT = ModelFormat("climassay-probe", 1, "probe", "climassay judge train")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contrast:
-    """Activations of ordered pairs (i, j), one row a pair; several layers lie side by side in one row."""
+    """Activations of ordered pairs (i, j), one row per pair; several layers lie side by side in one row."""
 
     plus: NDArray[np.float32]
     """Shape [pairs, features]: the state when the answer says i (``1``); features = layers * width."""
@@ -136,7 +136,7 @@ class PairProbe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointProbe:
-    """A linear probe on one activation an item: n passes instead of n squared.
+    """A linear probe on one activation per item: n passes instead of n squared.
 
     ``score = scale * w . [state - mean - length_slope * log(length)]``; the log-odds of a pair is the difference of two
     scores (Bradley-Terry), so only differences carry meaning.
@@ -153,7 +153,7 @@ class PointProbe:
     provenance: ProbeProvenance
 
     def scores(self, states: NDArray[np.float32], lengths: ArrayLike | None = None) -> FloatArray:
-        """One score an item; higher has more of the quality.
+        """One score per item; higher has more of the quality.
 
         Args:
             states: Shape [items, features].
@@ -412,7 +412,7 @@ def fit_pointwise(
     seed: int = 0,
     max_iter: int = 1000,
 ) -> Fit[PointProbe]:
-    """Fit a Bradley-Terry probe on one activation an item: logistic on the difference of two items' states.
+    """Fit a Bradley-Terry probe on one activation per item: logistic on the difference of two items' states.
 
     Every pair weighs the same, so that a group counts by its number of pairs. Arguments and errors as in
     :func:`fit_contrast`, except that ``states`` has the shape [items, features], ``pairs`` are unordered pairs within

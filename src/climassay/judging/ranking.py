@@ -24,7 +24,7 @@ class Ranked:
     """1 for the best of the group."""
     item: Item
     strength: float
-    """In log-odds, mean 0 in the group: the difference of two strengths is, as nearly as one number an item can say
+    """In log-odds, mean 0 in the group: the difference of two strengths is, as nearly as one number per item can say
     (least squares over the pairs compared), the log-odds between the two. A merge sort's places may differ from their
     order."""
 
@@ -46,7 +46,7 @@ class ItemRanking(Result):
         return f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row an item, best first."""
+        """A row per item, best first."""
         return [
             {
                 "group": one.group,

@@ -105,7 +105,7 @@ def ranking_table(rows: Rows, *, quality: str = "", words: int | None = 30, note
     Args:
         rows: From :meth:`climassay.judging.ItemRanking.rows`.
         quality: Its name, where it is known.
-        words: Most words of a text that are shown; None: all.
+        words: Maximum number of words of a text that are shown; None: all.
         note: Goes behind what the strength means.
     """
     grouped = len({row["group"] for row in rows}) > 1
@@ -135,7 +135,7 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
 
     Args:
         rows: From :meth:`climassay.judging.Inserted.rows`.
-        words: Most words of a text that are shown; None: all.
+        words: Maximum number of words of a text that are shown; None: all.
     """
     cells = [
         (

@@ -77,7 +77,7 @@ class Units:
         return np.asarray(self.counts[:, first] * np.where(same, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Mean of one value a pair [pairs], for example whether it was judged rightly; ``pairs`` [pairs, 2]."""
+        """Mean of one value per pair [pairs], for example whether it was judged rightly; ``pairs`` [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
@@ -89,7 +89,7 @@ class Units:
         return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
-        """Mean of one value a group, for example a rank correlation; values and numbers of the groups, [groups]."""
+        """Mean of one value per group, for example a rank correlation; values and numbers of the groups, [groups]."""
         return self._mean(values, self.counts[:, units])[0]
 
     def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[Figure, FloatArray]:

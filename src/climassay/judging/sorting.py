@@ -113,7 +113,7 @@ def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, .
 def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
     """Merge pairs of lists, each best first, by always taking the preferred item; an even preference takes the left.
 
-    One comparison a merge and round.
+    One comparison per merge and round.
     """
     level = _level(merges)
     i, j = np.zeros(len(merges), dtype=np.int64), np.zeros(len(merges), dtype=np.int64)
@@ -480,7 +480,7 @@ def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.floa
     """Strengths whose differences fit the log-odds best, in the sense of least squares.
 
     A merge uses every comparison once and then forgets it. Comparisons are noisy, and a log-odds says more than its
-    sign: fitting one strength an item to all of them averages the noise out.
+    sign: fitting one strength per item to all of them averages the noise out.
 
     With all pairs given this is, but for a factor, an item's mean log-odds against the others (Borda's count on
     log-odds); with some of the pairs it takes into account whom an item was compared with.

@@ -1,6 +1,6 @@
 """Features of texts: counts of words, an encoder's vectors, hidden states of a language model.
 
-Each source gives a block of numbers, one row a text. Models are linear in the blocks, so that what they learned fits
+Each source gives a block of numbers, one row per text. Models are linear in the blocks, so that what they learned fits
 into a small file and can be looked at.
 """
 

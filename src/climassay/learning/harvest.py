@@ -306,9 +306,9 @@ def harvest(
         requests: Any number, all with the same number of options.
         layers: Numbered as transformers does: 0 are the embeddings, -1 the last layer after the final norm.
         store: Where states are kept and looked up; without it they are kept in memory.
-        token_budget: Most tokens of one forward pass, by default what suits the device.
-        shard: Most requests in one piece of work, which is also what a killed process can lose; more where the model is
-            spread over several places and needs more to keep them busy.
+        token_budget: Maximum number of tokens in one forward pass, by default what suits the device.
+        shard: Maximum number of requests in one piece of work, which is also what a killed process can lose; more where
+            the model is spread over several places and needs more to keep them busy.
         on_progress: Called with the number of requests done since the last call.
 
     Raises:

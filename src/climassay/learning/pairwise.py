@@ -217,8 +217,8 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
         seed: Decides the assignment.
 
     Returns:
-        Shape [items]: one of five folds, or of fewer where there are not enough groups, or not two items a fold; -1 for
-        items in no pair. All zero or -1 where the items are too few for two folds.
+        Shape [items]: one of five folds, or of fewer where there are not enough groups, or not two items per fold; -1
+        for items in no pair. All zero or -1 where the items are too few for two folds.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     present = np.unique(pairs)

@@ -142,7 +142,7 @@ def group_folds(
 
 
 def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
-    """One split a fold; near copies of test items are left out of training.
+    """One split per fold; near copies of test items are left out of training.
 
     Args:
         folds: Shape [items]; items of a negative fold are in no split.

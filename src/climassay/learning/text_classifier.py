@@ -121,7 +121,7 @@ class TextClassifier(SavedModel):
         """The same for another mix of classes, for example ``(1, 1, 1, 1)`` where none is more frequent than others.
 
         Raises:
-            InputError: Not one share a class.
+            InputError: Not one share per class.
         """
         if mix is not None and (len(mix) != len(self.classes) or min(mix) < 0 or not sum(mix)):
             raise InputError(

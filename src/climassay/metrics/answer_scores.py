@@ -47,7 +47,7 @@ class AnswerScores:
 
     rows: tuple[AnswerRow, ...]
     scores: Mapping[str, tuple[float | None, ...]]
-    """By metric, one value a row; None where the metric does not go with the row."""
+    """By metric, one value per row; None where the metric does not go with the row."""
     means: Mapping[str, Estimate]
     """By metric, over the rows that have it."""
     pooled: Mapping[str, float]

@@ -217,8 +217,8 @@ def bert_score(
     highest F1.
 
     Args:
-        references: One string an item, or several; two single strings are one item.
-        candidates: One string an item.
+        references: One string per item, or several; two single strings are one item.
+        candidates: One string per item.
         encoder: ``local:minilm`` (bundled), or ``local:`` and a transformers folder or hub id; ``local:roberta-large``
             is the default of BERTScore's authors and what ClimaQA used.
         layer: Layer of its states; by default the authors' choice for that model, else the last.

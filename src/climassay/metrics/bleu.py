@@ -18,8 +18,8 @@ def character_bleu(references: References, candidates: Candidates) -> float:
     are the same.
 
     Args:
-        references: One string an item, or several; two single strings are one item.
-        candidates: One string an item.
+        references: One string per item, or several; two single strings are one item.
+        candidates: One string per item.
 
     Returns:
         0 to 1; 0 where no character matches.
@@ -57,8 +57,8 @@ def bleu(references: References, candidates: Candidates) -> float:
     an eighth ... (smoothing ``exp``).
 
     Args:
-        references: One string an item, or several; two single strings are one item.
-        candidates: One string an item.
+        references: One string per item, or several; two single strings are one item.
+        candidates: One string per item.
 
     Returns:
         0 to 1, sacreBLEU's figure divided by 100.
@@ -97,7 +97,7 @@ def bleu_each(references: References, candidates: Candidates) -> list[float]:
 
 
 def bleu_signature(*, each: bool = False) -> str:
-    """SacreBLEU's signature of :func:`bleu` (or :func:`bleu_each`) with one reference an item, to be reported."""
+    """SacreBLEU's signature of :func:`bleu` (or :func:`bleu_each`) with one reference per item, to be reported."""
     scorer = _word_bleu(effective_order=each)
     scorer.corpus_score(["a"], [["a"]])
     return str(scorer.get_signature())

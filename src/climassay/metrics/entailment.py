@@ -20,7 +20,7 @@ RELATIONS = ("confirms", "contradicts", "leaves open")
 OPTIONS = (" confirms the statement", " contradicts the statement", " leaves the statement open")
 """How each relation is said after the prompt's "The passage"; parallel, so that none is favoured for its length."""
 PREMISE_WORDS = 120
-"""Most words of a premise that go into the prompt."""
+"""Maximum number of words of a premise that go into the prompt."""
 
 
 class Relations(NamedTuple):
@@ -169,7 +169,7 @@ def nearest_part(premise: str, statement: str, *, words: int = PREMISE_WORDS, en
     Args:
         premise: Any text.
         statement: What it is compared with.
-        words: Most words returned.
+        words: Maximum number of words returned.
         encoder: Similarity is the cosine of its vectors; None: the share of the statement's words that a sentence has,
             words that occur in fewer sentences of the premise counting more (inverse document frequency).
     """

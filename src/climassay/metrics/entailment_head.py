@@ -66,8 +66,8 @@ def read_pairs(file: Path, *, labelled: bool = True) -> PairTable:
     """Labelled pairs from JSONL, JSON, CSV, TSV or Parquet, gzip included.
 
     Two forms are understood. Climate-FEVER's: ``claim`` and ``evidences``, a list with ``evidence``, ``article`` and
-    ``evidence_label``; the article's title goes before the premise, as its sentences often say "it". Or one pair a row:
-    ``premise``, ``statement`` and ``label``. Labels may be any of :data:`LABELS`, in any case.
+    ``evidence_label``; the article's title goes before the premise, as its sentences often say "it". Or one pair per
+    row: ``premise``, ``statement`` and ``label``. Labels may be any of :data:`LABELS`, in any case.
 
     Args:
         file: The table.

@@ -39,8 +39,8 @@ def exact_match(references: References, candidates: Candidates) -> list[bool]:
     """Whether each candidate is its reference, character by character: ClimaQA's cloze "EM".
 
     Args:
-        references: One string an item, or several of which one must match; two single strings are one item.
-        candidates: One string an item.
+        references: One string per item, or several of which one must match; two single strings are one item.
+        candidates: One string per item.
 
     Returns:
         One truth value an item, in order; their mean is the published figure (as per cent).
@@ -68,8 +68,8 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
     hypotheses).
 
     Args:
-        references: One string an item, or several of which one must match; two single strings are one item.
-        candidates: One string an item.
+        references: One string per item, or several of which one must match; two single strings are one item.
+        candidates: One string per item.
 
     Returns:
         One truth value an item, in order. True wherever :func:`exact_match` is.

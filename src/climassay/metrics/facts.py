@@ -87,7 +87,7 @@ _CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for
 _DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
 """How a subject mostly begins, rather than one more thing in a list."""
 _NEAR = 4
-"""Most words between a bare "and" and the verb of the clause that it opens."""
+"""Maximum number of words between a bare "and" and the verb of the clause that it opens."""
 _PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
 _SHORTEST = 2
 """Least words of a statement."""

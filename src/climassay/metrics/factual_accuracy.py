@@ -62,7 +62,7 @@ def judge_answers(
     max_tokens: int = _ROOM,
     on_result: Callable[[int], None] | None = None,
 ) -> list[Judgement]:
-    """Judge answers to questions, one call an answer; one that breaks the schema is asked once more.
+    """Judge answers to questions, one call per answer; one that breaks the schema is asked once more.
 
     Args:
         items: Question, reference answer, and the answer to be judged.
@@ -72,7 +72,7 @@ def judge_answers(
         on_result: Told the number of answers that were asked about, after each round.
 
     Returns:
-        One judgement an item, in order; failures in their place. An empty answer is beside the point, and nobody is
+        One judgement per item, in order; failures in their place. An empty answer is beside the point, and nobody is
         asked.
 
     Raises:
@@ -126,7 +126,7 @@ CLIP = 1e-15
 """Probabilities are kept between this and 1 minus this: the logit of what a float can tell from 1 stays finite."""
 ANSWERS = ("SUPPORTS", "REFUTES")
 _PREMISE_WORDS = 400
-"""Most words of an evidence put into the prompt; reference answers are far shorter."""
+"""Maximum number of words of an evidence put into the prompt; reference answers are far shorter."""
 
 
 @overload
@@ -182,7 +182,7 @@ def factual_accuracies(
         temperature: See :func:`factual_accuracy`.
 
     Returns:
-        One score an answer; None where the judge failed. An empty answer scores 0: it supports nothing.
+        One score per answer; None where the judge failed. An empty answer scores 0: it supports nothing.
 
     Raises:
         InputError: Another number of answers than of references.

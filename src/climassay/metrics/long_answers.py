@@ -4,7 +4,7 @@ Every verdict and rating comes with the judge's reason and a quotation, which is
 reads (presentational adequacy) and what it is worth as knowledge (epistemological adequacy) are never mixed: models
 differ in the second and hardly in the first.
 
-A strong judge answers in JSON, one request an answer for the rubric and one for the ratings. A very small one, whose
+A strong judge answers in JSON, one request per answer for the rubric and one for the ratings. A very small one, whose
 reasons say nothing, is read from the probabilities of its verdicts and ratings, one request each; docs/results shows
 that such a judge is at chance.
 
@@ -38,7 +38,7 @@ _RATINGS = tuple(map(str, range(LOWEST, HIGHEST + 1)))
 _TOKENS = 220
 """Room for one verdict or rating with its quotation and reason."""
 _WORDS = 700
-"""Most words of question and answer that a very small judge reads."""
+"""Maximum number of words of question and answer that a very small judge reads."""
 _LONGEST = 500
 """Characters of a quotation or a reason."""
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 References = str | Sequence[str | Sequence[str]]
-"""One reference an item, or several; a single string is the reference of a single item."""
+"""One reference per item, or several; a single string is the reference of a single item."""
 Candidates = str | Sequence[str]
-"""One candidate an item; a single string is a single item."""
+"""One candidate per item; a single string is a single item."""
 Pair = tuple[tuple[str, ...], str]
 
 

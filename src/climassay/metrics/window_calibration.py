@@ -79,7 +79,7 @@ class WindowCalibration:
     resamples: int
     answers: tuple[LabelledAnswer, ...] = field(repr=False)
     cosines: tuple[tuple[float, ...], ...] = field(repr=False)
-    """One tuple a window, one cosine an answer."""
+    """One tuple per window, one cosine per answer."""
 
     @property
     def best(self) -> WindowPoint:
@@ -318,7 +318,7 @@ def window_verdict(calibration: WindowCalibration) -> str:
 
 
 def window_table(calibration: WindowCalibration) -> Table:
-    """One row a window: means, gap, AUROC."""
+    """One row per window: means, gap, AUROC."""
     rows = [
         (
             window_name(point.window),

@@ -73,7 +73,7 @@ def option_probabilities(
         blank: The same options without content: scores, or their log-probabilities; None corrects nothing.
 
     Returns:
-        One probability an option, summing to 1.
+        One probability per option, summing to 1.
 
     Raises:
         ModelError: One of the two requests failed, and is needed.
@@ -95,7 +95,7 @@ def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, 
     """Log of the mean of several answers' probabilities, each normalised over its options first.
 
     Args:
-        logprobs: One row an answer, one log-probability an option.
+        logprobs: One row per answer, one log-probability an option.
 
     Raises:
         InputError: No rows, or rows of different length.
@@ -118,7 +118,7 @@ def calibrate(logprobs: Sequence[float], correction: Sequence[float] | None = No
         correction: Log-probabilities of the same options without content; None changes nothing.
 
     Returns:
-        One probability an option, summing to 1.
+        One probability per option, summing to 1.
 
     Raises:
         InputError: No options, a value that is not finite, or a correction of another length.

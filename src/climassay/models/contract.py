@@ -261,7 +261,7 @@ class OpenWeights(OptionScorer, Protocol):
 
     @property
     def token_budget(self) -> int:
-        """Most tokens computed side by side in one forward pass when a call does not say otherwise."""
+        """Maximum number of tokens in one forward pass when a call does not say otherwise."""
 
     @property
     def work(self) -> Work:
@@ -281,7 +281,7 @@ class OpenWeights(OptionScorer, Protocol):
             requests: Any number.
             layers: Numbered as transformers does: 0 are the embeddings, 1 the first layer's output, and -1 the last
                 layer's after the final norm.
-            token_budget: Most tokens of one forward pass: bounds the memory, changes results by rounding only.
+            token_budget: Maximum number of tokens in one forward pass: bounds memory, changes results by rounding only.
             on_result: Called with (index, activations) from the calling thread as soon as each is known, in any order.
 
         Raises:
@@ -295,7 +295,7 @@ class Windowed(Protocol):
 
     @property
     def window(self) -> int:
-        """Most tokens of prompt and answer together."""
+        """Maximum number of tokens of prompt and answer together."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, without those of the chat template."""
@@ -380,7 +380,7 @@ def unwrapped(model: Any) -> Any:
 
 
 def window_of(model: Generator) -> int:
-    """Most tokens that a model reads and writes together; :data:`DEFAULT_WINDOW` where it does not tell.
+    """Maximum number of tokens that a model reads and writes together; :data:`DEFAULT_WINDOW` where it does not tell.
 
     A model that is wrapped, for example by the records, is looked through; a server may have told its model's window.
     """

@@ -35,7 +35,7 @@ class Profile:
     sentence_tokens: int
     """Room for each sentence of an answer that is asked for a number of sentences."""
     queries: int
-    """Most search queries that it writes for each statement of a claim; 0 searches with the statement alone."""
+    """Maximum number of search queries it writes per statement of a claim; 0: only the statement is searched for."""
     grade_passages: bool
     """Whether it grades the passages found for a claim before they are put before the advocates."""
     passages: int

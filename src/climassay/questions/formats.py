@@ -5,9 +5,9 @@ The format is told by the columns, not by the file name:
 ==========  =======================================================================================================
 climassay   ``id, kind, level, question, options, answer, passage, document, section`` (JSONL); long-form questions also
             ``audience, rubric``, and their answer may be missing
-rubrics     ``question`` and ``rubric`` or ``criteria`` (CLINB and others: a list, or one criterion a line of a cell),
+rubrics     ``question`` and ``rubric`` or ``criteria`` (CLINB and others: a list, or one criterion per line of a cell),
             perhaps ``question_id``, ``audience``, ``reference_answer``
-plain       ``question`` alone, or a ``.txt`` file of one question a line: long-form questions without a rubric
+plain       ``question`` alone, or a ``.txt`` file of one question per line: long-form questions without a rubric
 ClimaQA     ``Question, Options, Answer, Context, Complexity, Validation``; options as ``a) ...`` lines joined by a
             line of 20 dashes; freeform without Options; cloze with ``<MASK>`` (also ``<blank>``, ``<mask>``)
 Pira 2      ``id, text, question, A, B, C, D, E, correct, alternative`` (multiple choice);
@@ -34,7 +34,7 @@ from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice import OPTION_MARK
 
 _SHOWN_CHARACTERS = 300
-"""Most characters of the columns that a message names: a damaged header may be a whole file long."""
+"""Maximum number of characters of the columns that a message names: a damaged header may be a whole file long."""
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
 
 

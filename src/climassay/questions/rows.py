@@ -82,7 +82,7 @@ def _json_rows(file: Path, text: str) -> Iterator[Row]:
 
 
 MOST_BYTES = 512 << 20
-"""Most bytes of all values of a table, written out."""
+"""Maximum size in bytes of all values of a table, written out."""
 MOST_CELLS = 50_000_000
 ROWS_AT_ONCE = 16_384
 
@@ -102,7 +102,7 @@ def read_parquet(data: bytes, most_bytes: int = MOST_BYTES) -> ParquetTable:
 
     Args:
         data: The file.
-        most_bytes: Most bytes of all values, written out.
+        most_bytes: Maximum size in bytes of all values, written out.
 
     Raises:
         ValueError: It is damaged, or larger than ``most_bytes`` or :data:`MOST_CELLS`; the message is a clause without

@@ -290,7 +290,7 @@ class HeatMap:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
-    """One tuple a row, as long as ``columns``."""
+    """One tuple per row, as long as ``columns``."""
     row_axis: str
     column_axis: str
     note: str = ""

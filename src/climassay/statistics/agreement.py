@@ -88,7 +88,7 @@ def krippendorff_alpha(
     """Krippendorff's alpha; annotators may miss items.
 
     Args:
-        ratings: One row an annotator, one column an item, None where not rated.
+        ratings: One row per annotator, one column per item, None where not rated.
         measurement: ``nominal``, ``ordinal`` (labels in ``order``) or ``interval`` (numbers).
         order: The ordered labels; needed for ordinal.
 

@@ -102,7 +102,7 @@ def selective_curve(confidence: Sequence[Any], correct: Sequence[bool], *, items
     """The risk-coverage curve of answers.
 
     Args:
-        confidence: One value an answer, higher is surer; anything that can be ordered, for example a tuple.
+        confidence: One value per answer, higher is surer; anything that can be ordered, for example a tuple.
         correct: Whether each answer is right.
         items: Number of items, where not every one was answered; by default there are as many as answers.
 

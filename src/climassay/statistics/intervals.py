@@ -109,13 +109,13 @@ def bootstrap_interval(
 def mean_estimate(
     values: ArrayLike | Sequence[float], *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Estimate:
-    """Mean of one value an item, with a percentile bootstrap interval over items.
+    """Mean of one value per item, with a percentile bootstrap interval over items.
 
     Use it where an item's value is itself an average, for example over permutations of its options: the interval then
     speaks of new items, which repeats of the same items must not narrow.
 
     Args:
-        values: Shape [n], one value an item.
+        values: Shape [n], one value per item.
         level: Confidence level.
         resamples: Number of bootstrap samples.
         seed: Seed of the resampling.
@@ -177,7 +177,7 @@ def paired_difference(
     """Mean of second - first over items: bootstrap interval, and a Monte-Carlo sign-flip test.
 
     Args:
-        first: Shape [n], one score an item (for example accuracy averaged over permutations).
+        first: Shape [n], one score per item (for example accuracy averaged over permutations).
         second: Shape [n], the same items in the same order.
         level: Confidence level of the interval.
         resamples: Bootstrap samples and sign flips.
@@ -268,7 +268,7 @@ def mean_estimates(
     valid as resampling for each, comparable with each other, and one matrix product instead of hundreds of loops.
 
     Args:
-        columns: Each of shape [n], one value an item; lengths may differ.
+        columns: Each of shape [n], one value per item; lengths may differ.
         level: Confidence level.
         resamples: Bootstrap samples.
         seed: Seed of the resampling.

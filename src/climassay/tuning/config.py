@@ -42,7 +42,7 @@ class TuningConfig:
     accumulation: int = 1
     """Forward passes a step. Their gradients add up to that of one batch of batch_size x accumulation sequences."""
     max_length: int = 512
-    """Most tokens of a sequence: size of the blocks of texts, and limit of examples (prompts are cut from the left)."""
+    """Maximum number of tokens per sequence: size of text blocks, limit of examples (prompts are cut on the left)."""
     max_gradient_norm: float = 1.0
     """A longer gradient is scaled down to this norm; 0 leaves it alone."""
     dtype: str | None = None

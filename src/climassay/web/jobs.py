@@ -1,6 +1,6 @@
 """Long work behind the pages: kept in the database, done in order, begun again after a kill.
 
-A job is a row before anybody is told of it. One thread a lane does the work, so that two debates never load two models
+A job is a row before anybody hears of it. One thread per lane does the work, so that two debates never load two models
 and two uploads never write one collection at once. A server that was killed finds its jobs again when it starts: they
 are queued once more, which is why work has to be resumable. A job that runs belongs to the server that does it: as long
 as that gives signs of life, no other one takes the job, and who has lost it changes nothing about it any more.

@@ -1,4 +1,4 @@
-"""One request a question: what an examiner says becomes decisions, and what cannot be read leaves it open."""
+"""One request per question: what an examiner says becomes decisions, and what cannot be read leaves it open."""
 
 import json
 

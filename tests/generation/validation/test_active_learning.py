@@ -97,7 +97,7 @@ SETTINGS = SimulationSettings(splits=3, start=10, batch=20, test_share=0.3)
 
 
 def made(n=90, *, signal=2.0, zero_shot=False, seed=0):
-    """A fifth invalid; one feature of twenty tells, as strongly as ``signal``; three items a passage."""
+    """A fifth invalid; one feature of twenty tells, as strongly as ``signal``; three items per passage."""
     generator = np.random.default_rng(seed)
     valid = (np.arange(n) % 5 != 0).astype(np.int64)
     features = generator.normal(size=(n, 20))

@@ -41,7 +41,7 @@ class ExtractOptions:
     acronyms: Acronyms = "every"
     """Expand acronyms at every occurrence (Maiya 2024, C.1), on first use in each sentence, or not at all."""
     context: int = 5
-    """Most sentences kept before and after a statement, within its section."""
+    """Maximum number of sentences kept before and after a statement, within its section."""
     untagged: bool = False
     """Give the sentences without a level of confidence too."""
     ranges: RangeEnd = "upper"

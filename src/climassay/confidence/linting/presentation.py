@@ -24,7 +24,7 @@ def place_of(finding: Finding) -> str:
 
 
 def text_lines(checked: Checked) -> list[str]:
-    """One line a finding: file, place, severity, rule, message, and what could stand there instead."""
+    """One line per finding: file, place, severity, rule, message, and what could stand there instead."""
     return [
         f"{checked.draft.name}:{place_of(one)}: {one.severity} [{one.rule}] {one.message} | "
         + (one.words if len(one.words) <= _LONGEST_WORDS else f"{one.words[: _LONGEST_WORDS - 1].rstrip()}…")

@@ -84,7 +84,7 @@ def propose_names(
         prompts: Folder of the user's own prompts.
 
     Returns:
-        One name a topic, tidied; empty where the model gave no answer that can be read.
+        One name per topic, tidied; empty where the model gave no answer that can be read.
     """
     prompt = load_prompt("topic_name", prompts)
     requests = []

@@ -264,7 +264,7 @@ def significant_deviations(found: Sequence[TopicDeviation]) -> tuple[list[TopicD
 _COLUMNS = 3
 """Columns of scores with intervals that fit on a page side by side."""
 _MAPS = 4
-"""Most columns that have a map of their own."""
+"""Maximum number of columns that have a map of their own."""
 
 
 def trend_tables(analysis: TrendAnalysis) -> dict[str, Table]:

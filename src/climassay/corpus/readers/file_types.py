@@ -73,7 +73,7 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
 
     Args:
         path: The file.
-        max_bytes: Most bytes of it, packed and unpacked.
+        max_bytes: Maximum size in bytes, packed and unpacked.
         source: What it is called, by default its name.
 
     Raises:

@@ -234,7 +234,9 @@ def _read_json(data: bytes, source: str) -> Table:
         value = parse_json(decode(data, source))
     except ValueError as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise DocumentError(f"{source} is not valid JSON{where}; a file of one object a line ends in .jsonl.") from None
+        raise DocumentError(
+            f"{source} is not valid JSON{where}; a file of one object per line ends in .jsonl."
+        ) from None
     if isinstance(value, dict):
         lists = [part for part in value.values() if isinstance(part, list) and part and isinstance(part[0], dict)]
         value = lists[0] if len(lists) == 1 else [value]

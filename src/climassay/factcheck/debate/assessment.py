@@ -70,7 +70,7 @@ class ElicitationConfig:
     temperature: float = 0.0
     seed: int = 0
     queries: int = 0
-    """Most search queries that come with a question to an advocate (``schema`` only)."""
+    """Maximum number of search queries that come with a question to an advocate (``schema`` only)."""
 
     @property
     def sampling(self) -> Sampling:
@@ -328,7 +328,7 @@ _CHARACTERS_A_TOKEN = 10
 _LONGEST_QUOTATION = 1000
 _MOST_QUOTATIONS = 12
 MOST_QUESTIONS = 3
-"""Most questions of one participant in one round; the prompts say so."""
+"""Maximum number of questions from one participant in one round; the prompts say so."""
 
 
 def answer_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> dict[str, Any]:

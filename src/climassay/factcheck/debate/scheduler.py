@@ -119,9 +119,9 @@ class RequestBatcher:
 T = TypeVar("T")
 Watch = Callable[[Sequence[Ask]], None]
 MOST_THREADS = 256
-"""Most calls under way at a time, each with any number of requests."""
+"""Maximum number of calls in flight, each with any number of requests."""
 SEARCHES = 2
-"""Most searches under way at a time while requests are, each of one debate."""
+"""Maximum number of searches in flight while requests are, each of one debate."""
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ class Scheduler(Generic[T]):
     Args:
         steps: The debates.
         exchange: Answers what they ask.
-        concurrency: Most debates under way at a time; as one ends the next begins.
+        concurrency: Maximum number of debates in flight; as one ends the next begins.
         on_result: Called with each result as it comes, in order of completion.
         watch: Called before anything is asked, with what will be; an exception of its own ends the debates there.
     """

@@ -42,7 +42,7 @@ class CheckedClaim(Result):
         return {**as_data(self.transcript), "past": [asdict(check) for check in self.past]}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row an opinion, in the order of the debate."""
+        """A row per opinion, in the order of the debate."""
         return [
             {"round": one.round, "advocate": one.advocate, "verdict": one.verdict, "changed": one.changed,
              "explanation": _written(one.explanation), "error": one.error}
@@ -107,7 +107,7 @@ class CheckedClaims(Result):
         return {**told, "verdicts": self.rows(), **analysis_data(self.analysis)}
 
     def rows(self) -> list[dict[str, str | None]]:
-        """A row a claim."""
+        """A row per claim."""
         return [verdict_row(one) for one in self.transcripts]
 
     def tables(self) -> list[Table]:

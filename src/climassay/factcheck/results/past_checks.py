@@ -79,7 +79,7 @@ def find_past(
         claim_text: What is to be checked.
         encoder: Compares claims.
         threshold: Cosine from which a claim is similar.
-        most: Most checks returned; all by default.
+        most: Maximum number of checks returned; all by default.
 
     Returns:
         The same claim first, then the most similar ones; among equals the newest first.

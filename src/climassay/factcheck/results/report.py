@@ -85,7 +85,7 @@ def _score_blocks(analysis: RunAnalysis) -> tuple[Block | None, ...]:
 
 
 def _headline(levels: Sequence[VerdictScores]) -> Facts:
-    """One sentence a level, which says whether the mediator is better than a constant answer."""
+    """One sentence per level, which says whether the mediator is better than a constant answer."""
     lines = []
     for scores in levels:
         figures = scores.rows.figures

@@ -35,7 +35,7 @@ class Confusion:
     predicted: tuple[str, ...]
     """Classes of the columns, then "not enough information", then ``no verdict``."""
     counts: tuple[tuple[int, ...], ...]
-    """One tuple a true class, one number a predicted class."""
+    """One tuple per true class, one number per predicted class."""
 
 
 @dataclass(frozen=True, slots=True)

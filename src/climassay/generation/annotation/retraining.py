@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OnProgress = Callable[[int, int, str], None]
 """(done, total, what is being done)."""
 FOLDER = "validators"
-"""Folder of the workspace with one file a training."""
+"""Folder of the workspace with one file per training."""
 AT_ONCE = 100
 """Items that are judged before their probabilities are stored."""
 

@@ -72,7 +72,7 @@ annotations = sa.Table(
     _of_a_draft(),
     sa.Index("annotations_by_draft", "dataset", "draft", "number"),
     sa.Index("annotations_by_annotator", "dataset", "annotator", "number"),
-    comment="What an expert said about a draft; one row a key, never deleted.",
+    comment="What an expert said about a draft; one row per key, never deleted.",
 )
 skips = sa.Table(
     "annotation_skips",

@@ -234,7 +234,7 @@ def simulate(
     store: Path | None = None,
     on_split: Callable[[int], None] | None = None,
 ) -> list[SplitResult]:
-    """Play the labelling through on many splits; one result a split, in order.
+    """Play the labelling through on many splits; one result per split, in order.
 
     Args:
         items: Labelled drafts.

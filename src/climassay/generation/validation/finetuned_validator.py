@@ -41,7 +41,7 @@ VALIDATION_SHARE = 0.15
 
 
 def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
-    """One chat a label, asked exactly as the validator will ask."""
+    """One chat per label, asked exactly as the validator will ask."""
     asked = [(validation_request(one.draft, prompt, subject), ANSWERS[0 if one.valid else 1]) for one in labelled]
     return tuple(ChatExample(one.messages, one.assistant_prefix, answer) for one, answer in asked)
 

@@ -185,7 +185,7 @@ def check_labels(valid: Sequence[int] | IntArray) -> None:
 
 
 def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> StackedBars | None:
-    """Why experts rejected questions, one bar a named set and kind (the paper's Figure 7); None where nothing was."""
+    """Why experts rejected questions, one bar per named set and kind (the paper's Figure 7); None where nothing was."""
     counts: dict[str, Counter[str]] = {}
     for name, labelled in sets:
         for one in labelled:

@@ -5,7 +5,7 @@ texts of this length, and the 8-bit scale of an activation then depends on its o
 same vector whatever it is encoded together with.
 
 Notes:
-    Weights have one scale a column and take values from -63 to 63, not to 127: processors before AVX512-VNNI add pairs
+    Weights have one scale per column and take values from -63 to 63, not 127: processors before AVX512-VNNI add pairs
     of 8-bit products in 16 bits, which must not overflow. Measured on paragraphs of AR6, that costs nothing: the error
     comes from the activations. ``LayerNormalization`` is an operator of its own because ONNX Runtime's fused
     ``SkipLayerNormalization`` takes four times as long on a CPU.
@@ -31,7 +31,7 @@ from climassay.models.model_files import file_digest
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
-"""Most tokens the model sees at once, its two special tokens included: its authors' own limit."""
+"""Maximum number of tokens the model sees at once, its two special tokens included: its authors' own limit."""
 _TEXT_BLOCK = 1024
 """Texts that are tokenised together, so that many texts do not all have their tokens in memory."""
 
@@ -178,7 +178,7 @@ class _Graph:
         return self.linear(states, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"], name)
 
     def linear(self, states: str, weight: Array, bias: Array, name: str) -> str:
-        """``states @ weight.T + bias``; in int8 the states get one scale a text, the weights one a column."""
+        """``states @ weight.T + bias``; in int8 the states get one scale per text, the weights one per column."""
         matrix = weight.T.astype(np.float32)
         shift = self.constant(f"{name}_bias", bias.astype(np.float32))
         if self.precision == "float32":

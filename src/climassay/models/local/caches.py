@@ -254,7 +254,7 @@ def shared_attention(
     dropout: float = 0.0,  # noqa: ARG001
     **others: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of one token a row over shared runs, each read once for all its rows, and over the row's own columns.
+    """Attention of one token per row over shared runs, each read once for all its rows, and over the row's own columns.
 
     Computed in float32, whatever the type of keys and values.
 

@@ -32,7 +32,7 @@ _ROWS_ON_GPU = 128
 _SHARED_ENOUGH = 64
 """Tokens that neighbours must share to be kept together rather than sorted by length."""
 _ROOM = 128
-"""Most tokens that rows are given room for when one is admitted; they may need more."""
+"""Maximum number of tokens that rows are given room for when one is admitted; they may need more."""
 _WORTH_SHARING = 256
 """Tokens that a shared run must save: reading it apart costs a few small operations a layer at every step."""
 

@@ -109,7 +109,7 @@ def read_options(
         reader: The model's.
         requests: Tokenised options.
         layers: Hidden states wanted at the last token of each option.
-        token_budget: Most tokens of one forward pass.
+        token_budget: Maximum number of tokens in one forward pass.
     """
     owners = [(index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))]
     whole = [requests[index].sequences[option] for index, option in owners]

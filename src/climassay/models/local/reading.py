@@ -89,7 +89,7 @@ class Reader:
             wanted: For each sequence the positions at which logits are wanted, from 0; at least one for each.
             states: For each sequence the positions at which hidden states are wanted; None for none at all.
             layers: Which hidden states, numbered as transformers does.
-            token_budget: Most tokens computed in one forward pass; by default what suits the device. A model that
+            token_budget: Maximum number of tokens in one forward pass; by default what suits the device. A model that
                 cannot share beginnings computes each sequence whole, whatever the budget.
 
         Yields:

@@ -110,7 +110,7 @@ class Capabilities:
     allowance: int = 0
     """Tokens added to the limit of an answer for what is thought before it."""
     window: int | None = None
-    """Most tokens of prompt and answer together, where the server tells."""
+    """Maximum number of tokens of prompt and answer together, where the server tells."""
     most_output: int | None = None
     """Highest limit of an answer that it takes, where it has refused a higher one."""
     learnt_on: str = ""

@@ -64,7 +64,7 @@ class OpenAIModel:
             address that the user has not named: see :func:`climassay.models.servers.find_server`.
         api_key: By default the one that is bound to the server's host. It is sent to the server and appears nowhere
             else.
-        concurrency: Most requests under way at once, 64 by default; how many really are is found by trying.
+        concurrency: Maximum number of requests in flight, 64 by default; how many really are is found by trying.
         clock: Time; tests give their own.
         price, policy, max_output_tokens, reasoning_effort, folder: As for :func:`climassay.models.load_model`. An
             effort that the server refuses is left out, with a warning.
@@ -148,7 +148,7 @@ class OpenAIModel:
 
     @property
     def window(self) -> int | None:
-        """Most tokens of prompt and answer together, where the server has told; see :meth:`ask_window`."""
+        """Maximum number of tokens of prompt and answer together, where the server has told; see :meth:`ask_window`."""
         return self._knowledge.known.window
 
     def ask_window(self) -> int | None:

@@ -40,7 +40,7 @@ class TypeCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Most characters of what a model writes, and whether it has fields that ask for judgement.
+    """Maximum number of characters of what a model writes, and whether it has fields that ask for judgement.
 
     A weak model fills a text up to its bound. A strong one keeps to the lengths that the prompt names; its bounds only
     end a text that runs away, and a text that is longer than asked for is kept.
@@ -48,13 +48,13 @@ class Lengths:
 
     question: int
     answer: int
-    """Most characters of a freeform answer."""
+    """Maximum number of characters of a freeform answer."""
     option: int
     statement: int
     reason: int = 0
-    """Most characters of the reason for declining a passage; 0 for models that are not asked whether it is fit."""
+    """Maximum number of characters of the reason for declining a passage; 0 for models that are not asked to."""
     term: int = 0
-    """Most characters of the term that the writer of a statement wants masked; 0 leaves the choice to a masker."""
+    """Maximum number of characters of the term that the writer wants masked; 0 leaves the choice to a masker."""
 
 
 class QuestionType:

@@ -66,7 +66,7 @@ def named(description: str, example: str) -> Any:
     return Path(description=description, pattern=PRINTABLE, max_length=LONGEST_NAME, examples=[example])
 
 
-Limit = Annotated[int, Query(description="Most entries of the answer.", ge=1, le=MOST, examples=[20])]
+Limit = Annotated[int, Query(description="Maximum number of entries in the answer.", ge=1, le=MOST, examples=[20])]
 AfterName = Annotated[
     str | None,
     Query(

@@ -59,7 +59,7 @@ Mode = Annotated[
 Everything = Annotated[
     bool, Query(alias="all", description="Also what is less similar than the threshold measured for the encoder.")
 ]
-Hits = Annotated[int, Query(description="Most hits.", ge=1, le=MOST_HITS)]
+Hits = Annotated[int, Query(description="Maximum number of hits.", ge=1, le=MOST_HITS)]
 
 
 class CollectionData(Data):

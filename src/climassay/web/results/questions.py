@@ -255,7 +255,7 @@ def show_questions(
     beside: Word = "",
     number: PageNumber = 1,
 ) -> Response:
-    """A grid of the questions that fit: a row a question, a column a model in a setting, of this run and of another."""
+    """A grid of the questions that fit: a row per question, a column per model and setting, of this run and another."""
     index = index_of(app, run)
     other = index_of(app, beside) if beside and beside != run else None
     columns = [*index.columns(), *(other.columns() if other else ())]

@@ -34,7 +34,7 @@ def read_rubric(value: object) -> tuple[Criterion, ...]:
 
     Args:
         value: A list of texts or of tables (``text`` or ``criterion``, ``weight``, ``level``, ``source``), also written
-            as JSON; or a text of one criterion a line, ``- [must] Names the gas (weight 2)``. Nothing gives none.
+            as JSON; or a text of one criterion per line, ``- [must] Names the gas (weight 2)``. Nothing gives none.
 
     Raises:
         InputError: A criterion has no text, no known level, or no positive weight.

@@ -1,1 +1,1 @@
-"""One file a version, each after the one before."""
+"""One file per version, each after the one before."""
