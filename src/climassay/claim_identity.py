@@ -58,7 +58,7 @@ def claim_id(text: str) -> str:
 
 
 def words_id(text: str) -> str:
-    """Hash of a text's words in lower case, 12 hexadecimal digits, whatever stands between them.
+    """Hash of a text's words in lower case, 12 hexadecimal digits, whatever appears between them.
 
     Coarser than :func:`claim_id`: opposite claims may have one, so that nothing is to be looked up by it. It keeps a
     text and its near copies on one side of a split, and tells a trained head which texts it has learnt from.

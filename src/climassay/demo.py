@@ -51,7 +51,7 @@ _SAME = "The same with yours"
 Say = Callable[[str], None]
 """Told of every line as it comes."""
 Progress = Callable[[str, int | None], Callable[[int], None]]
-"""Begins to show progress of so many parts; the function is told of every advance."""
+"""Begins to show progress of so many parts; the function is called at every advance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ def term_questions() -> list[dict[str, Any]]:
     """Each of the primer's 30 cloze statements as a choice of four words, as rows of a question file.
 
     The wrong words are those that are missing in the next three statements of the same book (after the last one comes
-    the first), and the right word stands at a, b, c, d in turn, so that a constant answer is right on 8 of 30.
+    the first), and the right word appears at a, b, c, d in turn, so that a constant answer is right on 8 of 30.
     """
     cloze = primer.gold_questions().of_kind("cloze")
     rows = []

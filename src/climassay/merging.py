@@ -36,7 +36,7 @@ def merge_workspace(
 ) -> MergedWorkspace:
     """Take in what another workspace has; doing it again, for example after a kill, changes nothing more.
 
-    Accounts, sessions and jobs are not taken in: nobody gets in here by what stands in another workspace.
+    Accounts, sessions and jobs are not taken in: nobody gets in here by what appears in another workspace.
 
     Args:
         records: The open records of the workspace that takes in.

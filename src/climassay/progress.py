@@ -1,4 +1,4 @@
-"""How far long work is: told on a terminal or in a notebook, or nobody."""
+"""How far long work is: shown on a terminal, in a notebook, or not at all."""
 
 import sys
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ class Bars(Progress):
 
     @contextmanager
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
-        """Show a bar until the task ends; tasks within a task stand in the same display."""
+        """Show a bar until the task ends; tasks within a task appear in the same display."""
         if self._display is not None:
             yield _Bar(self._display, description, total)
             return

@@ -59,7 +59,7 @@ def without_secrets(text: str) -> str:
 
 
 def note_secret(key: str) -> None:
-    """Have the functions of this module know a key that stands in no variable of :data:`SECRET_VARIABLES`."""
+    """Have the functions of this module know a key that appears in no variable of :data:`SECRET_VARIABLES`."""
     if is_secret(key):
         _noted.add(key)
 

@@ -269,7 +269,7 @@ class Session:
         return self.model(name, options=self.options.fitting(name), base_url=base_url, dtype=dtype)
 
     def progress_of(self, count: int) -> Progress:
-        """How progress is told of so many items: not at all where they are done at once."""
+        """How progress of so many items is shown: not at all where they are done at once."""
         return self.progress if count >= FEW else Progress()
 
     def recorded(self, model: "Generator", run: "Run") -> "RecordedModel":
@@ -332,7 +332,7 @@ class Session:
         from climassay.factcheck.scales import load_scale
         from climassay.models.servers import find_price, is_served, price_from_options
 
-        load_scale(settings.scale)  # a wrong name is told before models are loaded
+        load_scale(settings.scale)  # a wrong name is reported before models are loaded
         groups = {name: self.collections(name) for name in collections_of(settings)}
         limits: dict[str, Any] = {
             "max_output_tokens": settings.max_output_tokens,

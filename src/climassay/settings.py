@@ -96,7 +96,7 @@ def commented(
     leave_out: Collection[str] = (),
     off: bool = False,
 ) -> str:
-    """A table of a TOML file with every entry explained; entries that have no value stand in a comment.
+    """A table of a TOML file with every entry explained; entries that have no value appear in a comment.
 
     Args:
         kind: A dataclass of settings.

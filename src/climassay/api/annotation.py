@@ -47,7 +47,7 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 
     Args:
         dataset: Its name.
-        annotator: Whose own progress is told too.
+        annotator: Whose own progress is shown too.
         workspace: Where it lies.
 
     Raises:

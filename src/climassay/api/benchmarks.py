@@ -424,7 +424,7 @@ def evaluate_choices(
         questions: A question file, or ``primer``.
         models: As in :func:`evaluate`.
         settings: As in :func:`evaluate`.
-        scorings: How an answer becomes a choice; several ways stand beside each other.
+        scorings: How an answer becomes a choice; several ways appear beside each other.
         permutations: Option orders of a question; above 1, position bias is measured.
         passages: Passages of a question in rag settings.
         examples: Examples of a prompt in few-shot settings.
@@ -448,7 +448,7 @@ def evaluate_choices(
     with Session.opened(workspace) as session:
         sources = evaluation.open_sources(session.workspace)
         for spec in specs:
-            evaluation.make_setting(spec, sources)  # what is not there is told before a model is loaded
+            evaluation.make_setting(spec, sources)  # what is missing is reported before a model is loaded
         listed, loaded = _model_specs(models, session, whole_names=True)
         plan = evaluation.ExperimentPlan(
             name=given.name,

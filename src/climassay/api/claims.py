@@ -343,7 +343,7 @@ def list_checks(
     """Checks that were asked for in the browser, the newest first, and how often people agree with the verdicts.
 
     Args:
-        words: Words that all stand in the claim or its source.
+        words: Words that all appear in the claim or its source.
         verdict: Label of the verdict, or the outcome of a check without one.
         review: Opinion of most reviewers.
         page: Page of fifty checks.
@@ -426,6 +426,6 @@ def export_checks(file: Path, *, workspace: Place = None) -> Shown:
         checks = CheckStore(session.records)
         ids = checks.ids()
         lines = [json.dumps(check_data(checks.get(one), checks.reviews(one)), ensure_ascii=False) for one in ids]
-    # A name that is no UTF-8 may stand in a text; it is written as the bytes that it is.
+    # A name that is no UTF-8 may appear in a text; it is written as the bytes that it is.
     write_file(file, "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape"))
     return Shown({"file": file, "checks": len(ids)}, noted=(f"{file} written: {len(ids)} checks.",))

@@ -194,7 +194,7 @@ def lint_confidence(
         opened = open_tagger(None if tagger == "default" else Path(tagger))
         accuracy = str(opened.accuracy or "not measured")
         chosen = (*chosen, tagger_rule(opened.tagger, opened.accuracy, certainty))
-    # All files are opened before any is checked, so that a wrong name is told at once.
+    # All files are opened before any is checked, so that a wrong name is reported at once.
     read = [
         draft_of(one) if isinstance(one, str) and " " in one and not Path(one).is_file() else read_draft(Path(one))
         for one in one_or_several(drafts)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PRIMER = "primer"
 """Names the bundled books and questions where a file can be named; ``primer:BOOK`` names one book."""
 MOST_REASONS = 3
-"""Files that could not be read whose reasons are told where there is nothing to add."""
+"""Files that could not be read whose reasons are given where there is nothing to add."""
 
 
 def add_documents(

@@ -27,7 +27,7 @@ class ScoredEntailment(Result):
     told: tuple[str, ...] = ()
     file: str = ""
     before: tuple[Table, ...] = ()
-    """Tables that stand before the scores."""
+    """Tables that come before the scores."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything."""

@@ -116,7 +116,7 @@ def experiment_tables(
 
     Args:
         run: Its run.
-        published: Models whose published results stand beside ours; ``all`` for every one.
+        published: Models whose published results appear beside ours; ``all`` for every one.
         published_set: ``gold`` or ``silver``.
         metrics: Compare cells in these; by default in one or two of each task.
         seed: Seed of the resampling.

@@ -1,4 +1,4 @@
-"""Taggers of confidence: how confident the IPCC would sound about a statement, and how well that can be told."""
+"""Taggers of confidence: how confident the IPCC would sound about a statement, and how well they predict it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

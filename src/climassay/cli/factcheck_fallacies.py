@@ -27,7 +27,7 @@ app = typer.Typer(
 
 
 class SubjectChoice(StrEnum):
-    """What is told of a text."""
+    """What is classified of a text."""
 
     fallacies = "fallacies"
     claims = "claims"

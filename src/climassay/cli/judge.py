@@ -198,7 +198,7 @@ class JudgeOptions:
             raise InputError("Give either --probe or --method.")
         quality = asked.one() if self.probe is None or asked.given else None
         spec = JudgeSpec(quality, self.probe, self.method, setup.model, setup.token_budget)
-        assert spec.wanted  # what is wrong with the probe is told before anything is read
+        assert spec.wanted  # what is wrong with the probe is reported before anything is read
         return spec
 
 

@@ -120,5 +120,5 @@ class ModelSetup(LoadingOptions, RayOptions):
     workspace: WorkspaceOption = None
 
     def session(self, as_json: bool) -> "AbstractContextManager[Session]":
-        """The session of the command; with JSON nothing is told of progress."""
+        """The session of the command; with JSON no progress is shown."""
         return opened_session(self.workspace, self, as_json=as_json, where=self)

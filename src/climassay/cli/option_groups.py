@@ -68,7 +68,7 @@ class WholeHelpGroup(TyperGroup):
     """A group of commands whose help shows the first sentence of each, whole, under headings where there are some."""
 
     headings: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """Names of commands by heading; without any, all stand under "Commands" in the order of their definition."""
+    """Names of commands by heading; without any, all appear under "Commands" in the order of their definition."""
     old_names: ClassVar[dict[str, str]] = {}
     """Names that commands had before, with those they have now: they answer for one version, with a hint."""
 

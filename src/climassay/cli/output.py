@@ -145,7 +145,7 @@ def write_text(path: Path, text: str) -> None:
     """
     from climassay.io import write_file
 
-    # A name that is no UTF-8 may stand in a text; it is written as the bytes that it is.
+    # A name that is no UTF-8 may appear in a text; it is written as the bytes that it is.
     write_file(path, text.encode("utf-8", "surrogateescape"))
 
 

@@ -1,7 +1,7 @@
 """Compare how two texts state their certainty: two drafts of a report, or a summary and the chapters behind it.
 
 Sentences are matched by their words, by meaning (vectors of an encoder) and by reference: the number of a paragraph,
-the sections that stand in curly brackets. Then the levels and terms of what was matched are laid side by side.
+the sections that appear in curly brackets. Then the levels and terms of what was matched are laid side by side.
 """
 
 import re
@@ -87,7 +87,7 @@ class _Sentence(NamedTuple):
     text: str
     statements: tuple[Statement, ...]
     sections: frozenset[str]
-    """Numbers of the sections that it stands in."""
+    """Numbers of the sections that it appears in."""
 
 
 class _Match(NamedTuple):
@@ -114,7 +114,8 @@ def compare(
 
     Args:
         old: From :func:`climassay.confidence.extraction.extract`; with ``untagged=True``, so that levels which were
-            taken away or added are told from statements which were dropped or added. Of a summary, the summary.
+            taken away or added are distinguished from statements which were dropped or added. Of a summary, the
+            summary.
         new: The later draft, or the chapters.
         encoder: For meaning; vectors are kept, so that a comparison that was stopped goes on.
         kind: ``drafts`` matches sentence to sentence, one to one but for sentences that were joined or split;
@@ -245,7 +246,7 @@ def _bonus(ours: Sequence[_Sentence], theirs: Sequence[_Sentence], *, placed: bo
             added[row, labels[first.label]] += _SAME_LABEL
         near = {place for reference in first.references for place in references[reference]}
         for reference in first.references:
-            # {3.2.1} means section 3.2.1, and what stands in section 3.2 is near it.
+            # {3.2.1} means section 3.2.1, and what appears in section 3.2 is near it.
             parts = reference.split(".")
             near |= {place for end in range(2, len(parts) + 1) for place in sections[".".join(parts[:end])]}
         added[row, sorted(near)] += _SAME_REFERENCE

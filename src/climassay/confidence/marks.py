@@ -136,7 +136,7 @@ class LikelihoodTerm(NamedTuple):
 _BREAK = r"(?:[-\u2010]?\s{1,2}|[\u00ad\ufffe]\s?)?"
 """What extraction may leave inside a word."""
 _GAP = r"[\s\u00ad\u2010\u2011*_-]{0,5}"
-"""What may stand between two words of a mark: nothing ("lowconfidence"), spaces, hyphens, marks of italics."""
+"""What may appear between two words of a mark: nothing ("lowconfidence"), spaces, hyphens, marks of italics."""
 
 
 def _broken(word: str) -> str:

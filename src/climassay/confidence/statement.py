@@ -40,14 +40,14 @@ class Statement:
     evidence: Evidence | None = None
     agreement: Agreement | None = None
     sentence: str = ""
-    """The whole sentence as it stands in the report, tags and references included."""
+    """The whole sentence as it appears in the report, tags and references included."""
     start: int = 0
     end: int = 0
     """``sentence[start:end]`` are the words that the tag was found to speak about, with the tag."""
     sure: bool = True
     """Whether rules can vouch for the division of the sentence among its tags."""
     whole_paragraph: bool = False
-    """Whether the tag stands behind the last full stop of a paragraph, for all its sentences without one."""
+    """Whether the tag follows the last full stop of a paragraph, for all its sentences without one."""
     label: str | None = None
     """The report's number of the paragraph or of the last numbered one above it, for example ``A.1.3``."""
     references: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Statement:
 
     @property
     def original(self) -> str:
-        """The words that the tag was found to speak about, as they stand in the report."""
+        """The words that the tag was found to speak about, as they appear in the report."""
         return self.sentence[self.start : self.end]
 
     @property
@@ -107,7 +107,7 @@ def statement_row(statement: Statement) -> dict[str, Any]:
 def statement_from_row(row: Mapping[str, Any]) -> Statement:
     """The statement that :func:`statement_row` wrote, now or before sentences were kept.
 
-    A row without a sentence has the report's words of the statement alone, or only its text; these stand in its place.
+    A row without a sentence has the report's words of the statement alone, or only its text; these appear in its place.
 
     Raises:
         InputError: A field is missing or unknown.

@@ -172,7 +172,7 @@ class TableColumns:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How files are read. What is set here goes before what the file says of itself."""
+    """How files are read. What is set here overrides what the file says of itself."""
 
     columns: TableColumns = field(default_factory=TableColumns)
     """Columns of CSV, TSV, JSON, JSONL and Parquet files."""

@@ -22,7 +22,7 @@ SHORTEST_OVERLAP = 20
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A sentence, or a part of a very long one, and the block it stands in."""
+    """A sentence, or a part of a very long one, and the block it appears in."""
 
     text: str
     block: int

@@ -16,7 +16,7 @@ from climassay.reporting.tables import Table
 from climassay.statistics import Estimate, Interval
 
 MOST_LISTED = 20
-"""Skipped files and pages, and documents, that are told one by one; the rest is counted."""
+"""Skipped files and pages, and documents, that are listed one by one; the rest is counted."""
 EXCERPT = 240
 """Characters of a passage in a list of hits."""
 

@@ -55,7 +55,7 @@ class GoldText:
         return cls(words_of(text))
 
     def covered(self, words: Sequence[str]) -> frozenset[int]:
-        """Positions of the gold text's words that stand in another text in the same order.
+        """Positions of the gold text's words that appear in another text in the same order.
 
         Only runs of at least :data:`SHORTEST_RUN` words count (or of all words, where the gold text has fewer).
         """
@@ -175,7 +175,7 @@ def _runs(words: Sequence[str], length: int = 8) -> list[str]:
 QUESTION_FIELDS = ("question", "Question", "query")
 PASSAGE_FIELDS = ("passage", "context", "Context", "text")
 SHORTEST_PASSAGE = 5
-"""Words; fewer stand in too many places to say what was found."""
+"""Words; fewer appear in too many places to say what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class LabelledQuestion:
     passage: str
     id: str = ""
     document: str | None = None
-    """Where the passage stands, as told by the file; for the reader, not for the search."""
+    """Where the passage stands, as the file gives it; for the reader, not for the search."""
     relevance: float = 1.0
     """Grade of the passage, more than 0."""
     group: str = ""
@@ -410,7 +410,7 @@ def evaluate_retrieval(
         modes: Search modes to compare.
         share: More than 0, at most 1.
         within_group: Ask each question only among the passages of the report that its group names.
-        left_out: Rows that hold no relevant passage, to be told.
+        left_out: Rows that hold no relevant passage, for the report.
         seed: Of the bootstrap.
 
     Raises:

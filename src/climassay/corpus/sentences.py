@@ -1,6 +1,6 @@
 """Split scientific English into sentences by rules: no model, no dependency, some hundred thousand sentences a second.
 
-A full stop ends a sentence unless what stands before it is an abbreviation, an initial or the number of a list item, or
+A full stop ends a sentence unless what comes before it is an abbreviation, an initial or the number of a list item, or
 what follows goes on in lower case. References in brackets after the full stop, as in ``(high confidence). {3.1}``,
 belong to the sentence before.
 """
@@ -136,7 +136,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
-    """Whether the single full stop at ``stop`` ends the sentence; the next word stands at ``following``."""
+    """Whether the single full stop at ``stop`` ends the sentence; the next word appears at ``following``."""
     found = _LAST_WORD.search(text, max(start, stop - 40), stop)
     last = found.group() if found else ""
     before = text[start:stop].strip()
@@ -160,7 +160,7 @@ def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
 
 
 def locate_quotation(text: str, quotation: str) -> tuple[int, int] | None:
-    """Where a quotation of whole words stands in a text, whatever its case, blanks and quotation marks, or None.
+    """Where a quotation of whole words appears in a text, whatever its case, blanks and quotation marks, or None.
 
     Signs at its ends belong to it where the text has them too: without them "-2" would be 2, and "50%" would be 50.
     """

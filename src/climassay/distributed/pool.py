@@ -151,7 +151,7 @@ class Windows:
 class Worker:
     """Lives as long as the pool, so that a model is loaded once, however many small calls there are.
 
-    Every job says what it needs loaded. A worker that died and was started again therefore needs to be told nothing.
+    Every job says what it needs loaded. A worker that died and was started again therefore needs no further messages.
 
     Args:
         threads: Of torch, where the environment of its node does not say otherwise.

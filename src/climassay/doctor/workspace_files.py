@@ -150,7 +150,7 @@ def _collection(label: str, collection: "Collection") -> Finding:
 
 
 def _fingerprint_here(encoder: str) -> str | None:
-    """Fingerprint of what has this name on this machine; None where that cannot be told without a network."""
+    """Fingerprint of what has this name on this machine; None where that cannot be known without a network."""
     from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
 
     folder = Path(encoder.removeprefix("local:")).expanduser()

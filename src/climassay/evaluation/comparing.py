@@ -4,10 +4,10 @@ Do two benchmarks rank the same models alike (the paper's appendix A.2.2, silver
 model that wrote the questions (its section 5.2)? Both are answered from few models, five to eight in the paper; hence
 exact p-values over all orders of the models, and places instead of differences.
 
-The published results of ClimaQA are Tables 3 and 5 (gold), 6 and 7 (silver) of the paper. They stand beside ours for
+The published results of ClimaQA are Tables 3 and 5 (gold), 6 and 7 (silver) of the paper. They appear beside ours for
 orientation only: questions, prompts and books are others, so that no item and no paired test can be compared.
 
-Several runs stand side by side cell by cell, with paired tests where the same questions were asked: questions are
+Several runs appear side by side cell by cell, with paired tests where the same questions were asked: questions are
 the same where their words are, whatever the benchmark or the id is called in either run.
 """
 

@@ -222,7 +222,7 @@ class ExperimentPlan:
     ] = ""
     metrics: MetricSpec = field(default_factory=MetricSpec)
     lm_eval: HarnessSpec = field(default_factory=HarnessSpec)
-    """Tasks of lm-evaluation-harness that stand beside the benchmarks; the limit takes their first samples."""
+    """Tasks of lm-evaluation-harness that appear beside the benchmarks; the limit takes their first samples."""
     folder: Path = Path()
     """Where relative files are looked for."""
 

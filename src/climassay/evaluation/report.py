@@ -342,7 +342,7 @@ def experiment_report(
         published: Rows of the paper to show beside ours.
         contamination: Overlaps of the questions with texts that models have read.
         seed: Seed of bootstrap and sign flips.
-        answers: Whether every question with every answer stands at its end.
+        answers: Whether every question with every answer appears at its end.
     """
     numbers = scores or score_experiment(experiment, seed=seed)
     tables = experiment_tables(numbers, published)
@@ -493,7 +493,7 @@ def _benchmark_sections(
 
 
 def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
-    """What the models of a benchmark's cells had beside the questions, and how many questions stand in it."""
+    """What the models of a benchmark's cells had beside the questions, and how many questions appear in it."""
     records = [record for record in experiment.cells if record.cell.benchmark == benchmark and record.texts]
     if not records:
         return None

@@ -113,7 +113,7 @@ class EvaluationResources:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Callbacks that are told what is going on."""
+    """Callbacks that follow the run."""
 
     on_cell: Callable[[Cell, str], None] = lambda _cell, _what: None
     """A cell begins to be ``asked`` or ``scored``."""
@@ -211,7 +211,7 @@ def run_experiment(
         store: Where answers and results are kept.
         prompts: Templates; the built-in ones by default.
         use_cache: False asks everything afresh.
-        progress: Who is told.
+        progress: Callbacks that follow the run.
         command: By which the run is known.
 
     Raises:
@@ -227,7 +227,7 @@ def run_experiment(
     }
     with store.run(command=command, config=config, seeds={"plan": plan.seed}) as run:
         work = _Work(plan, sets, resources, store, run, templates, use_cache, progress or Progress())
-        # Settings are made before any model is loaded: a collection that is not there is told at once.
+        # Settings are made before any model is loaded: a missing collection is reported at once.
         settings = [make_setting(spec, resources.sources) for spec in plan.settings]
         if plan.metrics.collections:
             resources.sources.retriever(plan.metrics.collections)

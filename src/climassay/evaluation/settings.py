@@ -175,7 +175,7 @@ def chat_examples(
 
 
 def after_prefix(prefix: str) -> str:
-    """What stands between the start of an answer and the answer: ``Answer:`` is followed by a space."""
+    """What appears between the start of an answer and the answer: ``Answer:`` is followed by a space."""
     return " " if prefix and not prefix[-1].isspace() else ""
 
 
@@ -282,7 +282,7 @@ class SettingType:
 
     prepare: Callable[[SettingSpec, Sources], Prepare]
     read: Callable[[str], Mapping[str, Any]] | None = None
-    """Fields of the specification from what stands behind the colon of the short name; None where nothing may."""
+    """Fields of the specification from what follows the colon of the short name; None where nothing may."""
     takes: tuple[str, ...] = ()
     """Numbers that :func:`parse_spec` passes on: ``passages``, ``examples``, ``seed``."""
     tuned: bool = False

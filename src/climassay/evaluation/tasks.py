@@ -151,7 +151,7 @@ class _Asking:
 def option_orders(options: int, wanted: int, seed: int) -> list[tuple[int, ...]]:
     """Distinct orders of a question's options, the file's own first.
 
-    The first ``options`` orders are rotations, in which every option stands at every position exactly once; further
+    The first ``options`` orders are rotations, in which every option appears at every position exactly once; further
     ones are drawn at random from the rest.
 
     Args:

@@ -136,7 +136,7 @@ def question_data(
 
 
 def split_questions(questions: Sequence[Question], share: float, *, seed: int) -> tuple[list[Question], list[Question]]:
-    """Split questions so that none made from the same text stand on both sides.
+    """Split questions so that none made from the same text appear on both sides.
 
     A text is a question's context or, where the file has none, its section of its document; else questions stand alone.
 
@@ -150,7 +150,7 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
     """
     from climassay.tuning import split_groups
 
-    # A whole book is no text in this sense: its questions would all have to stand on one side.
+    # A whole book is no text in this sense: its questions would all have to appear on one side.
     texts = [one.context or ((one.document, one.section) if one.section else one.id) for one in questions]
     kept, held_out = split_groups(list(questions), texts, share, seed=seed)
     return list(kept), list(held_out)

@@ -1,7 +1,7 @@
 """Fact-checks that were asked for, one by one, with their debates and with what people say about them.
 
 A check is stored before its debate begins, under an id of its own that stays; what experts and readers say is added
-beside it. Nothing is deleted, and a second word of the same person stands in place of the first, which is kept.
+beside it. Nothing is deleted, and a second word of the same person appears in place of the first, which is kept.
 """
 
 import json
@@ -156,7 +156,7 @@ class CheckFilter:
     """Which checks a list shows; an empty text leaves a filter out."""
 
     words: str = ""
-    """All of them must stand in the claim or its source, in any case."""
+    """All of them must appear in the claim or its source, in any case."""
     verdict: str = ""
     """Label, or outcome of a check without one."""
     review: str = ""

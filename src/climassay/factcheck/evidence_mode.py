@@ -37,7 +37,7 @@ class Evidence:
 
     text: str
     source: str = ""
-    """Title of the article it stands in."""
+    """Title of the article it appears in."""
     label: str | None = None
     """What it does to the claim, as the file spells it; None where the file does not say."""
 

@@ -109,7 +109,7 @@ class FallacyClassifier(TextClassifier):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is told of a text."""
+    """What is classified of a text."""
 
     name: str
     meanings: Mapping[str, str]

@@ -39,7 +39,7 @@ class Scale:
     correct: frozenset[str]
     """Labels that count as correct when there are only two sides; the others count as incorrect."""
     nei: str = NOT_ENOUGH
-    """Label of "not enough information"; stands outside of the order."""
+    """Label of "not enough information"; appears outside of the order."""
     lack: frozenset[str] = frozenset()
     """Labels that may be given for a lack of information (``unsupported``): with limited evidence they are no view."""
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Scale:
         each other nobody has measured.
 
         Args:
-            text: As it stands in the file.
+            text: As it appears in the file.
             count: Number of classes, one of :attr:`class_counts`; all labels by default.
 
         Raises:

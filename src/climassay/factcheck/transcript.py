@@ -44,7 +44,7 @@ Likelihood = Literal[
 ]
 """Terms of AR6 for probabilities of 0-1, 0-5, 0-10, 0-33, 33-66, 50-100, 66-100, 90-100, 95-100 and 99-100 per cent."""
 Placement = Literal["consensus", "outlier", "exaggerated", "misleading"]
-"""Where a claim stands in what is known: a consensus view, an outlier, or a fact that is presented beyond it."""
+"""Where a claim appears in what is known: a consensus view, an outlier, or a fact that is presented beyond it."""
 CloseReason = Literal[
     "close verdicts", "no change", "mediator", "round limit", "one informed advocate", "not enough information"
 ]
@@ -150,7 +150,7 @@ class FollowUp:
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """Words of a passage that speak for or against what is judged; they stand there as they are given here."""
+    """Words of a passage that speak for or against what is judged; they appear there as they are given here."""
 
     passage: int
     """Number of the passage."""
@@ -215,7 +215,7 @@ class AdvocateOpinion:
     quotations: tuple[Quotation, ...] = ()
     """What it found for and against, in its own order."""
     removed_quotations: int = 0
-    """Quotations that do not stand in their passage, taken out."""
+    """Quotations that do not appear in their passage, taken out."""
     withheld: str | None = None
     """The verdict that it gave although no quotation or citation of it holds; ``verdict`` is then "not enough
     information"."""
@@ -278,7 +278,7 @@ class Verdict:
     quotations: tuple[Quotation, ...] = ()
     """What the mediator rests it on."""
     removed_quotations: int = 0
-    """Quotations that do not stand in their passage, taken out."""
+    """Quotations that do not appear in their passage, taken out."""
     withheld: str | None = None
     """What the mediator would have said, where no quotation or citation holds for it: the outcome is then "not enough
     information"."""
@@ -500,7 +500,7 @@ def as_plain(value: Any) -> Any:
 def event_data(event: Event) -> tuple[EventKind, dict[str, Any]]:
     """An event's kind, and what happened: dictionaries, lists, texts and numbers.
 
-    The fields of an opinion, a question, a decision or a verdict are those of its record; subclaims and passages stand
+    The fields of an opinion, a question, a decision or a verdict are those of its record; subclaims and passages appear
     under the name of the kind.
     """
     if isinstance(event, tuple):

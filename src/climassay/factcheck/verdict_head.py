@@ -160,7 +160,7 @@ def read_pairs(
 
 
 def word_features(claim: str, passage: str) -> tuple[float, ...]:
-    """What can be told from the words alone.
+    """Features of the words alone.
 
     Returns:
         Whether the claim has a negation, the passage has one, only one of them has; how many numbers they share and how

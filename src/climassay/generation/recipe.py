@@ -117,7 +117,7 @@ class CountSpec:
     reasoning: Annotated[float, Field(ge=0)] = 0.0
     hypothetical: Annotated[float, Field(ge=0)] = 0.0
     others: dict[str, int] = field(default_factory=dict)
-    """Questions of further types, by kind; in a file each stands beside the first three."""
+    """Questions of further types, by kind; in a file each appears beside the first three."""
 
     def of(self, kind: Kind) -> int:
         """Questions wanted of a kind."""

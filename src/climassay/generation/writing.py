@@ -43,7 +43,7 @@ class Writer:
     Notes:
         The rules are those of the paper's prompts, in our words. The answer's format is another one: the correct
         answer and the distractors are fields of their own, so that a model cannot mark a wrong letter, and code decides
-        where the correct option stands. Among each four questions of a call it stands once at each place.
+        where the correct option stands. Among each four questions of a call it appears once at each place.
     """
 
     def __init__(

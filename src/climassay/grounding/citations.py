@@ -132,7 +132,7 @@ def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
     plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known) if match["square"] else None)
     bare_round = not any(isinstance(one, tuple) for one in found)
     plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known, bare_round=bare_round))
-    # "[1], [2] and [3]" is one citation; what stands behind a full stop belongs to the sentence before it.
+    # "[1], [2] and [3]" is one citation; what follows a full stop belongs to the sentence before it.
     plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
     plain = re.sub(
         r"([.!?]+)((?:\s*[CR]\ue000\d+\ue001)+)(?=\s|$)(?!\s+[a-z])",
@@ -236,7 +236,7 @@ LEFT_OUT = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
 
 
 def is_quoted(quotation: str, text: str) -> bool:
-    """Whether all parts of a quotation stand in a text, in order."""
+    """Whether all parts of a quotation appear in a text, in order."""
     given = _plain(quotation)
     # What the text itself leaves out is no border of a quotation's parts.
     within = LEFT_OUT.sub(" ", _plain(text))

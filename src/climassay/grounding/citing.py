@@ -206,7 +206,7 @@ class _Piece:
 
 
 def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]) -> list[_Piece]:
-    """Sentences with the citations and marks that stand in or right behind them; repeated sentences once."""
+    """Sentences with the citations and marks that appear in or right behind them; repeated sentences once."""
     known = {source.number for source in sources}
     moved = re.sub(r"([.!?])\s*(\(\s*in-house knowledge\s*\))", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
     found: dict[str, _Piece] = {}

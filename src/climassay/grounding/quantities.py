@@ -185,7 +185,7 @@ def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int
 
 
 def money_before(text: str, position: int) -> tuple[Unit | None, int]:
-    """The currency that stands before a number, as a unit, and where it begins; None and ``position`` without one."""
+    """The currency that comes before a number, as a unit, and where it begins; None and ``position`` without one."""
     match = _CURRENCY.search(text, max(0, position - 4), position)
     return (Unit(f"money:{_CURRENCIES[match[1].lower()]}", 1.0), match.start()) if match else (None, position)
 
@@ -193,7 +193,7 @@ def money_before(text: str, position: int) -> tuple[Unit | None, int]:
 def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None, int]:
     """The unit behind a number, with its substance and rate, and where it ends; None where there is none.
 
-    ``bracketed``: a closing bracket may stand before the unit, as in ``[0.95 to 1.20] °C``.
+    ``bracketed``: a closing bracket may come before the unit, as in ``[0.95 to 1.20] °C``.
     """
     closing = CLOSING_BRACKET.match(text, position) if bracketed else None
     start = closing.end() if closing else position
@@ -288,10 +288,10 @@ _CHARACTERS = str.maketrans("⁻₂₃₄₆\u00a0\u2009\u202f", "-2346   ")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit, as it stands in a text."""
+    """A number with its unit, as it appears in a text."""
 
     text: str
-    """As written, the unit included where it stands behind this number."""
+    """As written, the unit included where it follows this number."""
     value: float
     """The number with its sign and magnitude, in the unit as written."""
     step: float
@@ -307,7 +307,7 @@ class Quantity:
     bounded: str = ""
     """As written with what makes it a bound; empty for a plain figure."""
     positive: bool = False
-    """Whether a plus sign stands before it."""
+    """Whether a plus sign comes before it."""
     dated: bool = False
     """Whether it is a year for sure, as those of a period are."""
 
@@ -315,7 +315,7 @@ class Quantity:
 def quantities(text: str) -> tuple[Quantity, ...]:
     """Quantities of a text, in order.
 
-    Number words below a hundred are quantities where a unit or magnitude stands behind them ("two degrees").
+    Number words below a hundred are quantities where a unit or magnitude follows them ("two degrees").
     """
     return tuple(found for found in _read(text) if found.unit or found.text.lower() not in _WORDS)
 
@@ -426,7 +426,7 @@ def _mended(text: str) -> str:
 
 
 def _is_measured(text: str, position: int) -> bool:
-    """Whether a unit or magnitude stands behind the number that ends here."""
+    """Whether a unit or magnitude follows the number that ends here."""
     plain = text.translate(_CHARACTERS)
     _, end = read_magnitude(plain, position, money=False)
     return end > position or read_unit(plain, position, bracketed=False)[0] is not None

@@ -119,8 +119,8 @@ class ReferenceChecker:
         documents: Documents of the collections.
         passages: What numbers name beside the text's own list, for example the passages that lay before its writer.
         entries: The text's own list of references, by number.
-        ask: Tells whether something answers at an address, None where that cannot be told; without it nothing is asked.
-            See :func:`address_answers`.
+        ask: Tells whether something answers at an address, None where that cannot be known; without it nothing is
+            asked. See :func:`address_answers`.
     """
 
     documents: "Sequence[StoredDocument]" = ()
@@ -182,7 +182,7 @@ class ReferenceChecker:
         return CheckedReference(reference.text, "work", "exists", f"Names {title}.", title)
 
     def written_out(self, text: str) -> tuple[CheckedReference, ...]:
-        """DOIs, web addresses and titles of documents at hand that stand in a text."""
+        """DOIs, web addresses and titles of documents at hand that appear in a text."""
         found: list[CheckedReference] = []
         left = text
         for match in _DOI.finditer(text):
@@ -296,7 +296,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def address_answers(address: str) -> bool | None:
-    """Whether something is at a web address, told by the head of an answer; redirections are not followed.
+    """Whether something is at a web address, by the head of its answer; redirections are not followed.
 
     Returns:
         True for a page or a redirection, False where the server says that there is nothing (404 or 410), None where it

@@ -88,7 +88,7 @@ class CollectionGroup:
     def _together(
         self, rankings: Sequence[Sequence[Hit]], by_words: Sequence[Hit], k: int, mode: SearchMode
     ) -> list[Hit]:
-        """The best hits of all collections for one query; a passage that several hold stands once."""
+        """The best hits of all collections for one query; a passage that several hold appears once."""
         hits = {hit.passage.id: hit for ranking in rankings for hit in ranking}
         if mode == "bm25":
             scores = {item: hit.score for item, hit in hits.items()}

@@ -6,8 +6,8 @@
    contradicts it (:mod:`climassay.metrics.entailment`).
 3. Rules tell what vectors do not: quantities that the passages have otherwise (:mod:`climassay.grounding.quantities`),
    opposite words, other regions and foreign names (:mod:`climassay.grounding.text_differences`), references that point
-   to nothing (:mod:`climassay.grounding.references`). How sure a sentence may be is told by a function that is given.
-4. A language model may judge support instead (:class:`SupportJudge`); its quotation must stand in the passage.
+   to nothing (:mod:`climassay.grounding.references`). A function given by the caller says how sure a sentence may be.
+4. A language model may judge support instead (:class:`SupportJudge`); its quotation must appear in the passage.
 
 What the default is worth is measured in docs/results/check_text.md.
 """
@@ -81,7 +81,7 @@ class Evidence:
     citation: str
     """Where it stands, in words."""
     quotation: str
-    """Its sentences nearest to the one checked, as they stand there."""
+    """Its sentences nearest to the one checked, as they appear there."""
     similarity: float
     """Cosine of the nearest of them, -1 to 1."""
     confirms: float | None
@@ -98,7 +98,7 @@ class Judgement:
     reason: str
     quotation: str = ""
     quoted: bool = False
-    """Whether the quotation stands in the passage that it names."""
+    """Whether the quotation appears in the passage that it names."""
     error: str | None = None
 
 

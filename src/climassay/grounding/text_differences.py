@@ -3,7 +3,7 @@
 Encoders lay "the Arctic warms" and "the Antarctic warms", "rises" and "falls" close together. Told apart are words of
 opposite direction (:data:`~climassay.metrics.entailment_features.OPPOSITES`), regions, seasons and layers of which one
 excludes the other, and names that the source does not have. A source may name both sides ("the troposphere warms and
-the stratosphere cools"): what decides is which of them stands among the words that stand around it in the sentence.
+the stratosphere cools"): what decides is which of them appears among the words that stand around it in the sentence.
 """
 
 import re
@@ -43,7 +43,7 @@ PLACES = _groups(
     "city cities urban", "rural", "mountain mountains", "troposphere tropospheric", "stratosphere stratospheric",
     "vegetation", "soil soils", "hemisphere",
 )  # fmt: skip
-"""Words for places that stand without a capital, those of one place together; names are told by their capitals."""
+"""Words for places without a capital, those of one place together; names are recognised by their capitals."""
 _SAME: dict[str, frozenset[str]] = {}
 _ALTERNATIVES: dict[str, frozenset[str]] = {}
 for _word, _other in OPPOSITES.items():

@@ -108,7 +108,7 @@ def write_argilla(
         name: Name of the dataset in Argilla.
         items: What is annotated.
         overlap: Labels that an item needs.
-        guidelines: What annotators are told.
+        guidelines: Instructions for annotators.
         users: Annotator -> id of the user in Argilla; labels of others are left out.
 
     Returns:

@@ -1,7 +1,7 @@
 """Annotations in Label Studio: tasks and a labelling interface to import there, and its export to read here.
 
 The task format is Label Studio's JSON (``data``, ``annotations``, ``predictions``), its result items are those of the
-tags in :func:`interface`. Label Studio takes no annotator from a file whom it does not know, so our annotators stand in
+tags in :func:`interface`. Label Studio takes no annotator from a file whom it does not know, so ours appear in
 ``meta`` of the first result item, which it keeps as it is.
 """
 

@@ -44,7 +44,7 @@ _CHAT = "\x1echat "
 Place = tuple[str, int]
 """A task of the harness, and one of its samples."""
 UNKNOWN = -1000.0
-"""Log-probability of a text that no answer told of."""
+"""Log-probability of a text that is in no answer."""
 _SAMPLING = {"until", "max_gen_toks", "do_sample", "temperature", "top_p", "seed"}
 
 
@@ -243,7 +243,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @contextmanager
     def _counted(self, total: int, what: str, quiet: bool) -> Iterator[Callable[..., None]]:
-        """Counts answers, for whoever is told of them or in a bar of the harness's kind."""
+        """Counts answers, for a callback or in a bar of the harness's kind."""
         told = self._progress
         if told is not None:
             told.on_more(total)
@@ -317,9 +317,9 @@ def place_of(request: "Instance") -> Place:
 
 
 def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
-    """Which of the choices an answer writes: all of it, or the only one that stands in its first line as words.
+    """Which of the choices an answer writes: all of it, or the only one that appears in its first line as words.
 
-    A choice that is a part of another one that stands there is not counted.
+    A choice that is a part of another one that appears there is not counted.
     """
     said = answer.strip().strip("\"'`*.-").casefold()
     names = [choice.casefold() for choice in choices]

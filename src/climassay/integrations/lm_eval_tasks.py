@@ -62,7 +62,7 @@ def run_tasks(
         plan: Its :attr:`~ExperimentPlan.lm_eval` names the tasks, its limit takes the first samples of each.
         model: Who is asked.
         ask: Puts records around the loaded model.
-        progress: Who is told.
+        progress: Callbacks that follow the run.
         load: Loads a model as the harness asks one; it is closed in the end.
 
     Raises:

@@ -318,7 +318,7 @@ def letter_pattern(options: int) -> str:
 def hub_eval(benchmark: Benchmark) -> str:
     """The ``eval.yaml`` of a data set on the hub: the same prompts, scored by what Inspect itself has.
 
-    Only built-in scorers may stand there: letters are found by :func:`letter_pattern`, freeform answers have the F1 of
+    Only built-in scorers may appear there: letters are found by :func:`letter_pattern`, freeform answers have the F1 of
     their words, cloze answers Inspect's ``exact``. The task file has climassay's own scores.
     """
     import yaml

@@ -1,7 +1,7 @@
 """The benchmark of judges: cross-validated by group, beside the baselines that a judge has to beat, and kept as a run.
 
 What the published evaluation got wrong is not possible here: a pair and its mirror image, or two pairs of one article,
-never stand on both sides of a split; the constant and "the longer text is better" are always printed; accuracy on
+never appear on both sides of a split; the constant and "the longer text is better" are always printed; accuracy on
 pairs of nearly equal length shows what is left when length cannot help.
 """
 

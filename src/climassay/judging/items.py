@@ -88,7 +88,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
         context_words: Keep only so many words of each context.
 
     Raises:
-        InputError: The file cannot be read, a column does not exist, an identifier stands twice, or nothing is left.
+        InputError: The file cannot be read, a column does not exist, an identifier appears twice, or nothing is left.
     """
     path = Path(file)
     rows = list(parse_rows(path, read_bytes(path)))

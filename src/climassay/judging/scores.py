@@ -58,7 +58,7 @@ class Units:
     of_item: IntArray
     """[items]; number of the unit to which each item belongs: its group, or itself where all items form one group."""
     counts: FloatArray
-    """[resamples, units]; how often each unit stands in each resample."""
+    """[resamples, units]; how often each unit appears in each resample."""
 
     @classmethod
     def of(cls, groups: Sequence[str], *, resamples: int = RESAMPLES, seed: int = 0) -> "Units":

@@ -461,7 +461,7 @@ def train_text_classifier(
         folds: Number of cross-validation folds.
         seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
-        provenance: What is known of the data; its figures stand beside those measured here.
+        provenance: What is known of the data; its figures appear beside those measured here.
         kind: Class of the classifier.
         on_fit: Called after each classifier tried.
 

@@ -1,7 +1,7 @@
-"""What can be told of a premise and a statement without reading them together, and sentences changed by rule.
+"""Features of a premise and a statement that were not read together, and sentences changed by rule.
 
 An encoder tells whether two texts are about the same, hardly whether they say the same: "rises" and "falls", with and
-without a "not", lie close together. So its cosines stand beside what rules can see: words the premise has, negations,
+without a "not", lie close together. So its cosines appear beside what rules can see: words the premise has, negations,
 words of direction and their opposites, numbers.
 
 Labelled contradictions about climate are few (482 in Climate-FEVER). Turning a direction round, adding or taking away a
@@ -105,7 +105,7 @@ def change_number(sentence: str, generator: np.random.Generator) -> str | None:
 
 
 def cut_tail(sentence: str) -> str | None:
-    """What stands before a clause that adds to it; the sentence says this too. None where there is no such clause."""
+    """What comes before a clause that adds to it; the sentence says this too. None where there is no such clause."""
     match = _TAIL.search(sentence)
     if match is None or len(sentence[: match.start()].split()) < 5:
         return None

@@ -87,7 +87,7 @@ def _option_scorer(name: str, load: Callable[[str], Generator]) -> OptionScorer:
 
 
 class ClassifierEntailment:
-    """A sequence classifier of two texts, its labels told by the names in its configuration.
+    """A sequence classifier of two texts, its labels recognised by the names in its configuration.
 
     Weights are read from safetensors only, and code that comes with a model is never run. A model with two labels
     (entailment or not) gives what is not entailed to "leaves open": it does not tell contradictions.

@@ -31,7 +31,7 @@ _PLURAL_ENDINGS = (
     ("a", ("um", "on")),
     ("i", ("us",)),
 )
-"""Endings of English, Latin and Greek plurals, and what stands there in the singular."""
+"""Endings of English, Latin and Greek plurals, and what appears there in the singular."""
 _NO_PLURALS = ("ss", "us", "is")
 
 

@@ -210,7 +210,7 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def _begins_clause(before: str, after: str, comma: bool) -> bool:
-    """Whether a clause of its own begins with ``after``; ``comma`` says whether one stands before it."""
+    """Whether a clause of its own begins with ``after``; ``comma`` says whether one comes before it."""
     participle = _PARTICIPLE.match(after)
     if participle:
         return (
@@ -255,7 +255,7 @@ def _standing_alone(clause: str, subject: str, before: str) -> str | None:
 
 
 def _subject(clause: str) -> str:
-    """What stands before the first verb of a clause, without a condition before it; empty where nothing does."""
+    """What comes before the first verb of a clause, without a condition before it; empty where nothing does."""
     if not re.match(_CONDITION, clause, re.IGNORECASE):
         return _before_verb(clause)
     # The condition ends at the last comma before which no clause of its own has begun; if in doubt, no subject.

@@ -99,7 +99,7 @@ class CriterionJudgement:
     reason: str = ""
     quotation: str = ""
     quoted: bool = True
-    """Whether the quotation stands in the answer; True where nothing is quoted."""
+    """Whether the quotation appears in the answer; True where nothing is quoted."""
 
 
 @dataclass(frozen=True, slots=True)

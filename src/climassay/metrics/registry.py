@@ -124,7 +124,7 @@ class Metrics(Registry[Metric]):
     """climassay's metrics and those of packages; a name with a comma is one of lm-evaluation-harness.
 
     The harness calls a score by metric and filter, ``exact_match,strict``. Every task may bring metrics of its own, so
-    they are made when they are looked up, and stand in no list.
+    they are made when they are looked up, and appear in no list.
     """
 
     def __getitem__(self, name: str) -> Metric:

@@ -382,7 +382,7 @@ def unwrapped(model: Any) -> Any:
 def window_of(model: Generator) -> int:
     """Maximum number of tokens that a model reads and writes together; :data:`DEFAULT_WINDOW` where it does not tell.
 
-    A model that is wrapped, for example by the records, is looked through; a server may have told its model's window.
+    A model that is wrapped, for example by the records, is looked through; a server may have stated its model's window.
     """
     told: int | None = getattr(unwrapped(model), "window", None)
     return told or DEFAULT_WINDOW

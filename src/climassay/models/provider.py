@@ -10,7 +10,7 @@ from climassay.registry import Registry
 
 Load = Callable[..., Generator]
 _CIRCUMSTANCES = ("folder", "policy", "price", "provider")
-"""What a loader is told if it wants to know; other options are somebody's wish, and refused where nobody heeds them."""
+"""What a loader is given if it takes it; other options are the user's wish, and refused where no loader takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class ModelProvider:
     name: str
     """Before the colon."""
     load: Load
-    """From what stands behind the colon, and the options that it has parameters for, to a model."""
+    """From what follows the colon, and the options that it has parameters for, to a model."""
     served: bool = True
     """Whether its models are behind a server: no weights at hand, prices, log-probabilities not for certain."""
 
@@ -46,8 +46,8 @@ PROVIDERS: Registry[ModelProvider] = Registry("provider", "climassay.providers",
 def provider(name: str, *, served: bool = True) -> Callable[[Load], Load]:
     """Add a function as the loader of a provider's models.
 
-    It is called with what stands behind the colon and, by keyword, those options of
-    :func:`climassay.models.load_model` that it has parameters for; users are told where an option is not heeded.
+    It is called with what follows the colon and, by keyword, those options of
+    :func:`climassay.models.load_model` that it has parameters for; users are told where an option has no effect.
 
     Example:
         >>> @provider("echo")

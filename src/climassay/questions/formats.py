@@ -1,6 +1,6 @@
 """Reading questions: climassay's own JSONL, the tables of the published ClimaQA dataset, and those of Pira 2.
 
-The format is told by the columns, not by the file name:
+The format is recognised by the columns, not by the file name:
 
 ==========  =======================================================================================================
 climassay   ``id, kind, level, question, options, answer, passage, document, section`` (JSONL); long-form questions also

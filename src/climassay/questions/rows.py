@@ -28,7 +28,7 @@ def read_bytes(file: Path) -> bytes:
 
 
 def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
-    """Rows of a table, told by its content: Parquet, JSON array, JSON lines, or comma- or tab-separated values.
+    """Rows of a table, recognised by its content: Parquet, JSON array, JSON lines, or comma- or tab-separated values.
 
     Raises:
         InputError: The content is none of these, or not UTF-8.
@@ -142,7 +142,7 @@ def _check_cells(cells: int) -> None:
 
 
 def _written_out(column: Any) -> int:
-    """Bytes of a column's values, each counted as often as it stands there."""
+    """Bytes of a column's values, each counted as often as it appears there."""
     import pyarrow
     import pyarrow.compute
 

@@ -1,7 +1,7 @@
 """The quickstart: six steps from a document to a scored model, each offered, each skippable.
 
-What was done is told by what lies in the workspace, so that an interrupted quickstart goes on where it stopped, and one
-whose steps were done by their own commands finds them done.
+What was done is seen from what lies in the workspace, so that an interrupted quickstart goes on where it stopped, and
+one whose steps were done by their own commands finds them done.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def run_quickstart(context: QuickstartContext, dialog: Dialog, steps: Sequence[S
 
     Args:
         context: What the steps work with; closed by who made it.
-        dialog: Asked and told.
+        dialog: Asks the user and shows results.
         steps: In their order.
 
     Returns:

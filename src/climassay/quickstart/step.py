@@ -33,7 +33,7 @@ class Dialog(Protocol):
         """The answer to a question, ``offer`` where it is taken; None to skip."""
 
     def progress(self, name: str, total: int | None) -> Callable[[int], None]:
-        """Begin to show progress; the function is told of every advance."""
+        """Begin to show progress; the function is called at every advance."""
 
 
 @dataclass(frozen=True)

@@ -260,7 +260,7 @@ def _recipe_file(context: QuickstartContext) -> Path:
 
 
 def _write_recipe(context: QuickstartContext, count: int) -> "Recipe":
-    """The recipe in a file of its own, so that the command that is told does the same."""
+    """The recipe in a file of its own, so that the command shown does the same."""
     from climassay.generation import load_recipe
 
     small = profile_of(context.model).name == "small"

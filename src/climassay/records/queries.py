@@ -268,7 +268,7 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
 def answers_about(database: Database, run: str, words: str, most: int, skip: int = 0) -> list[RecordedAnswer]:
     """At most so many answers, asked by a run or served to it, to prompts in which some words stand; the oldest first.
 
-    Prompts that are JSON are searched for the escaped words, too; empty words stand in every prompt.
+    Prompts that are JSON are searched for the escaped words, too; empty words appear in every prompt.
     """
     forms = (words, *(json.dumps(words, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
     with database.read() as connection:

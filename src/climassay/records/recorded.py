@@ -182,7 +182,7 @@ class RecordedModel:
 
 
 class _Call(Generic[A]):
-    """The state of one call: which answers are known, which wait for their commit, and who is to be told."""
+    """The state of one call: which answers are known, which wait for their commit, and which callback to call."""
 
     def __init__(
         self,

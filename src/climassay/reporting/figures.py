@@ -39,7 +39,7 @@ class Axis:
     """Show 0.5 as 50%."""
     logarithmic: bool = False
     names: tuple[str, ...] = ()
-    """What stands at the places 0, 1, 2 ... where the axis has no numbers."""
+    """What appears at the places 0, 1, 2 ... where the axis has no numbers."""
 
     @classmethod
     def over(cls, label: str, values: Sequence[float], *, percent: bool = False, at_most: int = 6) -> "Axis":
@@ -124,7 +124,7 @@ class DotPlot:
 
     @property
     def row_height(self) -> int:
-        """Room of a row, in units of the drawing; dots that share it stand below each other."""
+        """Room of a row, in units of the drawing; dots that share it appear below each other."""
         return max(26, 9 * len(self.groups) + 8) if self.together else 26
 
     def shift(self, dot: Dot) -> float:
@@ -325,7 +325,7 @@ class Category:
 
     name: str
     place: float | None = None
-    """On an order from 0 to 1, which decides the colour; None stands outside of it and is grey."""
+    """On an order from 0 to 1, which decides the colour; None appears outside of it and is grey."""
     hatched: bool = False
     """Tells two grey categories apart."""
 

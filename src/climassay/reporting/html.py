@@ -183,7 +183,7 @@ Block = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and what appears under it."""
 
     heading: str
     blocks: tuple[Block, ...]
@@ -201,7 +201,7 @@ class Report:
     """Shown small at the end: versions, fingerprints, run ids."""
 
     def has(self, kind: str) -> bool:
-        """Whether a block of that kind stands anywhere."""
+        """Whether a block of that kind appears anywhere."""
         return any(_kind(block) == kind for section in self.sections for block in section.blocks)
 
     def to_html(self) -> str:
@@ -219,7 +219,7 @@ def write_page(page: str, path: Path) -> Path:
     Raises:
         InputError: It cannot be written.
     """
-    # A file's name that is no UTF-8 may stand in a page; it is written as the bytes that it is.
+    # A file's name that is no UTF-8 may appear in a page; it is written as the bytes that it is.
     write_file(path, page.encode("utf-8", "surrogateescape"))
     return path
 
@@ -234,7 +234,7 @@ def render_block(block: Block, section: str, number: int) -> Any:
 
     Args:
         block: What is shown.
-        section: Id of the section that it stands in.
+        section: Id of the section that it appears in.
         number: Its number there; both make the ids within it unique.
 
     Returns:
@@ -252,7 +252,7 @@ def render_answer(row: AnswerRow) -> Any:
 def block_style() -> str:
     """The style of all blocks, for pages of an application whose own style is another.
 
-    The rules stand within ``.blocks``, so that they touch nothing else. Text and ground take the application's colours
+    The rules lie within ``.blocks``, so that they touch nothing else. Text and ground take the application's colours
     ``--ink``, ``--soft``, ``--card``, ``--line`` and ``--mark``.
     """
     rules = "".join(_render(name) for name in ("blocks.css.j2", "answers.css.j2"))
@@ -308,7 +308,7 @@ _PALE = ((227, 139, 116), (240, 223, 166), (127, 186, 210))
 """As ``--wrong``, ``--middle`` and ``--right`` of the reports' style; outside is ``--outside``."""
 _DEEP = ((178, 24, 43), (220, 168, 0), (18, 63, 158))
 """Tones of small points, as ``--least``, ``--mid`` and ``--most``: pale ones could not be seen, and five levels
-must be told apart by readers who see no red and green, too."""
+must be distinguishable for readers who see no red and green, too."""
 
 
 def _tone(place: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:

@@ -135,7 +135,7 @@ def as_markdown(table: Table) -> str:
 def as_csv(table: Table) -> str:
     """Comma-separated values with a heading row, no title.
 
-    Marks stand in columns ``best`` and ``top`` of their own, as the headings of the marked cells, so that cells stay
+    Marks appear in columns ``best`` and ``top`` of their own, as the headings of the marked cells, so that cells stay
     what they are, but for those that a spreadsheet would run (:func:`climassay.io.safe_cell`).
     """
     out = io.StringIO()
@@ -191,7 +191,7 @@ def escape_latex(text: str) -> str:
 def as_latex(table: Table) -> str:
     r"""A ``table`` environment with ``booktabs`` rules; the preamble needs ``\usepackage{booktabs}``.
 
-    The best cell of a group is bold, the best of a column underlined. A group's name stands in its first row only, and
+    The best cell of a group is bold, the best of a column underlined. A group's name appears in its first row only, and
     a thin rule parts groups.
     """
 
@@ -241,7 +241,7 @@ def as_rich(table: Table) -> "FittedTable":
 class FittedTable:
     """A table in the form that fits the screen.
 
-    Where its columns find no room, headings take several lines; where that is not enough, every row stands below the
+    Where its columns find no room, headings take several lines; where that is not enough, every row appears below the
     other with a line for each cell.
     """
 

@@ -57,7 +57,7 @@ def kendall_of_resamples(first: FloatArray, second: FloatArray, chosen: NDArray[
 
 
 def _counts(chosen: NDArray[np.int64]) -> FloatArray:
-    """How often each item stands in each resample, [resamples, n]."""
+    """How often each item appears in each resample, [resamples, n]."""
     return np.array([np.bincount(row, minlength=chosen.shape[1]) for row in chosen], dtype=np.float64)
 
 

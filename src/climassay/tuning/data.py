@@ -37,7 +37,7 @@ class TextDocument:
     """As in its collection."""
     title: str
     paragraphs: tuple[str, ...]
-    """Its text in reading order; nothing stands in two of them."""
+    """Its text in reading order; nothing appears in two of them."""
 
     @classmethod
     def from_passages(cls, id: str, title: str, passages: Sequence[str]) -> "TextDocument":
@@ -102,7 +102,7 @@ def check_data(train: TuningData, validation: TuningData) -> None:
     """Refuse data that nothing can be learned from, or nothing can be said about.
 
     Raises:
-        InputError: One of both is empty, they are of different kinds, or something stands in both.
+        InputError: One of both is empty, they are of different kinds, or something appears in both.
     """
     if type(train) is not type(validation):
         raise InputError("Training and validation data are of different kinds: give examples for both, or texts.")
@@ -206,7 +206,7 @@ class ContinuedPretrainingData:
 def refuse_overlap(first: TextData, second: TextData, first_name: str, second_name: str) -> None:
     """Check that two sets of documents have nothing in common.
 
-    The same document is one of the same id, or one of which :data:`SAME_SHARE` stands in the other word by word.
+    The same document is one of the same id, or one of which :data:`SAME_SHARE` appears in the other word by word.
 
     Raises:
         InputError: They have.
@@ -229,7 +229,7 @@ def _telling(document: TextDocument) -> frozenset[str]:
 
 
 def _shared(first: frozenset[str], second: frozenset[str]) -> float:
-    """Share of the smaller document's characters that stand in both."""
+    """Share of the smaller document's characters that appear in both."""
     smaller = min(sum(map(len, first)), sum(map(len, second)))
     return sum(map(len, first & second)) / smaller if smaller else 0.0
 
@@ -252,7 +252,7 @@ def split_documents(data: TextData, share: float, *, seed: int = 0) -> tuple[Tex
 def split_groups(
     items: Sequence[Item], groups: Sequence[Hashable], share: float, *, seed: int = 0
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Split items so that no group, for example the questions of one passage, stands on both sides.
+    """Split items so that no group, for example the questions of one passage, appears on both sides.
 
     Args:
         items: In any order, which both sides keep.

@@ -84,7 +84,7 @@ class Interruption:
 def interruptible() -> Iterator[Interruption]:
     """Note the first Ctrl-C instead of stopping in the middle of a step; a second one stops at once.
 
-    Only the main thread is told of signals: in any other one nothing is changed.
+    Only the main thread receives signals: in any other one nothing is changed.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
@@ -314,7 +314,7 @@ class Run:
             return self._leave(preset, warnings)
 
     def _take_steps(self) -> None:
-        """Alternate steps and evaluations until the end; what is due is told by the progress alone."""
+        """Alternate steps and evaluations until the end; what is due follows from the progress alone."""
         progress, total = self.progress, self.plan.steps
         while True:
             evaluated = bool(progress.evaluations) and progress.evaluations[-1].step == progress.step

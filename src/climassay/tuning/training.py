@@ -135,7 +135,7 @@ def _what_is_there(folder: Path, fingerprint: str, replace_other: bool) -> Tunin
 
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
-    """Where a search is, told before each trial."""
+    """Where a search is, reported before each trial."""
 
     trial: int
     """From 1."""

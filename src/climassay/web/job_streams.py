@@ -17,7 +17,7 @@ from climassay.errors import RecordsError
 from climassay.web.jobs import WAKE_SECONDS, Job, JobEvent, Jobs
 
 QUIET_SECONDS = 0.25
-"""What is told within so short a time goes out together."""
+"""What is reported within so short a time goes out together."""
 BEATS = 3
 """A comment after so many waits without news keeps the connection open through proxies: every 15 seconds."""
 KEPT_EVENTS = 200

@@ -97,7 +97,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """Something that a job told."""
+    """Something that a job reported."""
 
     number: int
     """From 1, without gaps."""
@@ -123,7 +123,7 @@ class JobReport:
 
     @property
     def events_before(self) -> int:
-        """Events that an earlier, cut attempt has told already."""
+        """Events that an earlier, interrupted attempt has reported already."""
         return self._number
 
     @property
@@ -300,7 +300,7 @@ class Jobs:
         return self._read(sa.select(jobs).where(jobs.c.id.in_(ids)))
 
     def last_events(self, ids: Collection[str]) -> dict[str, int]:
-        """Numbers of the last events of jobs that have told something."""
+        """Numbers of the last events of jobs that have reported something."""
         query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
         with self.database.read() as connection:
             return {job: int(last) for job, last in connection.execute(query.group_by(job_events.c.job))}
@@ -324,7 +324,7 @@ class Jobs:
         return [*self._read(query)]
 
     def events(self, job: str, after: int = 0, most: int = 500) -> "Sequence[JobEvent]":
-        """What a job has told, in order."""
+        """What a job has reported, in order."""
         query = (
             sa.select(job_events)
             .where(job_events.c.job == job, job_events.c.number > after)

@@ -71,7 +71,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         )
     )
     if app.settings.prefix:
-        # Values are escaped, so that whatever leads to "/" this way stands in a template of ours.
+        # Values are escaped, so that whatever leads to "/" this way appears in a template of ours.
         rendered = _LEADING.sub(rf"\1{app.settings.prefix}/", rendered)
     answer = HTMLResponse(rendered, status, {"Cache-Control": "no-store"})
     made = getattr(request.state, "new_visitor", None)

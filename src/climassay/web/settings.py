@@ -49,7 +49,7 @@ def _load(name: str, workspace: Workspace, **own: Any) -> Generator:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What ``climassay serve`` was told."""
+    """Settings of ``climassay serve``."""
 
     host: str = "127.0.0.1"
     port: int = 8000

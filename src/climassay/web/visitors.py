@@ -36,7 +36,7 @@ class Crowded(Failure):
 
 
 def visitor_address(connection: HTTPConnection) -> str:
-    """What visitors are told apart by."""
+    """What visitors are distinguished by."""
     host = connection.client.host if connection.client else "unknown"
     try:
         address = ipaddress.ip_address(host)

@@ -1,7 +1,7 @@
 """Divide a sentence among its marks, and let each clause stand alone.
 
 A mark in brackets speaks about the words before it, back to the mark before; one that opens its clause ("there is high
-confidence that ...", "High confidence: ...") about those after it. What stands behind the last bracket is its clause's
+confidence that ...", "High confidence: ...") about those after it. What follows the last bracket is its clause's
 end where it only goes on with it ("(high confidence) in many regions"), else a clause without a mark.
 
 Clauses are completed by rules over their first words, without a parser. A clause that begins with a verb gets the
@@ -28,12 +28,12 @@ class Clause:
     end: int
     marks: tuple[TagMark, ...]
     opened: bool = False
-    """Whether its mark stands before its words."""
+    """Whether its mark comes before its words."""
 
 
 @dataclass(frozen=True, slots=True)
 class DividedSentence:
-    """The clauses of a sentence in order, without gap, and what stands behind the last of them."""
+    """The clauses of a sentence in order, without gap, and what follows the last of them."""
 
     clauses: tuple[Clause, ...]
     tail: int
@@ -127,7 +127,7 @@ def _opens(sentence: str, unit: tuple[TagMark, ...], first: bool) -> bool:
 
 
 def _own_clause_before(sentence: str, unit: tuple[TagMark, ...]) -> int:
-    """Where a first mark's clause begins if another one, without a mark, stands before it; 0 where none does.
+    """Where a first mark's clause begins if another one, without a mark, comes before it; 0 where none does.
 
     As in: it is virtually certain that A, with high confidence that B.
     """
@@ -324,7 +324,7 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
 
     Args:
         clauses: Their words in order, marks taken out; empty ones stay empty.
-        tail: What stands behind the last one's mark and goes on with it.
+        tail: What follows the last one's mark and goes on with it.
         opened: Which of them a mark opened ("low confidence in ..."): they keep their words.
 
     Returns:
@@ -425,7 +425,7 @@ def _completed(words: str, base: CompletedClause, before: str, last: CompletedCl
         return CompletedClause(plain, has_verb(plain, surely=True) and not _is_conditional(words, plain, base.text))
     preposition = _BEGINS_WITH_PREPOSITION.match(plain)
     if preposition and words == plain:
-        # "compromises food (medium confidence) through exposure (low confidence)" goes on with what stands before.
+        # "compromises food (medium confidence) through exposure (low confidence)" goes on with what comes before.
         return CompletedClause(f"{last.text.rstrip(_END)} {plain}", last.sure)
     if preposition:
         return _in_its_place(plain, preposition["word"].lower(), last)
@@ -449,7 +449,7 @@ def _with_infinitive(words: str, base: CompletedClause) -> CompletedClause | Non
 
 
 def _is_conditional(words: str, plain: str, base: str) -> bool:
-    """Whether a clause with a verb of its own may also stand under what the sentence begins with."""
+    """Whether a clause with a verb of its own may also appear under what the sentence begins with."""
     if _NUMBER_FIRST.match(plain):
         return True  # of a footnote
     if _INTRODUCED.match(plain):

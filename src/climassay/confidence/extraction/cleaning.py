@@ -40,7 +40,7 @@ _BRACES = re.compile(r"\{[^{}]{0,900}\}")
 _BRACKETS = re.compile(r"\(([^()]{0,900}(?:\([^()]{0,60}\)[^()]{0,300}){0,4})\)|\[([^\[\]]{0,400})\]")
 _NARRATIVE_YEAR = re.compile(rf"(?<=et al\.)\s+\(({_YEARS})\)|(?<=et al)\s+\(({_YEARS})\)")
 # A number behind letters ("ago13 [0.2°C"; units end in fewer letters or in signs: km2, m–2), behind a full stop ("in
-# 2019.6 Land") or behind a bracket. The digits stand first in the patterns so that most places are passed over quickly.
+# 2019.6 Land") or behind a bracket. The digits come first in the patterns so that most places are skipped quickly.
 _NOTE_AFTER_WORD = re.compile(r"\d{1,2}(?=[\s,;:.)]|$)")
 _NOTE_AFTER_STOP = re.compile(r"\d{1,2}(?=\s+[A-Z]|\s*$)")
 _BEFORE_NOTE = re.compile(r"(?:[a-z]{3}|\))$")

@@ -102,7 +102,7 @@ def identify(document: Document, report: str | None = None, cycle: str | None = 
     """Cycle and working group of a document, from what the user says, then its report, title and file name.
 
     Where these tell nothing, the way the document says it is to be cited does ("In: Climate Change 2021: The Physical
-    Science Basis ..."), which stands in its first paragraphs.
+    Science Basis ..."), which appears in its first paragraphs.
     """
     sources = [report, document.report, document.title, document.source]
     names = [name for name in sources if name]

@@ -95,7 +95,7 @@ def extract(documents: Iterable[Document], options: ExtractOptions | None = None
     """The statements of documents, in reading order (Maiya 2024, C.1).
 
     A sentence with several levels gives one statement for each. A level in brackets behind a full stop is that of the
-    sentence before it; some reports mean the sentences before that one too, which stand in the context.
+    sentence before it; some reports mean the sentences before that one too, which appear in the context.
 
     Args:
         documents: As :func:`climassay.corpus.read_all` gives them, or
@@ -156,7 +156,7 @@ def explains_terms(sentence: str) -> bool:
 
 
 def split_report_sentences(text: str) -> list[str]:
-    """The sentences of a paragraph, with the marks, references and section marks that stand behind their full stop."""
+    """The sentences of a paragraph, with the marks, references and section marks that follow their full stop."""
     masked = list(text)
     brackets = [mark.whole for mark in find_tags(text) if mark.in_brackets]
     for start, end in [*brackets, *bracketed_spans(text)]:
@@ -164,7 +164,7 @@ def split_report_sentences(text: str) -> list[str]:
     spans = sentence_spans("".join(masked))
     if not spans:
         return [text] if text.strip() else []
-    # What stands before the first words belongs to the first sentence.
+    # What comes before the first words belongs to the first sentence.
     starts = [0, *(start for start, _ in spans[1:])]
     ends = [*starts[1:], len(text)]
     return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
@@ -259,7 +259,7 @@ class _DocumentStatements:
                 sure = complete and not partial
                 has_level = mark is not None and bool(mark.levels)
                 if not sure and not has_level and levelled:
-                    continue  # the sentence stands there once, with its level
+                    continue  # the sentence appears there once, with its level
                 found = self._clean(_with_scope(text, mark) if sure or len(clauses) == 1 else words)
                 if found and (has_level or _is_long_enough(found)):
                     yield self._statement(found, sure, mark, clause, marks, sentence)
@@ -335,7 +335,7 @@ def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
 
 
 def _is_clear(clause: Clause, words: str) -> bool:
-    """Whether a mark tells what it is about: it stands before "that" or a colon, or behind all words of its clause.
+    """Whether a mark tells what it is about: it comes before "that" or a colon, or behind all words of its clause.
 
     The rules of division are English: nothing is clear in French and Spanish.
     """

@@ -24,7 +24,7 @@ _RANGE = re.compile(r"[\s*_]*(?:ranges?|intervals?)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CertaintyTerm:
-    """A calibrated term other than a level of confidence, where it stands in a report."""
+    """A calibrated term other than a level of confidence, where it appears in a report."""
 
     id: str
     """Document, paragraph, sentence and number of the term: stable for the same document."""
@@ -37,7 +37,7 @@ class CertaintyTerm:
     sentence: str
     start: int
     end: int
-    """``sentence[start:end]`` are the words of the term, of evidence and agreement with what stands between them."""
+    """``sentence[start:end]`` are the words of the term, of evidence and agreement with what appears between them."""
     page: int | None = None
     headings: tuple[str, ...] = ()
     label: str | None = None
@@ -88,7 +88,7 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
 
 
 def term_table(terms: Sequence[CertaintyTerm]) -> Table:
-    """How often each term stands in each report."""
+    """How often each term appears in each report."""
     counts = Counter((one.kind, one.term, one.report) for one in terms)
     reports = list(dict.fromkeys(one.report for one in terms))
     rows = []

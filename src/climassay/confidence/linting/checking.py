@@ -39,7 +39,7 @@ class Suppression:
 def suppressions(draft: Draft, known: Collection[str]) -> tuple[list[Suppression], list[Remark]]:
     """What the comments of a text silence.
 
-    A comment speaks about the paragraph, item or cell that it stands in; one on a line of its own about the next.
+    A comment speaks about the paragraph, item or cell that it appears in; one on a line of its own about the next.
     ``ignore-file`` speaks about the whole file.
 
     Returns:

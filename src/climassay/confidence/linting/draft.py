@@ -46,13 +46,13 @@ class Sentence:
 
     text: str
     places: tuple[int, ...]
-    """Where each of its characters stands in the draft's text."""
+    """Where each of its characters appears in the draft's text."""
     block: DraftBlock
     marks: tuple[TagMark, ...] = field(repr=False)
     likelihoods: tuple[LikelihoodTerm, ...] = field(repr=False)
 
     def at(self, start: int, end: int) -> tuple[int, int]:
-        """Where ``text[start:end]`` stands in the draft."""
+        """Where ``text[start:end]`` appears in the draft."""
         return self.places[start], self.places[end - 1] + 1
 
 
@@ -62,7 +62,7 @@ class Draft:
 
     name: str
     text: str
-    """As it stands in the file; of a file with pages, its paragraphs with an empty line between them."""
+    """As it appears in the file; of a file with pages, its paragraphs with an empty line between them."""
     mask: str
     """As long as the text; what is no prose is :data:`DROPPED` or white space."""
     blocks: tuple[DraftBlock, ...]
@@ -107,7 +107,7 @@ class Draft:
         return sum(len(sentence.text.split()) for sentence in self.sentences)
 
     def is_italic(self, start: int, end: int) -> bool:
-        """Whether a part of the text stands in italics as a whole."""
+        """Whether a part of the text appears in italics as a whole."""
         return any(one <= start and end <= other for one, other in self.italics or ())
 
 
@@ -165,7 +165,7 @@ class Remark:
     end: int
     message: str
     suggestion: str = ""
-    """What could stand there instead; empty where only an author can say."""
+    """What could appear there instead; empty where only an author can say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +217,6 @@ class Finding:
     start_offset: int
     end_offset: int
     words: str
-    """What stands there, on one line and without markup."""
+    """What appears there, on one line and without markup."""
     message: str
     suggestion: str = ""

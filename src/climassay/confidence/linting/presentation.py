@@ -24,7 +24,7 @@ def place_of(finding: Finding) -> str:
 
 
 def text_lines(checked: Checked) -> list[str]:
-    """One line per finding: file, place, severity, rule, message, and what could stand there instead."""
+    """One line per finding: file, place, severity, rule, message, and what could appear there instead."""
     return [
         f"{checked.draft.name}:{place_of(one)}: {one.severity} [{one.rule}] {one.message} | "
         + (one.words if len(one.words) <= _LONGEST_WORDS else f"{one.words[: _LONGEST_WORDS - 1].rstrip()}…")
@@ -50,7 +50,7 @@ def github_lines(checked: Checked) -> list[str]:
 
 
 def sarif(results: Sequence[Checked]) -> dict[str, Any]:
-    """One SARIF 2.1.0 log of one run over all files; places in files with pages are told in words."""
+    """One SARIF 2.1.0 log of one run over all files; places in files with pages are given in words."""
     rules = {rule.name: rule for checked in results for rule in checked.rules}
     descriptors: list[dict[str, Any]] = [
         {

@@ -132,7 +132,7 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
             continue
         bracket = re.match(r"\s*[)\]]", text[end:])
         end += bracket.end() if bracket else 0
-        # The word "range" may stand before the numbers or behind them.
+        # The word "range" may come before the numbers or behind them.
         ranged = bool(named_range) or _RANGE_BEHIND.match(text, end) is not None
         low, high = LIKELIHOOD_RANGES[term.term]
         fits = _fits(stated, low, high)
@@ -148,7 +148,7 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
 
 
 def _behind(text: str, place: int, *, ranged: bool = False) -> StatedProbability | None:
-    """The probability that stands directly behind a term, and not a quantity: "likely 20-30% lower" speaks of one."""
+    """The probability that appears directly behind a term, and not a quantity: "likely 20-30% lower" speaks of one."""
     lead = _BEFORE_FIGURE.match(text, place)
     stated = probability_at(text, lead.end()) if lead else None
     if lead is None or stated is None:

@@ -22,7 +22,7 @@ def plain_draft(text: str, name: str) -> Draft:
 
 
 def paged_draft(document: Document, name: str) -> Draft:
-    """A document that was read from pages: a paragraph is a line, and places are told by page and paragraph."""
+    """A document that was read from pages: a paragraph is a line, and places are given by page and paragraph."""
     parts: list[str] = []
     blocks: list[DraftBlock] = []
     place = 0
@@ -118,7 +118,7 @@ class _HtmlReader:
             del self._kinds[opened[-1] :]
 
     def end_block(self, end: int) -> None:
-        """What stands between two tags of blocks is a block, where it has words."""
+        """What appears between two tags of blocks is a block, where it has words."""
         hidden = self._hidden[1] if self._hidden else end
         if hidden < end:
             self.spaced.append((hidden, end))
@@ -179,7 +179,7 @@ _NESTED_EMPHASIS = 3
 
 
 def markdown_draft(text: str, name: str) -> Draft:
-    """Markdown: headings, paragraphs, items, rows of tables, footnotes and quotations are told apart.
+    """Markdown: headings, paragraphs, items, rows of tables, footnotes and quotations are distinguished.
 
     Front matter, code, comments, link targets, images, citations, marks of footnotes, mathematics and struck-out words
     are passed over. Indented code counts as code only where no list is open, as in CommonMark.
@@ -296,7 +296,7 @@ class _MarkdownReader:
 
 
 def _without_markup(part: str, start: int, italics: list[tuple[int, int]]) -> str:
-    """A block without its inline markup, as long as before; where it begins is told for the places of italics."""
+    """A block without its inline markup, as long as before; where it begins is needed for the places of italics."""
     for pattern in (_CODE_OR_MATHS, _IMAGE, _CITATION, _FOOTNOTE, _STRUCK):
         part = masked(part, [match.span() for match in pattern.finditer(part)])
     for match in _LINK.finditer(part):

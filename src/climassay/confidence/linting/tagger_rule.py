@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TAGGER_DIFFERS = "tagger-differs"
 CERTAINTY = 0.7
-"""Probability of another level from which on a difference is told."""
+"""Probability of another level from which on a difference is reported."""
 _SURROUNDING = 5
 """Sentences each side that the tagger is shown."""
 
@@ -46,7 +46,7 @@ def tagger_rule(tagger: "Tagger", accuracy: MeasuredAccuracy | None, certainty: 
 
     Args:
         tagger: Trained on reports.
-        accuracy: As it was measured; stands in every finding. None is told as not measured.
+        accuracy: As it was measured; appears in every finding. None is reported as not measured.
         certainty: Least probability of the tagger's level.
 
     Raises:

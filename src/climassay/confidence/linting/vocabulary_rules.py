@@ -1,9 +1,9 @@
 """Rules on words that look like calibrated terms and are none, and on terms that are misspelt.
 
-What is no term is told by grammar rather than by a list of phrases: a word of degree ("fairly", "exceptionally"), a
-word of amount ("strong", "moderate") and a head ("confidence", "likely", "evidence") that do not make one of the terms.
-A word is taken for a misspelt term where the words around it make a term of it ("hgh confidence", "very likley") and it
-is none of the English words that lie as near.
+What is no term is recognised by grammar rather than by a list of phrases: a word of degree ("fairly",
+"exceptionally"), a word of amount ("strong", "moderate") and a head ("confidence", "likely", "evidence") that do not
+make one of the terms. A word is taken for a misspelt term where the words around it make a term of it ("hgh
+confidence", "very likley") and it is none of the English words that lie as near.
 """
 
 import re

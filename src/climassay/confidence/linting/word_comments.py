@@ -1,7 +1,7 @@
 """Findings as review comments in a copy of a Word file.
 
 The copy differs from the file in what the comments need and in nothing else: marks are put between the bytes of its
-main part, which is not parsed and written anew, for programs that do so lose what they do not know. A comment stands at
+main part, which is not parsed and rewritten, since programs that do so lose what they do not know. A comment appears at
 the runs of text that hold its words, and quotes them.
 """
 
@@ -148,7 +148,7 @@ def _paragraphs(data: bytes) -> tuple[str, list[_Paragraph]]:
 
 
 def _placed(checked: Checked, paragraphs: list[_Paragraph]) -> Iterator[tuple[Finding, _Run, _Run]]:
-    """Findings with the first and the last run that they stand at, in the order of the text."""
+    """Findings with the first and the last run that they appear at, in the order of the text."""
     number = 0
     places: list[_Paragraph | None] = []
     for block in checked.draft.blocks:
@@ -221,5 +221,5 @@ def _comment(number: int, finding: Finding) -> str:
         f'<w:p><w:r><w:t xml:space="preserve">{escape("".join(char for char in line if char >= " "))}</w:t></w:r></w:p>'
         for line in lines
     )
-    # A part of its own may use another prefix for Word's names: this one is told here.
+    # A part of its own may use another prefix for Word's names: this one is declared here.
     return f'<w:comment xmlns:w="{_WORD}" w:id="{number}" w:author="{AUTHOR}" w:date="{now}">{said}</w:comment>'

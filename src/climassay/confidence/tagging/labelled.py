@@ -107,7 +107,7 @@ class LabelledItem:
     document: str
     """Chapter or summary of a report; taggers are tested on documents that they have not seen."""
     section: str
-    """Statements of one section never stand on both sides of a split."""
+    """Statements of one section never appear on both sides of a split."""
     recovered: bool = False
     """Whether its place in the report, and so its context, was found."""
     id: str = ""

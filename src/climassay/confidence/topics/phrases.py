@@ -53,7 +53,7 @@ _GENERAL = (
 )
 """Words that would fit every topic: alone, or together, they name none."""
 _GROWTH = 0.5
-"""Share of a phrase's occurrences that one neighbour must stand beside, for the phrase to be incomplete without it."""
+"""Share of a phrase's occurrences that one neighbour must appear beside, for the phrase to be incomplete without it."""
 _ENDS = 0.2
 """Share of its occurrences where a phrase must come to an end to be a noun phrase."""
 _COMMON = 0.2
@@ -72,7 +72,7 @@ class _Word(NamedTuple):
     first: bool
     """It begins a sentence."""
     joined: bool
-    """Nothing but a space stands between it and the word before."""
+    """Nothing but a space appears between it and the word before."""
     unit: bool
 
 
@@ -211,7 +211,7 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
 
 
 def _places(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
-    """Where a term stands in a text, its last word in singular or plural."""
+    """Where a term appears in a text, its last word in singular or plural."""
     *head, last = term
     last = _base(last)
     for start in range(len(text) - len(term) + 1):

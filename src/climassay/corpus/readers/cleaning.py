@@ -40,7 +40,7 @@ def clean(text: str) -> str:
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
-    """How often each word (lower case, compounds whole and in parts) stands in the texts."""
+    """How often each word (lower case, compounds whole and in parts) appears in the texts."""
     joined = "\n".join(texts).lower().replace("‐", "-")
     if LINE_END_HYPHEN in joined:
         joined = _map_broken(joined, lambda _left, _right: " ")  # halves of words are no words

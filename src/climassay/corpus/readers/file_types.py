@@ -26,7 +26,7 @@ class Reader:
     magic: bytes = b""
     """How the content begins, where that tells the kind of a file whose name does not."""
     paged: bool = False
-    """Whether ``read`` takes, as its last argument, a callback that is told each page."""
+    """Whether ``read`` takes, as its last argument, a callback that is called with each page."""
     packed: bool = False
     """Whether content that looks like gzip is left as it is."""
 
@@ -128,7 +128,7 @@ def read(
         path: PDF, HTML, Markdown, plain text, EPUB, Word (.docx), or a table (CSV, TSV, JSON, JSONL, Parquet);
             gzip of any of these.
         options: Columns of tables, and what to put in place of what the file says of itself.
-        source: Name by which its people know the file, where it lies here under another one; documents and sentences
+        source: Name by which users know the file, where it is stored here under another one; documents and sentences
             name it so.
         on_page: Called before each page of a PDF file with its number and the number of pages.
 

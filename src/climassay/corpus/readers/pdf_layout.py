@@ -9,22 +9,22 @@ from climassay.corpus.readers.cleaning import mask_digits
 from climassay.corpus.readers.pdf_lines import Line
 
 MARGIN_ZONE = 0.13
-"""Running heads and feet stand in this part of the page at its top and bottom."""
+"""Running heads and feet appear in this part of the page at its top and bottom."""
 REPEATS = 3
-"""A line that stands in the same place on so many pages is a running head, foot or tab."""
+"""A line that appears in the same place on so many pages is a running head, foot or tab."""
 LONGEST_HEAD = 150
 SHORTEST_COLUMN_LINE = 15
 """Shorter lines say nothing about columns."""
 FEWEST_COLUMN_LINES = 4
 NEIGHBOUR = 8
-"""Lines in two columns stand beside each other when their baselines are about this many points apart, or less."""
+"""Lines in two columns appear beside each other when their baselines are about this many points apart, or less."""
 MOST_NESTED_COLUMNS = 2
 WIDE_SHARE = 0.75
 """A chunk that takes up this part of the width of all text goes over the columns."""
 _NUMBER_ENDS = re.compile(r"^\W*(\d{1,4}|[ivxl]{1,7})\b|\b(\d{1,4}|[ivxl]{1,7})\W*$")
 _LEADERS = re.compile(r"(?:\.\s?){5,}|…{2,}|\ufffd{3,}|_{5,}")
 _DOTS = ("....", ". . .", "\ufffd\ufffd", "__", "……")
-"""One of them stands in every text with leaders, and is found faster."""
+"""One of them appears in every text with leaders, and is found faster."""
 CONTENTS_SHARE = 0.25
 FEWEST_LEADERS = 4
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
@@ -191,7 +191,7 @@ def _groups(chunks: list[Chunk]) -> list[list[Chunk]]:
 
 
 def _columns(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
-    """Chunks in reading order, grouped by the column they stand in."""
+    """Chunks in reading order, grouped by the column they appear in."""
     gutter = _gutter([line for chunk in chunks for line in chunk]) if depth else None
     if gutter is None:
         return [_downwards(chunks)] if chunks else []
@@ -225,7 +225,7 @@ def _downwards(chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _gutter(lines: list[Line]) -> float | None:
-    """Left edge of the right-hand column, where the lines stand in two columns side by side."""
+    """Left edge of the right-hand column, where the lines appear in two columns side by side."""
     long = [line for line in lines if len(line.text) >= SHORTEST_COLUMN_LINE]
     if len(long) < 2 * FEWEST_COLUMN_LINES:
         return None

@@ -75,7 +75,7 @@ class Line:
     mark: str = ""
     """The raised figure that the line begins with, as a footnote does; empty where there is none."""
     right: float = field(default=0.0)
-    """Right edge of the column the line stands in."""
+    """Right edge of the column the line appears in."""
 
 
 class LineReader:
@@ -244,7 +244,7 @@ class LineReader:
 
 
 def _letter(text: str, place: int) -> int:
-    """A place of a text, or where a figure stands there, of the next letter, if there is one."""
+    """A place of a text, or where a figure appears there, of the next letter, if there is one."""
     if not text[place].isdigit():
         return place
     return next((number for number in range(place, len(text)) if text[number].isalpha()), place)

@@ -283,7 +283,7 @@ def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph],
 
 
 def _leads_to(heading: Paragraph, after: Paragraph, style: Style) -> bool:
-    """Whether text or another heading follows below or in the next column; what stands in a figure leads to labels."""
+    """Whether text or another heading follows below or in the next column; what appears in a figure leads to labels."""
     if after.first.family not in style.families:
         return False
     gap = heading.last.y - after.first.y
@@ -320,7 +320,7 @@ class _Heading:
     size: float
     bold: bool
     boxed: bool
-    """Title of a box, which stands in a section and is no part of the numbering."""
+    """Title of a box, which appears in a section and is no part of the numbering."""
     depth: int | None
     """Parts of its number: 3 for 7.2.1."""
 

@@ -3,7 +3,7 @@
 The verdict comes from an answer under a JSON schema or from weighing the scale's labels, never from searching a text,
 so that it is legal every time. Two ways to ask:
 
-- ``schema``, for models that can reason: one JSON object, whose fields stand in the order in which a careful person
+- ``schema``, for models that can reason: one JSON object, whose fields appear in the order in which a careful person
   would fill them in: what speaks for and against, quoted; the reasoning; the verdict; evidence, agreement, confidence
   and likelihood; the explanation. Several statements of a claim, the claim as a whole and the answers to questions come
   in one object.
@@ -332,7 +332,7 @@ MOST_QUESTIONS = 3
 
 
 def answer_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> dict[str, Any]:
-    """The JSON schema of an assessment; its fields stand in the order in which they are to be decided."""
+    """The JSON schema of an assessment; its fields appear in the order in which they are to be decided."""
     text = {"type": "string", "maxLength": config.text_tokens * _CHARACTERS_A_TOKEN}
     judged = _judgement_schema(interview, config, text)
     fields: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 Whatever one of them says is looked up in the passages (:func:`look_up`), by the same rules:
 
-- A quotation that does not stand in its passage is removed and counted, as a citation of no passage is.
+- A quotation that does not appear in its passage is removed and counted, as a citation of no passage is.
 - A likelihood stands only where it takes the side of the verdict, and where a sentence that bears the verdict states it
   or its opposite: one that is quoted for that side, or the one nearest to the claim in a passage that is only cited. A
   term elsewhere in a passage may belong to another finding.

@@ -53,7 +53,7 @@ class Evidence:
     candidates: tuple[Found, ...] = ()
     """Those that were put before the grader, in their order there, with their grades."""
     warning: str = ""
-    """Why they stand in the order of the search, where they should have been graded."""
+    """Why they appear in the order of the search, where they should have been graded."""
 
 
 def find_evidence(

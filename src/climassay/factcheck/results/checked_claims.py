@@ -61,7 +61,7 @@ class CheckedClaim(Result):
         )
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """None: the debate was told as it went, and the lines have the verdict."""
+        """None: the debate was shown as it went, and the lines have the verdict."""
         return ()
 
     def lines(self) -> Iterator[Any]:

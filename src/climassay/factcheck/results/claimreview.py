@@ -123,7 +123,7 @@ def _prose(verdict: Verdict) -> str:
 
 
 def _work(source: PassageCitation) -> dict[str, Any]:
-    """A cited passage: what it stands in, where there, and its address."""
+    """A cited passage: what it appears in, where there, and its address."""
     passage = source.passage
     titles = [one for one in (passage.report, passage.document, passage.chapter) if one]
     pages = dict.fromkeys(page for page in (passage.first_page, passage.last_page) if page is not None)

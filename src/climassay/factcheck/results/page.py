@@ -241,7 +241,7 @@ def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
 
 
 def _removed_notes(found: Verdict | AdvocateOpinion) -> list[str]:
-    """What was taken out of an explanation and of quotations, because it does not stand in the passages."""
+    """What was taken out of an explanation and of quotations, because it does not appear in the passages."""
     notes = []
     if count := found.removed_citations:
         was = "was" if count == 1 else "were"

@@ -19,7 +19,7 @@ SIMILAR = 0.75
 
 Of 30 pairs of a claim and its paraphrase 27 reach it, of the 31,878 pairs of different claims of Climate Feedback,
 Skeptical Science and the primer 20 do, most of which are one myth in two forms. A negation or another number changes
-the cosine little: similarity marks candidates, and what differs is told beside it.
+the cosine little: similarity marks candidates, and what differs is shown beside it.
 """
 
 _NEGATION = re.compile(

@@ -97,7 +97,7 @@ class VerdictScores:
     without_duplicates: RowScores | None
     """The first row of each claim; None where claims are not known."""
     duplicates: int | None
-    """Rows whose claim stands in an earlier row; None where claims are not known."""
+    """Rows whose claim appears in an earlier row; None where claims are not known."""
     unlabelled: int
     """Rows without a true verdict: left out of everything."""
 
@@ -139,7 +139,7 @@ def score_verdicts(
     """Score predicted verdicts against true ones.
 
     Args:
-        truth: True verdicts as they stand in a file, matched by :meth:`Scale.match`; rows without one (None, empty,
+        truth: True verdicts as they appear in a file, matched by :meth:`Scale.match`; rows without one (None, empty,
             ``NaN``, ``null``) are left out and counted.
         predicted: Predictions of the same rows; one that is missing is wrong, never dropped.
         scale: Scale of both.
@@ -339,7 +339,7 @@ class _Variant(NamedTuple):
 
 
 def verdict_data(scores: VerdictScores) -> dict[str, Any]:
-    """Everything, for JSON; the figures of all rows stand at the top.
+    """Everything, for JSON; the figures of all rows appear at the top.
 
     Returns:
         ``n``, ``accuracy``, ``precision``, ``recall``, ``f1``, ``constant`` and its four figures, ``averaged``,
@@ -480,7 +480,7 @@ def _counting_sentences(scores: VerdictScores, absent: Sequence[str]) -> Iterato
 
 
 def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[str, str]] = ()) -> Report:
-    """Scores of ``subject`` as a self-contained report; ``facts`` stand at its end."""
+    """Scores of ``subject`` as a self-contained report; ``facts`` appear at its end."""
     figures = scores.rows.figures
     dots = tuple(
         Dot(f"{name}, {variant.name}", name, value.value, value.interval.low, value.interval.high, constant.value)

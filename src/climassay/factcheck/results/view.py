@@ -15,10 +15,10 @@ from climassay.factcheck.transcript import Levels, Transcript, Verdict, cited_nu
 def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     """The fact-check as readers may see it; the one given is not altered.
 
-    - A verdict that cites and quotes no passage of the debate becomes "not enough information", and is told as
+    - A verdict that cites and quotes no passage of the debate becomes "not enough information", and is reported as
       withheld.
     - A likelihood that says the opposite of the verdict beside it is left out.
-    - How a claim misleads is told only where the verdict that is shown is against it.
+    - How a claim misleads is said only where the verdict that is shown is against it.
     - A debate of the bundled model is a demonstration, also where it was stored before transcripts said so.
 
     Args:
@@ -68,7 +68,7 @@ def is_against(verdict: Verdict, scale: Scale) -> bool:
 
 
 def withheld_caveat(label: str) -> str:
-    """What readers are told of a verdict that is withheld."""
+    """What readers see of a verdict that is withheld."""
     return f"The mediator would say \u201c{label}\u201d, but rests it on no passage: it is not given as a verdict."
 
 

@@ -30,7 +30,7 @@ _REASON_OF_CHECK = {
 
 
 def draft_status(draft: Draft) -> DraftStatus:
-    """How a draft stands before experts look at it."""
+    """State of a draft before experts look at it."""
     if draft.error is not None:
         return "failed"
     if not draft.written or any(one.step == "expert" and one.accepted is not None for one in draft.decisions):

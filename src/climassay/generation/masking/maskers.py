@@ -54,7 +54,7 @@ class Choice:
     """The term that a masker chose, or why it could not."""
 
     term: str
-    """As it stands in the statement; empty where ``error`` is set."""
+    """As it appears in the statement; empty where ``error`` is set."""
     score: float
     """Share of the masker's belief that went to the term, among all candidates; 0 to 1."""
     ranked: tuple[tuple[str, float], ...]

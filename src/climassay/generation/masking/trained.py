@@ -1,6 +1,6 @@
 """A masker that learned from experts which word of a statement they mask, and how often maskers agree with them.
 
-A conditional logit over the words of each statement, linear in what can be told of them with and without an encoder.
+A conditional logit over the words of each statement, linear in features of them with and without an encoder.
 """
 
 from collections.abc import Sequence
@@ -132,7 +132,7 @@ def _mean(text: TokenVectors) -> NDArray[np.float64]:
 def _vector(
     text: TokenVectors, spelled: TokenVectors, share: float, middle: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Mean vector of a word's tokens in its statement: a candidate stands there once, so that its tokens tell where."""
+    """Mean vector of a word's tokens in its statement: a candidate appears there once, so its tokens tell where."""
     own = [token for token, special in zip(spelled.ids, spelled.special, strict=True) if not special]
     places = [
         start

@@ -1,4 +1,4 @@
-"""Words of a statement: which could be masked at all, and what can be told of them without a model.
+"""Words of a statement: which could be masked at all, and what is known of them without a model.
 
 Lists of English words say which are never a term; the rest is how rare a word is, how it is built, where it stands.
 """
@@ -26,7 +26,7 @@ UNITS = _listed(
     km cm mm nm µm μm hpa kpa mpa kwh twh gwh ppm ppb ppt ppmv gtc gtco2 pgc kg mol sec hrs yr dobson
     """
 )
-"""Units of measurement, as they stand behind a number."""
+"""Units of measurement, as they follow a number."""
 
 NUMBER_WORDS = _listed(
     """
@@ -147,7 +147,7 @@ class Candidate:
     """A word that could be masked."""
 
     term: str
-    """As it stands in the statement."""
+    """As it appears in the statement."""
     start: int
     """Place of its first letter in the statement."""
     number: int
@@ -167,7 +167,7 @@ def words(statement: str) -> list[Candidate]:
 def candidates(statement: str) -> list[Candidate]:
     """Words that could be masked, in the statement's order.
 
-    A candidate stands in the statement exactly once (in any spelling of its letters' case, parts of hyphenated words
+    A candidate appears in the statement exactly once (in any spelling of its letters' case, parts of hyphenated words
     included, so that the gap cannot be filled by looking), has three letters or more, and is neither a function word
     nor a number nor a unit.
     """

@@ -1,4 +1,4 @@
-"""Splits in which no passage, and no question, stands on two sides."""
+"""Splits in which no passage, and no question, appears on two sides."""
 
 import hashlib
 import math

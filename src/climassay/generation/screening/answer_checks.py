@@ -30,7 +30,7 @@ NARROW = "second right answer"
 class SelfConsistency:
     """Asks multiple-choice drafts in several orders of their options.
 
-    With four orders every option stands at every position once, so that a model that always says *b* is right in a
+    With four orders every option appears at every position once, so that a model that always says *b* is right in a
     quarter of them, whatever the key.
     """
 

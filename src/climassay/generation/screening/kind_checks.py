@@ -274,7 +274,7 @@ def _absent(draft: Draft) -> str | None:
 
 @check("term repeated", STATED, "The statement has the masked term, or a form of it, a second time.")
 def _repeated(draft: Draft) -> str | None:
-    """The term, or another form of it, stands elsewhere in the statement and gives itself away."""
+    """The term, or another form of it, appears elsewhere in the statement and gives itself away."""
     term = draft.wording.answer.strip().lower()
     if not term:
         return None

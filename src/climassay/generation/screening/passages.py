@@ -1,7 +1,7 @@
 """Is a passage fit to write a question from? References, indices, contents, equations and the like are not.
 
-The faults are told by shares of the passage's words, so that running text with citations, with an equation or with a
-list in it stays what it is.
+The faults are recognised by shares of the passage's words, so that running text with citations, with an equation or
+with a list in it stays what it is.
 """
 
 import re
@@ -94,7 +94,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     Args:
         text: The passage.
         language: In which it is to be written; see :data:`~climassay.generation.screening.text_checks.LANGUAGES`.
-        headings: Those that it stands under; acknowledgements, contents, references and the like are front matter.
+        headings: Those that it appears under; acknowledgements, contents, references and the like are front matter.
 
     Returns:
         ``too short``, ``references``, ``contents``, ``index``, ``equations``, ``numbers``, ``capitals``,

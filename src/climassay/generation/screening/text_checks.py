@@ -14,7 +14,7 @@ from climassay.questions import KINDS
 MOST_SENTENCES = 2
 COPIED_WORDS = 8
 COPIED_SHARE = 0.9
-"""A question is copied where a run of so many words, and this share of them all, stands in a passage."""
+"""A question is copied where a run of so many words, and this share of them all, appears in a passage."""
 _GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
 _TASK = re.compile(
     r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"
@@ -234,7 +234,7 @@ _ONE_OF_SEVERAL = re.compile(
     rf"\b(?:the|these|those|both)\s+(?:{_WHICH})\s+(?:one|of\s+them|{_CASES})\b(?!\s+(?:of|in\s+which|that|with|without|where|from|by)\b)",
     re.IGNORECASE,
 )
-"""One of several cases, told by its rank and not by a name: *the lower scenario*."""
+"""One of several cases, named by its rank and not by a name: *the lower scenario*."""
 _NAMED_CASE = re.compile(r"\b(?:SSP|RCP|B[12]|A1B|A2|IS92)\w*|\bscenarios?\s+(?:of|with|in\s+which|without)\b|[\"“‘]")
 _PERSONS = re.compile(r"author|researcher|scientist|paper|article|report|stud(?:y|ies)", re.IGNORECASE)
 _SUPPOSED = re.compile(r"^\W*(?:suppose|if|imagine|consider|assume|given|when)\b|[.;:]\s", re.IGNORECASE)

@@ -98,7 +98,7 @@ def choose_places(
         return shuffled[:count]
     if strategy == "paper":
         confident = np.maximum(probabilities, 1 - probabilities) > CONFIDENT
-        # Those dropped stand behind, should the others not suffice.
+        # Those dropped follow, should the others not suffice.
         dropped = (confident & (generator.random(size) < DROPPED))[shuffled]
         return np.concatenate([shuffled[~dropped], shuffled[dropped]])[:count]
     # A stable sort of shuffled places: equals come in random order.

@@ -25,7 +25,7 @@ Progress = Callable[[int], None]
 ANSWERS = (" VALID", " INVALID")
 """Ends of the model's answer."""
 LONGEST_CONTEXT = 8000
-"""Characters of a context that a model is shown: the main passage stands first and is never what is cut."""
+"""Characters of a context that a model is shown: the main passage appears first and is never what is cut."""
 _KINDS = {"mcq": "multiple-choice questions", "freeform": "freeform questions", "cloze": "fill-in-the-gap statements"}
 PAIRS = ("context and answer", "context and question", "answer and question")
 OWN = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList | None]:
-    """The backbone of a language model, and its list of layers; None where that cannot be told."""
+    """The backbone of a language model, and its list of layers; None where they are not found."""
     backbone: nn.Module = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
     count = int(model.config.get_text_config().num_hidden_layers)
     stacks = [child for child in backbone.children() if isinstance(child, nn.ModuleList) and len(child) == count]

@@ -148,7 +148,7 @@ class OpenAIModel:
 
     @property
     def window(self) -> int | None:
-        """Maximum number of tokens of prompt and answer together, where the server has told; see :meth:`ask_window`."""
+        """Maximum tokens of prompt and answer together, where the server has stated it; see :meth:`ask_window`."""
         return self._knowledge.known.window
 
     def ask_window(self) -> int | None:
@@ -330,7 +330,7 @@ class Conversation:
                     continue
                 if offered and not problem:
                     knowledge.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
-                # In prose, because the schema was not seen: from here on it stands in the prompt.
+                # In prose, because the schema was not seen: from here on it appears in the prompt.
                 unseen = not (stated or knowledge.known.offers_schema(schema))
                 problem = "" if unseen else str(error)
                 continue
@@ -441,7 +441,7 @@ class Conversation:
 def effective_messages(messages: Sequence[Message], assistant_prefix: str, addition: str = "") -> list[dict[str, str]]:
     """The messages as they are sent: the start of the answer becomes an instruction, and so does an ``addition``.
 
-    Instructions stand at the end of the last message where that is the user's, else in a message of their own.
+    Instructions appear at the end of the last message where that is the user's, else in a message of their own.
     """
     sent = [{"role": message.role, "content": message.content} for message in messages]
     instructions = [addition] if addition else []

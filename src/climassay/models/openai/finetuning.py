@@ -1,6 +1,6 @@
 """Fine-tuning jobs at an OpenAI-compatible API: upload, create, poll, adopt; a killed process goes on where it was.
 
-What is known of a job stands in a small JSON file, which is written after each step and before anything is waited for.
+What is known of a job appears in a small JSON file, which is written after each step and before anything is waited for.
 The same call again, with the same data, uploads nothing twice and adopts the running job.
 """
 

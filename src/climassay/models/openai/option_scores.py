@@ -14,7 +14,7 @@ from climassay.models.local.prefix_tree import common_length
 from climassay.models.openai.replies import Position, TopLogprob
 
 BEFORE = " \t\r\n\"'`*_([{<#\u0120\u2581"
-"""Spaces, quotes, brackets and markup that may stand before an answer (with the space signs of raw tokens)."""
+"""Spaces, quotes, brackets and markup that may come before an answer (with the space signs of raw tokens)."""
 AFTER = " \t\r\n\"'`*_)]}>.,:;!"
 """What may stand after it."""
 GENERATED_LOGPROB = -100.0
@@ -118,7 +118,7 @@ def tokens_to_distinguish(options: Sequence[str]) -> int:
 
 
 def _shares_at(position: Position, options: Sequence[str], walk: Walk) -> list[tuple[int, float]] | None:
-    """Which option gets which log-probability at this place; None where too much of it cannot be told."""
+    """Which option gets which log-probability at this place; None where too much of it is unknown."""
     found = []
     for token, logprob in _listed(position):
         if not _bare(walk.said + token):

@@ -26,7 +26,7 @@ _TYPES: tuple[tuple[type, str], ...] = (
 )
 """Python's types by their names in JSON schemas; a truth value is a number in Python, so it comes first."""
 _PROBLEMS = 5
-"""Faults of one answer that are told; the others show when these have gone."""
+"""Faults of one answer that are named; the others show once these are gone."""
 _ROOT = "answer"
 """Field of the object that is made of a schema of something else."""
 _BRACKETS = 64
@@ -105,7 +105,7 @@ def satisfying_json(text: str, schema: Mapping[str, Any]) -> str:
     """The JSON of an answer, without what a model may write around it.
 
     Args:
-        text: The answer; its JSON may stand in a code block or between sentences.
+        text: The answer; its JSON may appear in a code block or between sentences.
         schema: What it must satisfy. Texts, lists and numbers may exceed their upper bounds, and objects may have
             further fields.
 
@@ -216,7 +216,7 @@ def _shown(value: Any) -> str:
 
 
 def _outermost_json(text: str, kind: Any) -> tuple[str, Any]:
-    """The first complete JSON value of that type inside of a text, as it stands there and as it is read.
+    """The first complete JSON value of that type inside of a text, as it appears there and as it is read.
 
     Raises:
         NoJsonError: There is none.

@@ -1,7 +1,7 @@
 """The types of questions: a folder each, with its prompts and everything that is particular to it.
 
 A folder holds the prompts of its type and a module that sets ``TYPE`` to an instance of a class below
-:class:`~climassay.questions.types.base.QuestionType`. Nothing else has to be told of a new folder.
+:class:`~climassay.questions.types.base.QuestionType`. Nothing else has to know of a new folder.
 """
 
 from collections.abc import Mapping

@@ -171,11 +171,11 @@ def _compared(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece, 
 
 @dataclass(frozen=True, slots=True)
 class StatementPart:
-    """A stretch of a statement: a word that can be chosen, or what stands between such words."""
+    """A stretch of a statement: a word that can be chosen, or what appears between such words."""
 
     text: str
     choosable: bool = False
-    """Whether it can be left out; of a word that stands twice only the first one can, since the gap goes there."""
+    """Whether it can be left out; of a word that appears twice only the first one can, since the gap goes there."""
     chosen: bool = False
     """Whether it is chosen already: by the annotator before, or by the masker."""
     hinted: bool = False
@@ -185,11 +185,11 @@ class StatementPart:
 def statement_parts(
     statement: str, chosen: str | None = None, hinted: Collection[str] = ()
 ) -> tuple[StatementPart, ...]:
-    """Cut a statement into words that can be chosen and what stands between them.
+    """Cut a statement into words that can be chosen and what appears between them.
 
     Args:
         statement: Nothing masked.
-        chosen: The term to begin with, as it stands in the statement; one of several words is a part of its own.
+        chosen: The term to begin with, as it appears in the statement; one of several words is a part of its own.
         hinted: Terms that a gap makes sense for.
 
     Returns:

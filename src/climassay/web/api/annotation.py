@@ -191,7 +191,7 @@ class Judgement(Data):
     seconds: FiniteFloat | None = field(24.5, "Time spent on the item.", default=None, ge=0, le=LONGEST_TIME)
 
     def told(self, draft: Draft) -> dict[str, Any]:
-        """What the store is told about a draft."""
+        """What the store is given about a draft."""
         wording = _words(self.wording)
         plain = self.model_dump(include={"key", "accepted", "reasons", "remark"})
         return plain | {"wording": None if wording == draft.wording else wording}

@@ -1,6 +1,6 @@
 """What the operations of the API share: bounded texts, moments, estimates, parts of lists, callers and failures.
 
-Every model forbids what it does not know, so that a misspelt field is told and not passed over; every text forbids what
+Every model forbids what it does not know, so that a misspelt field is reported and not ignored; every text forbids what
 no database can hold. Models of answers are made from the records themselves: FastAPI validates what an operation gives
 back, attribute by attribute.
 """
@@ -35,7 +35,7 @@ class Data(BaseModel):
 
 
 def field(example: Any, description: str | None = None, **more: Any) -> Any:
-    """A field of a model with an example of it; a description may stand below it instead."""
+    """A field of a model with an example of it; a description may appear below it instead."""
     return Field(description=description, examples=[example], **more)
 
 

@@ -252,7 +252,7 @@ def list_reviews(app: App, user: Reader, check: CheckId) -> Listed[ReviewData]:
 
 @router.post("/{check}/reviews")
 def review_check(app: App, user: Annotator, check: CheckId, review: ReviewToGive) -> ReviewData:
-    """Agree, disagree or comment; a later word stands in place of the first, the same word changes nothing."""
+    """Agree, disagree or comment; a later word appears in place of the first, the same word changes nothing."""
     found_check(app, check)
     store = checks_of(app)
     store.review(check, user.name, review.opinion, review.comment)

@@ -1,4 +1,4 @@
-"""Long work in the API: how far it is, what it told, and ending it."""
+"""Long work in the API: how far it is, what it reported, and stopping it."""
 
 from typing import Annotated, Any
 
@@ -47,7 +47,7 @@ class JobData(Data):
 
 
 class JobEventData(Data):
-    """Something that a job told."""
+    """Something that a job reported."""
 
     number: int = field(1, "From 1, without gaps.")
     kind: str = field("file")

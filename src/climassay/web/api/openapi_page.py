@@ -32,7 +32,7 @@ TAGS = {
     "annotation": "What experts say about generated questions.",
     "results": "Runs, tables, single answers, comparisons, usage.",
     "datasets": "Generated questions, and what became of them.",
-    "jobs": "Long work: how far it is, and what it told.",
+    "jobs": "Long work: how far it is, and what it reported.",
 }
 ABOUT = """\
 The data of the web application for programs. All answers are JSON; all times are ISO 8601 in UTC.

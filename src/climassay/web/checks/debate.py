@@ -1,4 +1,4 @@
-"""A debate on a server: the job that holds it, told event by event, and what a page shows of it while it goes on."""
+"""A debate on a server: the job that holds it, its events, and what a page shows of it while it goes on."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from climassay.web.jobs import JobEvent, JobReport, Jobs, Stopped
 Region = Literal["statements", "debate", "passages", "verdict"]
 _REGIONS: dict[EventKind, Region] = {"subclaims": "statements", "passages": "passages", "verdict": "verdict"}
 BEGIN = "begin"
-"""Event with which every attempt begins: what an attempt that was cut had told does not count any more."""
+"""Event with which every attempt begins: what an interrupted attempt had reported does not count any more."""
 _DOING: Mapping[type[Ask], str] = {
     AskPassages: "searching the documents",
     AskHead: "judging by the verdict head",
@@ -135,7 +135,7 @@ class LiveDebate:
 
 
 def live_debate(jobs: Jobs, job: str) -> LiveDebate:
-    """The debate that a job has told so far, without what an attempt told that was cut."""
+    """The debate that a job has reported so far, without what an interrupted attempt reported."""
     events: list[JobEvent] = []
     while more := jobs.events(job, after=events[-1].number if events else 0):
         events += more

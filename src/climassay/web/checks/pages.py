@@ -182,7 +182,7 @@ def review(
     opinion: Annotated[str, Form()] = "undecided",
     comment: Annotated[str, Form()] = "",
 ) -> Response:
-    """Agree, disagree or comment; a later word of the same person stands in place of the first."""
+    """Agree, disagree or comment; a later word of the same person appears in place of the first."""
     found_check(app, check)
     # Browsers send line ends as CR and LF.
     checks_of(app).review(check, user.name, opinion, comment.replace("\r\n", "\n"))

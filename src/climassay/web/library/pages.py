@@ -309,7 +309,7 @@ def show_document(
     document_id: str,
     part: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> Response:
-    """The passages of a document in reading order, a page of them; what neighbours share stands once."""
+    """The passages of a document in reading order, a page of them; what neighbours share appears once."""
     library = library_of(app)
     document = library.contents(collection).document(document_id)
     parts = max(-(-document.expected // PAGE), 1)
@@ -364,7 +364,7 @@ def _pages(passage: Passage) -> str:
 
 
 def _plain_address(address: str | None) -> str:
-    """An address that cannot end the braces it stands in."""
+    """An address that cannot end the braces it appears in."""
     return re.sub(r"[{}\\\s]", lambda match: f"%{ord(match.group()):02X}", address or "")
 
 

@@ -104,7 +104,7 @@ def search_collection(library: CollectionCache, name: str, wanted: SearchSpec) -
 def search_all(library: CollectionCache, wanted: SearchSpec) -> SearchResults:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare.
 
-    A collection that cannot be searched, as when its encoder is not here, is told and does not stop the others.
+    A collection that cannot be searched, as when its encoder is not here, is reported and does not stop the others.
     """
     rankings: list[list[tuple[str, Hit]]] = []
     failed, hidden = [], False

@@ -2,7 +2,7 @@
 
 An upload is a folder of its own, so that two of them never share a file, and it is there as a whole or not at all. It
 stays until the job that reads it has ended. The job reads each file in a process of its own and adds it alone: what is
-wrong with one does not stop the others. A job that was cut goes on with the first file that it has not told the end of;
+wrong with one does not stop the others. A job that was cut goes on with the first file whose end it has not reported;
 within that file, the collection knows which of its passages are stored.
 """
 
@@ -66,7 +66,7 @@ _WORDS = {
 }
 KIND = "add-documents"
 MOST_NOTES = 20
-"""Things that a reader left out of a file which are told one by one."""
+"""Things that a reader left out of a file which are listed one by one."""
 _MOST_JOBS = 10_000
 
 Outcome = Literal["added", "already there", "refused"]
@@ -203,7 +203,7 @@ def uploads_folder(workspace: Workspace) -> Path:
 
 
 def receive(folder: Path, sent: Sequence[SentFile], most_bytes: int) -> Upload:
-    """Keep the files that are what they claim to be; the others are told and do not stop them.
+    """Keep the files that are what they claim to be; the others are reported and do not stop them.
 
     Raises:
         InputError: No file, too many, or none that can be taken; nothing stays behind.

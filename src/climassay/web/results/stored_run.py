@@ -158,7 +158,7 @@ def run_report(run: StoredRun, published: str = "") -> Report:
 
     Args:
         run: With everything kept about it.
-        published: ``gold`` or ``silver``: the paper's results stand beside those of an experiment; else empty.
+        published: ``gold`` or ``silver``: the paper's results appear beside those of an experiment; else empty.
     """
     details = run.details
     stored = details.results

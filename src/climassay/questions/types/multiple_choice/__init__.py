@@ -71,7 +71,7 @@ class MultipleChoice(QuestionType):
         return {"question": bounds.question, "answer": bounds.option}
 
     def lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
-        """The distractors; where the correct option stands among them is decided by code."""
+        """The distractors; where the correct option appears among them is decided by code."""
         return {"distractors": (DISTRACTORS, bounds.option)}
 
     def written(self, question: "Question") -> dict[str, Any]:
