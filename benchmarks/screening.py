@@ -74,7 +74,7 @@ def prompt_hash(request: GenerationRequest) -> str:
 
 
 def refused(drafts: Sequence[Draft], *, by_model: bool) -> dict[str, str]:
-    """What a line refuses: passages that are no seed, the checks (with its encoder), and what a strong model says."""
+    """What a line refuses: passages that are not seed, the checks (with its encoder), and what a strong model says."""
     screened = screen(drafts, encoder=load_encoder(), without=REPLACED if by_model else ())
     if by_model:
         screened = Verification(AnsweredByHand()).check(screened)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ always):
     [[error-200]]                     an error in the body of status 200
     [[null]] [[number]] [[list]]      valid JSON of another kind
     [[no-content]]                    a message without content
-    [[nan]] [[bad-token]]             log-probabilities that are no numbers, tokens that are no texts
+    [[nan]] [[bad-token]]             log-probabilities that are not numbers, tokens that are not texts
     [[half-character]]                a body that ends within a character of UTF-8
     [[deep]]                          a body nested 100,000 levels deep
     [[other-type]]                    a page of HTML that says it is one

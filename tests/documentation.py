@@ -198,7 +198,7 @@ def inline_calls(page: Path) -> list[list[str]]:
     text = re.sub(r"(?ms)^ *(```+).*?^ *\1\s*$", "", page.read_text(encoding="utf-8"))
     found = []
     for said in INLINE.findall(re.sub(r"\s+", " ", text)):
-        # Placeholders such as `a|b` and `(...)` are no shell.
+        # Placeholders such as `a|b` and `(...)` are not shell.
         with contextlib.suppress(ValueError):
             found += [shlex.split(said)[1:]]
     return found

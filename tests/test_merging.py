@@ -205,7 +205,7 @@ def test_collections_that_are_missing_are_copied_and_others_named(pair, monkeypa
 def test_what_is_no_other_workspace_is_refused(pair, tmp_path):
     here, _ = pair
     for wrong in (tmp_path, here.root):
-        with pytest.raises(InputError, match=r"name another one|is no workspace"):
+        with pytest.raises(InputError, match=r"name another one|is not a workspace"):
             take_in(here, Workspace(wrong))
 
 

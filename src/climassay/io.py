@@ -178,7 +178,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def write_file(place: Path, data: bytes) -> None:
     """Write a file at once: a reader sees all of it or what was there before, also when the disk is full.
 
-    A link is followed, and what is no file (``/dev/stdout``, a pipe) is written to as it is.
+    A link is followed, and what is not a file (``/dev/stdout``, a pipe) is written to as it is.
 
     Args:
         place: Its folder is made where it is missing.

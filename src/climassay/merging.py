@@ -45,14 +45,14 @@ def merge_workspace(
         on_progress: Called with the number of answers looked at since the last call.
 
     Raises:
-        InputError: The other folder is no workspace, or the same one.
+        InputError: The other folder is not a workspace, or the same one.
     """
     from climassay.factcheck.check_store import CheckStore
     from climassay.generation.merging import merge_datasets
 
     file = other / "records.sqlite"
     if not other.is_dir() or not (file.is_file() or (other / "collections").is_dir()):
-        raise InputError(f"{other} is no workspace: there are neither records.sqlite nor collections in it.")
+        raise InputError(f"{other} is not a workspace: there are neither records.sqlite nor collections in it.")
     if other.resolve() == workspace.root.resolve():
         raise InputError(f"{other} is this workspace itself: name another one.")
     merged = MergedWorkspace(MergedAnswers(), 0, 0, 0, 0, 0, (), ())

@@ -81,7 +81,7 @@ class Workspace:
             return str(self.collections)
         if "://" not in address:
             raise InputError(
-                f"{COLLECTIONS_VARIABLE} is {address!r}, which is no address of an object store: write for example "
+                f"{COLLECTIONS_VARIABLE} is {address!r}, which is not an address of an object store: write for example "
                 "s3://bucket/collections, or choose another folder with --workspace."
             )
         return address

@@ -78,7 +78,7 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
     assert [(one.claim.text, one.verdict.label) for one in transcripts] == [
         (one["claim"], one["label"]) for one in told["verdicts"]
     ]
-    # "Not enough information" is no verdict that could disagree; the published ones are of another scale.
+    # "Not enough information" is not a verdict that could disagree; the published ones are of another scale.
     others = [
         one.claim.id
         for one, (_, verdict) in zip(transcripts, CLAIMS, strict=True)

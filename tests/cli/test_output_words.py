@@ -1,4 +1,4 @@
-"""What commands print is what is there: brackets in names and documents are no markup."""
+"""What commands print is what is there: brackets in names and documents are not markup."""
 
 import pytest
 

@@ -210,7 +210,7 @@ def test_grades_and_reports_through_the_command(climassay, tmp_path):
     ("columns", "words"),
     [
         ({"relevance": "none"}, "has no column 'none'"),
-        ({"relevance": "asked"}, "which is no number"),
+        ({"relevance": "asked"}, "which is not a number"),
         ({"group": "grade"}, "row 4 has nothing in its column 'grade'"),
         ({"passage": "grade"}, "fewer than 5 words"),
     ],

@@ -233,7 +233,7 @@ def lives(name, given, pool, alone, tmp_path, monkeypatch, capsys):
 
 
 def leaves(value, path=""):
-    """Everything that is no container, by its path, also within rows of records, which are JSON."""
+    """Everything that is not a container, by its path, also within rows of records, which are JSON."""
     if isinstance(value, str) and value.startswith(("[", "{")):
         with suppress(ValueError):
             value = json.loads(value)
@@ -348,7 +348,7 @@ def test_a_cluster_keeps_no_key_and_no_password(cluster, pool, tmp_path):
 def test_no_process_of_a_cluster_on_this_machine_is_given_a_key(tmp_path):
     (tmp_path / "seas.txt").write_text("The ocean warms slowly.", encoding="utf-8")
     seen = {}
-    # A socket's path may not be long, so it is no folder of pytest's.
+    # A socket's path may not be long, so it is not a folder of pytest's.
     with tempfile.TemporaryDirectory(prefix="ray") as short:
         secret = {"OPENAI_API_KEY": KEY, "CLIMASSAY_DATABASE_URL": f"postgresql://me:{DATABASE_PASSWORD}@127.0.0.1:1/x"}
         own = os.environ | secret | {"RAY_TMPDIR": short, "HARMLESS": "seen"}

@@ -117,7 +117,7 @@ def test_files_are_looked_for_beside_the_experiment(tmp_path):
 @pytest.mark.parametrize(
     ("spec", "own"),
     [
-        # What stands in tables of its own, or is filled in by the program, is no entry.
+        # What stands in tables of its own, or is filled in by the program, is not an entry.
         (ExperimentPlan, {"models", "metrics", "folder"}),
         (BenchmarkSpec, set()),
         (ModelSpec, set()),

@@ -67,7 +67,7 @@ def test_a_plain_advocate_judges_without_passages_and_all_it_says_is_in_house():
     assert [(one.text, one.citations, one.in_house) for one in opinion.explanation] == [("It is well known.", (), True)]
     assert found.transcript.sources == ()
     assert opinion.verdict == "incorrect"
-    # Its view is shown, but is no verdict that evidence bears.
+    # Its view is shown, but is not a verdict that evidence bears.
     verdict = found.transcript.verdict
     assert (verdict.outcome, verdict.withheld, verdict.levels) == ("not enough information", "incorrect", None)
 

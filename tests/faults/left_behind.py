@@ -58,7 +58,7 @@ def _tensors(file: Path, life: Path) -> Any:
 
     with safe_open(file, "numpy") as held:
         told = {name: _value(text.encode(), life) for name, text in (held.metadata() or {}).items()}
-        names = held.keys()  # what is held is no mapping: it cannot be iterated over itself
+        names = held.keys()  # what is held is not a mapping: it cannot be iterated over itself
         return {"told": told, "rows": {name: held.get_tensor(name).tolist() for name in names}}
 
 

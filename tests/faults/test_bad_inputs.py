@@ -137,7 +137,7 @@ def test_every_command_is_known_to_these_tests():
 
 
 def test_a_name_that_is_no_text_can_be_told(tmp_path, climassay):
-    """Names of files are bytes: one that is no UTF-8 is refused, and printed, like any other."""
+    """Names of files are bytes: one that is not UTF-8 is refused, and printed, like any other."""
     name = os.fsdecode(bytes(tmp_path) + b"/caf\xe9.csv")
     Path(name).write_bytes(b"")
     code, out, err = climassay("metrics score", name, "--json")

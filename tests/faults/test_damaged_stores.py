@@ -210,7 +210,7 @@ def test_a_text_that_was_damaged_is_told_without_being_shown(records, tmp_path, 
         plain.execute("UPDATE runs SET config = CAST(x'7b22ff' || config AS TEXT)")
     plain.close()
     err = refused(climassay("records runs", "-w", tmp_path, "--json"))
-    assert "is corrupt (a text in it is no UTF-8): restore it from a copy" in err
+    assert "is corrupt (a text in it is not UTF-8): restore it from a copy" in err
     assert "xxx" not in err
 
 

@@ -56,7 +56,7 @@ def test_drafts_come_back_from_a_file_in_their_order(tmp_path):
     ("text", "said"),
     [
         ("{}\n", "line 1: This is not a draft"),
-        ("[1]\n", "line 1: it is no object"),
+        ("[1]\n", "line 1: it is not an object"),
         ("\nno\n", "line 2: Expecting value"),
     ],
 )

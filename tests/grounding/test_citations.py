@@ -61,7 +61,7 @@ def test_a_reference_to_no_document_at_hand_is_kept_and_marked():
     assert (sentence.text, removed) == (text, 0)
     assert sentence.unchecked_references == ("(Oppenheimer et al., 2019, p. 9)",)
     assert "not checked" in written(sentence)
-    # Its year and page are no figures that a passage should have.
+    # Its year and page are not figures that a passage should have.
     (cited,), _ = grounded("The sea rose (Oppenheimer et al., 2019, p. 9) [1].")
     assert (cited.citations, cited.foreign_numbers) == ((1,), ())
 

@@ -197,7 +197,7 @@ def test_the_choice_is_read_from_what_is_written(answer, chosen):
 @pytest.mark.parametrize(
     ("names", "folder", "sentence"),
     [
-        (["climate_topics"], "missing", "is no folder with tasks"),
+        (["climate_topics"], "missing", "is not a folder with tasks"),
         (["climate_nothing_like_it"], None, "has no task, group or tag 'climate_nothing_like_it'"),
         (["broken"], None, "The tasks broken cannot be loaded"),
     ],

@@ -46,7 +46,7 @@ def test_metrics_asked_for_are_computed_for_every_row():
 
 
 def test_what_cannot_be_scored_is_refused():
-    with pytest.raises(InputError, match="'rouge' is no metric"):
+    with pytest.raises(InputError, match="'rouge' is not a metric"):
         score_answers(FREEFORM, ["rouge"])
     with pytest.raises(InputError, match="needs cloze statements"):
         score_answers(FREEFORM, ["phrase_similarity"])

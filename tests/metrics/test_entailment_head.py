@@ -285,7 +285,7 @@ def test_pairs_that_nobody_has_judged(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("premise,statement,label\na,b,maybe\n", "'maybe' is no relation"),
+        ("premise,statement,label\na,b,maybe\n", "'maybe' is not a relation"),
         ("a,b\n1,2\n", "no labelled pairs"),
         ("premise,statement,label\n,,\na,,SUPPORTS\n", "No row"),
         ("claim,evidences\na,nothing\n", "no list"),

@@ -157,7 +157,7 @@ PIRA = {
         ("answer_in_text", "0.0", "not in the text"),
         ("question_meaningful", "2.0", "little sense"),
         ("answer_equivalent", "1.0", "answered differently"),
-        ("answer_equivalent", "often", "is no number"),
+        ("answer_equivalent", "often", "is not a number"),
     ],
 )
 def test_freeform_of_pira_is_read_and_what_its_raters_refused_is_not(tmp_path, rating, value, reason):

@@ -50,7 +50,7 @@ def judge(name: str, licence: str) -> str:
     """Why a package may not be depended on; empty where it may."""
     weak = WEAK.search(licence)
     if COPYLEFT.search(WEAK.sub("", licence)):
-        return f"{name}: {licence} is no licence to build on"
+        return f"{name}: {licence} is not a licence to build on"
     if weak:
         return "" if name in WEAK_ALLOWED else f"{name}: {licence} must be looked at, and listed with a reason"
     if FREE.search(licence) or name in READ_BY_US:

@@ -81,7 +81,7 @@ def test_tasks_of_label_studio_come_back(queue, client_of):
     [
         (b"{}", "labels.jsonl", "jsonl", "no file of annotations"),
         (b"\xff\xfe", "labels.jsonl", "jsonl", "The file, line 1"),
-        (b"a,b\n1,2\n", "../../etc/passwd.csv", "csv", "The file is no table of labels"),
+        (b"a,b\n1,2\n", "../../etc/passwd.csv", "csv", "The file is not a table of labels"),
         (b"{}", "labels.exe", "jsonl", "ends in"),
         (b"{}", "labels.json", "word", "There is no format"),
         (b"{}", "labels.json", "argilla", "The file holds no records"),

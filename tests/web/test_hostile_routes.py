@@ -77,7 +77,7 @@ FORGERIES = {
     "a wrong token": {"headers": {"x-csrf-token": "0" * 64}},
     "a wrong field": {"data": {"csrf": "0" * 64}},
     "a field that is a file": {"files": {"csrf": ("token.txt", b"0" * 64)}},
-    "a body that is no form": {"json": {"csrf": "0" * 64}},
+    "a body that is not a form": {"json": {"csrf": "0" * 64}},
     "plain text": {"content": b"csrf=0", "headers": {"content-type": "text/plain"}},
     "the token in the address": {"params": {"csrf": "0" * 64}},
 }

@@ -77,7 +77,7 @@ def test_a_pdf_is_sent_followed_found_and_read(running_server, visit, shoot, tmp
 def test_what_cannot_be_taken_is_told_on_the_spot(running_server, visit, tmp_path):
     teach(running_server.place)
     file = tmp_path / "wrong.pdf"
-    file.write_bytes(b"This is no PDF file.")
+    file.write_bytes(b"This is not a PDF file.")
     page = visit("adjudicator", expected="400")
     page.goto("/library/upload")
     page.get_by_label("Files").set_input_files(file)

@@ -70,7 +70,7 @@ def test_runs_are_filtered_sorted_and_paged(reader, place):
 def test_an_experiment_shows_tables_figures_and_set_up(reader, place):
     run = store_experiment(place.records, asked=("What about it?",))
     page, tables = page_of(reader, f"/results/{run}"), page_of(reader, f"/results/{run}?show=tables")
-    for text in ("Multiple choice and cloze, primer", "Paired tests", "Answers that are no plain answers"):
+    for text in ("Multiple choice and cloze, primer", "Paired tests", "Answers that are not plain answers"):
         assert text in tables.text
     assert "<figure" not in tables.markup
     assert page_of(reader, f"/results/{run}?show=figures").markup.count("<figure") >= 5

@@ -220,7 +220,7 @@ def score_verdicts(
         scale: Name of a scale, or a TOML file.
         classes: Number of classes that the scale is collapsed to.
         claim: Column of the claims, by which duplicates are known; ``claim``, ``statement`` or ``text`` by default.
-        unknown: Predictions that are no verdicts of the scale are an ``error``, or counted as ``wrong``.
+        unknown: Predictions that are not verdicts of the scale are an ``error``, or counted as ``wrong``.
         seed: Seed of the resampling.
 
     Raises:
@@ -426,6 +426,6 @@ def export_checks(file: Path, *, workspace: Place = None) -> Shown:
         checks = CheckStore(session.records)
         ids = checks.ids()
         lines = [json.dumps(check_data(checks.get(one), checks.reviews(one)), ensure_ascii=False) for one in ids]
-    # A name that is no UTF-8 may appear in a text; it is written as the bytes that it is.
+    # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
     write_file(file, "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape"))
     return Shown({"file": file, "checks": len(ids)}, noted=(f"{file} written: {len(ids)} checks.",))

@@ -54,7 +54,7 @@ def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Ro
     Args:
         file: CSV, TSV, JSON, JSONL or Parquet, also gzipped.
         text: Column of the texts.
-        others: Further columns that must be there; None is no column.
+        others: Further columns that must be there; None is not a column.
 
     Raises:
         InputError: A column is missing, a text has no words, or there are no rows.

@@ -65,5 +65,5 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 def note(sentence: str) -> None:
-    """Say on stderr what is no result."""
+    """Say on stderr what is not a result."""
     stderr_console().print(sentence, highlight=False)

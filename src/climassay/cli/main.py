@@ -175,7 +175,7 @@ def _as_click(app: typer.Typer) -> Any:
 
 
 def _say(sentence: str) -> None:
-    # Names of files are bytes: one that is no UTF-8 cannot be printed as it is.
+    # Names of files are bytes: one that is not UTF-8 cannot be printed as it is.
     typer.echo(f"climassay: {without_secrets(sentence)}".encode("utf-8", "backslashreplace").decode(), err=True)
 
 

@@ -68,7 +68,7 @@ def stdout_console() -> "Console":
 
     unlimited = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     width = WIDE if unlimited else None
-    # Documents and names may have brackets and colons, which are no markup of ours.
+    # Documents and names may have brackets and colons, which are not markup of ours.
     return Console(soft_wrap=not sys.stdout.isatty(), width=width, markup=False, emoji=False)
 
 
@@ -100,7 +100,7 @@ def print_json(data: Any) -> None:
     """Print one JSON document on stdout; dataclasses, paths and numpy numbers are understood; never NaN."""
     from climassay.reporting.results import json_text
 
-    # Names of files are bytes: one that is no UTF-8 is written with JSON's own escapes.
+    # Names of files are bytes: one that is not UTF-8 is written with JSON's own escapes.
     sys.stdout.write(json_text(data).encode("utf-8", "backslashreplace").decode() + "\n")
 
 
@@ -145,7 +145,7 @@ def write_text(path: Path, text: str) -> None:
     """
     from climassay.io import write_file
 
-    # A name that is no UTF-8 may appear in a text; it is written as the bytes that it is.
+    # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
     write_file(path, text.encode("utf-8", "surrogateescape"))
 
 

@@ -6,7 +6,7 @@ glues numbers of footnotes to them, ``(high confidence12)``. Which words a mark 
 :mod:`climassay.confidence.extraction`.
 
 Words that say how sure other people are ("farmers report high confidence in seasonal forecasts", "respondents thought
-it likely") are no calibrated terms: what decides is who holds the attitude, or what it is held in.
+it likely") are not calibrated terms: what decides is who holds the attitude, or what it is held in.
 """
 
 import re

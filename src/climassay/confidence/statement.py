@@ -147,7 +147,7 @@ def read_statements(path: Path) -> list[Statement]:
     """The statements of a file.
 
     Raises:
-        InputError: The file is missing, or a line is no statement.
+        InputError: The file is missing, or a line is not a statement.
     """
     try:
         lines = read_text(path).split("\n")

@@ -281,7 +281,7 @@ def _relevance(value: Any, place: str) -> float:
     except ValueError:
         grade = float("nan")
     if not np.isfinite(grade):
-        raise InputError(f"{place} has the relevance {text!r}, which is no number.")
+        raise InputError(f"{place} has the relevance {text!r}, which is not a number.")
     return max(grade, 0.0)
 
 

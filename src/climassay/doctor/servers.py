@@ -66,7 +66,7 @@ def _asked(provider: str, name: str, address: str, setting: str, key_variable: s
     """What a server answers to the question for its models."""
     shown, key = _without_secrets(address), None
     if urlsplit(address).scheme not in ("http", "https"):
-        return Finding(AREA, name, "broken", f"{shown} is no web address", f"Set {setting} again.")
+        return Finding(AREA, name, "broken", f"{shown} is not a web address", f"Set {setting} again.")
     try:
         key = find_server(provider).key
     except InputError as error:

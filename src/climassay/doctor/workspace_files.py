@@ -181,7 +181,7 @@ def header_fault(file: Path) -> str:
             start = opened.read(8)
             length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
             if not 0 < length <= min(_LARGEST_HEADER, size - 8):
-                return "it is no safetensors file, or cut short"
+                return "it is not a safetensors file, or cut short"
             header = json.loads(opened.read(length))
             ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
     except OSError as error:

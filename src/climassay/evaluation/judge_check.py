@@ -85,7 +85,7 @@ def read_ratings(
         scale: Lowest and highest rating of the file, drawn to 1 and 5.
 
     Raises:
-        InputError: A column is missing, a rating is no number of the scale, or nothing is rated.
+        InputError: A column is missing, a rating is not a number of the scale, or nothing is rated.
     """
     low, high = scale
     if not low < high:
@@ -111,7 +111,7 @@ def read_ratings(
                 rating = float("nan")
             if not low <= rating <= high:
                 raise InputError(
-                    f"Row {number} of {file}: {value!r} in {column!r} is no rating from {low:g} to {high:g}."
+                    f"Row {number} of {file}: {value!r} in {column!r} is not a rating from {low:g} to {high:g}."
                 )
             given[dimension].append(LOWEST + (rating - low) / (high - low) * (HIGHEST - LOWEST))
         asked, said = (" ".join(str(row.get(name) or "").split(" ")) for name in (question, answer))

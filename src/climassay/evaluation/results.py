@@ -208,7 +208,7 @@ def load_experiment(store: Records, run: str) -> Experiment:
 
     Raises:
         RecordsError: There is no such run.
-        InputError: The run is no experiment, or did not end.
+        InputError: The run is not an experiment, or did not end.
     """
     return experiment_of(run_details(store.database, run))
 
@@ -220,7 +220,7 @@ def experiment_of(details: RunDetails) -> Experiment:
         details: Everything that is known of the run.
 
     Raises:
-        InputError: The run is no experiment, or did not end.
+        InputError: The run is not an experiment, or did not end.
     """
     run, rows = details.summary.id, details.results
     if details.summary.command not in COMMANDS:

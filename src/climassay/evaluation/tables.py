@@ -338,7 +338,7 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:
     words = ("model", "setting", "task", "which", "unscored")
     headings = ("model", "setting", "task", "n", "failed", "unparsed", "broken\nconstraints", "which", "unscored")
     return Table(
-        f"Answers that are no plain answers, {benchmark}",
+        f"Answers that are not plain answers, {benchmark}",
         tuple(Column(heading, "left" if heading in words else "right") for heading in headings),
         tuple(tuple(row) for row in rows),
         note="Failed and unparsed answers score 0. Answers that break a constraint are scored as they are. Unscored: "

@@ -150,7 +150,7 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
     """
     from climassay.tuning import split_groups
 
-    # A whole book is no text in this sense: its questions would all have to appear on one side.
+    # A whole book is not one text in this sense: its questions would all have to appear on one side.
     texts = [one.context or ((one.document, one.section) if one.section else one.id) for one in questions]
     kept, held_out = split_groups(list(questions), texts, share, seed=seed)
     return list(kept), list(held_out)

@@ -41,7 +41,7 @@ from climassay.workspace import cache_folder
 Kind = Literal["checkable", "not checkable", "not about climate"]
 
 OPINION_THRESHOLD = 0.90
-"""Probability from which a text is no statement of fact."""
+"""Probability from which a text is not a statement of fact."""
 TOPIC_THRESHOLD = 0.80
 """Probability from which a text is about something else than climate."""
 PENALTY = 9.0

@@ -124,7 +124,7 @@ def iso_date(text: str) -> str:
 
 
 EARLIEST_YEAR = 1800
-"""A claim's number below this is no year of its own time: 1500 years, 1000 m, the Middle Ages."""
+"""A claim's number below this is not a year of its own time: 1500 years, 1000 m, the Middle Ages."""
 
 # A year is a bare number of four digits: no decimals, no thousands, no unit behind it, and no name it belongs to.
 _YEAR = re.compile(

@@ -41,7 +41,7 @@ class Scale:
     nei: str = NOT_ENOUGH
     """Label of "not enough information"; appears outside of the order."""
     lack: frozenset[str] = frozenset()
-    """Labels that may be given for a lack of information (``unsupported``): with limited evidence they are no view."""
+    """Labels that may be given for a lack of information (``unsupported``): not a view if evidence is limited."""
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Coarser scales: number of classes to (label to class)."""
 

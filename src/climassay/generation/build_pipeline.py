@@ -294,7 +294,7 @@ def _masking(
         places = [place for place, draft in enumerate(chosen) if draft.type.gap and draft.usable]
         checked = check([chosen[place] for place in places])
         for place, draft in zip(places, checked, strict=True):
-            # A statement without its term is no question: it failed, and is made again by the next run.
+            # A statement without its term is not a question: it failed, and is made again by the next run.
             failed = draft.usable and not draft.wording.answer
             chosen[place] = replace(draft, error="No term was chosen: the masker's model failed.") if failed else draft
         return chosen

@@ -383,7 +383,7 @@ def read_drafts(path: Path) -> Iterator[Draft]:
             try:
                 row = parse_json(line)
                 if not isinstance(row, dict):
-                    raise InputError("it is no object")
+                    raise InputError("it is not an object")
                 draft = draft_from_row(row)
             except (ValueError, InputError) as error:
                 raise InputError(f"{path}, line {number}: {error}") from None

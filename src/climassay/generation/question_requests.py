@@ -80,7 +80,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
 
     Raises:
         DeclinedError: The model declined the passage.
-        UnreadableAnswerError: It is no JSON of the schema, a text of it is empty or cut off, or options are missing.
+        UnreadableAnswerError: It is not JSON of the schema, a text of it is empty or cut off, or options are missing.
     """
     try:
         fields = json.loads(text)

@@ -166,7 +166,7 @@ class Evolver:
         The user's own prompts are ``evolve_mcq`` and ``evolve_freeform``, each with ``_brief`` for the brief ones. They
         get what the writer's prompts get and ``level``, ``base`` (``question``, ``answer``, ``distractors``) and
         ``examples`` (texts in the format that is asked for). Examples of the level that is asked for are shown in the
-        prompt, and are no turns of the chat, for the questions that they were made from are not known.
+        prompt, and are not turns of the chat, for the questions that they were made from are not known.
 
         Raises:
             InputError: A prompt does not exist, an example has not four options, or a number makes no sense.

@@ -160,7 +160,7 @@ def _cited(
     if re.match(r"\s*(?:pages?|pp?\b)", inside, re.IGNORECASE):
         inside = match["in_square"] or match["in_round"]
     spans = [(int(one), int(other or one)) for one, _, other in _SPAN.findall(inside)]
-    # "12-9" is no range.
+    # "12-9" is not a range.
     numbers = tuple(number for low, high in spans for number in (range(low, high + 1) if low <= high else (low, high)))
     worded = bool(re.search(r"[a-z\u2020#^]", re.sub(r"\b(?:to|through|and|or)\b", "", inside), re.IGNORECASE))
     if worded:
@@ -238,7 +238,7 @@ LEFT_OUT = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
 def is_quoted(quotation: str, text: str) -> bool:
     """Whether all parts of a quotation appear in a text, in order."""
     given = _plain(quotation)
-    # What the text itself leaves out is no border of a quotation's parts.
+    # What the text itself leaves out is not a border of a quotation's parts.
     within = LEFT_OUT.sub(" ", _plain(text))
     within = " ".join(within.split())
     parts = [part for piece in LEFT_OUT.split(given) if re.search(r"\w", part := piece.strip(" \"'.,;:"))]
@@ -262,7 +262,7 @@ def _plain(text: str) -> str:
 
 def _pattern(part: str) -> re.Pattern[str]:
     """The part as whole words: neither in the middle of one nor of a number, nor a number without its sign."""
-    # "-0.5" and "10.5" do not hold "0.5"; in "1901-2018" the dash is no sign.
+    # "-0.5" and "10.5" do not hold "0.5"; in "1901-2018" the dash is not a sign.
     before = r"(?<!\w)(?<!\d[.,])" + (r"(?<!^-)(?<![^\w]-)" if part[0].isdigit() else "")
     behind = r"(?!\w)" + (r"(?![.,]\d)(?!\s?%)" if part[-1].isdigit() else "")
     pieces = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_", part)

@@ -254,7 +254,7 @@ _YEARLY = re.compile(r"\b(?:annual(?:ly)?|yearly|(?:per|a|each|every) year)\b|\b
 _NEAR = 80
 """Characters on either side in which a word for "every year" belongs to a number."""
 
-# Spans whose digits are no quantities.
+# Spans whose digits are not quantities.
 _NO_QUANTITY = re.compile(
     r"\[\d+(?:\s*[,;]\s*\d+)*\]"  # citations
     r"|\{[^{}]*\}"  # the IPCC's references
@@ -451,7 +451,7 @@ def _years(plain: str, places: Sequence[_Place]) -> set[int]:
 
 
 def _without_extent(place: _Place) -> Quantity:
-    """A place's quantity; one that something happens or extends over is no bound."""
+    """A place's quantity; one that something happens or extends over is not a bound."""
     quantity = place.quantity
     extent = place.year_like or (
         quantity.unit is not None and quantity.unit.kind in _EXTENTS and not quantity.unit.rate

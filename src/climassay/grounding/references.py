@@ -217,7 +217,7 @@ class ReferenceChecker:
         except ValueError:
             host = ""
         if not _HOST.fullmatch(host) and not (host and _RESERVED.fullmatch(host)):
-            return CheckedReference(written, "url", "malformed", "This is no address of a page in the web.")
+            return CheckedReference(written, "url", "malformed", "This is not an address of a page in the web.")
         if _RESERVED.fullmatch(host):
             return CheckedReference(written, "url", "invented", f"{host} is a name for examples; no site can have it.")
         same = {_bare(one.url): one for one in self.documents if one.url}

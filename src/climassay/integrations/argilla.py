@@ -115,7 +115,7 @@ def write_argilla(
         How many records and how many labels were written.
 
     Raises:
-        InputError: An id is no UUID, or the folder cannot be written.
+        InputError: An id is not a UUID, or the folder cannot be written.
     """
     known = {annotator: _user_id(annotator, text) for annotator, text in (users or {}).items()}
     records = [_record(item, known) for item in items]
@@ -138,7 +138,7 @@ def _user_id(annotator: str, text: str) -> str:
     try:
         return str(UUID(text))
     except (ValueError, AttributeError):
-        raise InputError(f"{text!r} is no id of a user in Argilla, as {annotator} is said to have.") from None
+        raise InputError(f"{text!r} is not an id of a user in Argilla, as {annotator} is said to have.") from None
 
 
 def _record(item: Item, users: Mapping[str, str]) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
         if not all(isinstance(_annotations(task), list) for task in tasks):
             raise ValueError("the annotations of a task are a list")
     except ValueError as error:
-        raise InputError(f"{path} is no export of Label Studio (JSON): {error}.") from None
+        raise InputError(f"{path} is not an export of Label Studio (JSON): {error}.") from None
     labels: list[ImportedLabel] = []
     unreadable: list[str] = []
     for number, task in enumerate(tasks, start=1):

@@ -5,7 +5,7 @@ outcome, so that intervals, paired tests, tables and pages are those of all expe
 ``acc,none`` or ``exact_match,strict``: metric and filter.
 
 Where a task's aggregate is the mean over samples, a sample's score is the harness's own. Other aggregates, such as a
-macro-averaged F1, are no mean of anything that belongs to one sample. There a sample's score is its part in the
+macro-averaged F1, are not means of anything that belongs to one sample. There a sample's score is its part in the
 aggregate by the jackknife: with T the aggregate of all n samples and T_i that of all but sample i,
 ``T + (n - 1) * (mean of all T_j - T_i)``. The mean of these is T exactly, and their spread gives its interval.
 
@@ -128,7 +128,7 @@ def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
     paths = [str(located(folder, path)) for path in spec.include_path]
     for path in paths:
         if not Path(path).is_dir():
-            raise InputError(f"{path} is no folder with tasks of lm-evaluation-harness.")
+            raise InputError(f"{path} is not a folder with tasks of lm-evaluation-harness.")
     manager = TaskManager(include_path=paths, include_defaults=False)
     names = [found for name in spec.tasks for found in _matching(manager, name, folder)]
     if None in names:  # looking through the thousands of tasks that the harness brings takes a while
@@ -330,8 +330,8 @@ class _TaskOutcomes:
                     parts.append(key)
         if parts:
             self.notes += (
-                f"{self.name}: {', '.join(parts)} is no mean over samples; a sample's score is its part in the whole "
-                "by the jackknife, and the mean of these is the harness's figure.",
+                f"{self.name}: {', '.join(parts)} is not a mean over samples; a sample's score is its part in the "
+                "whole by the jackknife, and the mean of these is the harness's figure.",
             )
         return scores
 

@@ -158,7 +158,7 @@ def score_judge(
         judged = learned.judge(fold.test_pairs)
         failed += int(judged.failed.sum())
         truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
-        # A comparison that failed is no prediction of equality.
+        # A comparison that failed is not a prediction of equality.
         predicted = np.where(judged.failed, NO_ANSWER, three_way(judged.log_odds, learned.tie_band))
         tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
         ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)

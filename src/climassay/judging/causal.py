@@ -7,8 +7,8 @@ check as future work.
 
 Where the direction is taken out: state k, for k from 0 to the number of layers minus 1, is what goes into layer k + 1
 (the residual stream), and the last state is what comes out of the final norm: what a probe on layer -1 reads and what
-the head turns into answers. The last layer's own output, before that norm, is no numbered state and is left as it is,
-for a direction found after the norm means something else before it, where no gain has been applied yet.
+the head turns into answers. The last layer's own output, before that norm, is not a numbered state and is left as it
+is, for a direction found after the norm means something else before it, where no gain has been applied yet.
 
 What is taken out are the probe's weights. A logistic probe's weights lean away from noise as much as towards the
 quality, so that a small effect says that this direction is not used, not that the model does not know the quality.

@@ -251,7 +251,7 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
 
 
 def _floor(to_beat: NDArray[np.float64], most: NDArray[np.int64], score: Score) -> NDArray[np.float64]:
-    """Least log-likelihood with which a path can still beat a score, shape [merges, 1]; finite, as -inf is no path."""
+    """Least log-likelihood with which a path can still beat a score, shape [merges, 1]; finite: -inf is no path."""
     total = to_beat * most if score == "mean" else to_beat
     return np.maximum(total - _SLACK * most, -np.finfo(np.float64).max)[:, None]
 

@@ -62,7 +62,7 @@ class Provenance:
         """From the JSON of a file.
 
         Args:
-            facts: What appears in the header. Names that are no fields become settings.
+            facts: What appears in the header. Names that are not fields become settings.
             renamed: Name that an earlier version gave to a field, by the field's name now.
 
         Raises:

@@ -138,7 +138,7 @@ def score_answers(
         judge_prompt: The judge's template; the built-in one by default.
 
     Raises:
-        InputError: No rows, a name that is no metric, phrase similarity without any statement, or judged accuracy
+        InputError: No rows, a name that is not a metric, phrase similarity without any statement, or judged accuracy
             without a judge or without any question.
         ModelError: The encoder cannot be loaded, or the judge failed for every answer.
     """
@@ -149,7 +149,7 @@ def score_answers(
     unknown = [name for name in metrics or () if name not in {one.name for one in usable}]
     if unknown:
         known = ", ".join(one.name for one in usable)
-        raise InputError(f"{unknown[0]!r} is no metric of answers: they are {known}.")
+        raise InputError(f"{unknown[0]!r} is not a metric of answers: they are {known}.")
     if judge is None and JUDGED in (metrics or ()):
         raise InputError("Judged accuracy needs a judge: name a strong model (--judge openai:NAME).")
     scores: dict[str, tuple[float | None, ...]] = {}

@@ -207,11 +207,11 @@ def _of_claim(row: Row, place: str) -> Iterator[tuple[Any, Any, Any, str]]:
         try:
             listed = parse_json(listed)
         except ValueError as error:
-            raise InputError(f"{place}: the evidence is no list of labelled passages.") from error
+            raise InputError(f"{place}: the evidence is not a list of labelled passages.") from error
     if listed is None:
         return
     if not isinstance(listed, Sequence) or not all(isinstance(one, Mapping) for one in listed):
-        raise InputError(f"{place}: the evidence is no list of labelled passages.")
+        raise InputError(f"{place}: the evidence is not a list of labelled passages.")
     for one in listed:
         text, title = _text(one.get("evidence")), _text(one.get("article"))
         premise = f"{title}: {text}" if text and title else text
@@ -224,7 +224,7 @@ def _pair(premise: Any, statement: Any, label: Any, place: str, labelled: bool) 
         return None
     relation = LABELS.get(name.casefold()) if labelled else UNLABELLED
     if relation is None:
-        raise InputError(f"{place}: {name!r} is no relation; it is one of {', '.join(LABELS)}.")
+        raise InputError(f"{place}: {name!r} is not a relation; it is one of {', '.join(LABELS)}.")
     return LabelledPair(given, said, relation)
 
 

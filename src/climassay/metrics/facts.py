@@ -121,7 +121,7 @@ def split_all(texts: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 class ModelSplitter:
-    """Statements written by a language model; by the rules where its answer is no list of texts."""
+    """Statements written by a language model; by the rules where its answer is not a list of texts."""
 
     def __init__(self, model: Generator, prompt: Prompt | None = None, *, most: int = 12) -> None:
         """Prepare; no model is asked yet.

@@ -128,7 +128,7 @@ def terms(text: str) -> list[str]:
     """Words in lower case without the punctuation around them; what has neither letter nor digit is left out.
 
     A word with a digit keeps a minus at its front and a per cent at its end; points within numbers and hyphens within
-    words are no punctuation around a word. Sub- and superscripts become plain (``SO<sub>2</sub>`` and SO₂ are so2).
+    words are not punctuation around a word. Sub- and superscripts become plain (``SO<sub>2</sub>`` and SO₂ are so2).
     """
     plain = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).replace("\N{MINUS SIGN}", "-")
     words = (_term(word) for word in plain.lower().split())
@@ -141,7 +141,7 @@ def _term(word: str) -> str:
         return ""
     first, last = places[0], places[-1]
     if word[first].isdigit() and first:
-        # .5 is a half, and -3 is no three.
+        # .5 is a half, and -3 is not a three.
         first -= word[first - 1] == "."
         first -= first > 0 and word[first - 1] == "-"
     if word[last].isdigit():

@@ -177,7 +177,7 @@ def calibrate_window(
 def primer_answers() -> tuple[LabelledAnswer, ...]:
     """20 right and 20 wrong answers to cloze statements of the primer, labelled by the authors of climassay.
 
-    They were written and labelled before they were scored in these statements. They are no experts' judgements: of a
+    They were written and labelled before they were scored in these statements. They are not experts' judgements: of a
     calibration on them no more can be said than that it treats the authors' examples in this way.
     """
     from climassay import primer

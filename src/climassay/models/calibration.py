@@ -65,8 +65,8 @@ def option_probabilities(
 ) -> tuple[float, ...]:
     """Probabilities of a request's options, corrected by what the model answers without content.
 
-    An answer that was generated instead of scored is no distribution that a preference could be taken out of, and what
-    a model writes about a prompt without content is no preference: there nothing is corrected.
+    An answer that was generated instead of scored is not a distribution that a preference could be taken out of, and
+    what a model writes about a prompt without content is no preference: there nothing is corrected.
 
     Args:
         scores: Without error.

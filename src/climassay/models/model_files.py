@@ -143,7 +143,7 @@ def refuse_kernels(folder: Path) -> None:
     """Refuse a model whose ``config.json`` names compiled code of the hub to compute with.
 
     Raises:
-        ModelError: It does, or is no JSON.
+        ModelError: It does, or is not JSON.
     """
     file = folder / "config.json"
     if not file.is_file():

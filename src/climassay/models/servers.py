@@ -206,14 +206,14 @@ def providers() -> Mapping[str, Provider]:
     for name, entries in tables.items():
         part = f"[providers.{name}]"
         if name == LOCAL or not _NAME.fullmatch(name):
-            raise InputError(f"{path}: {part} is no name for a provider: take letters and digits, and not {LOCAL}.")
+            raise InputError(f"{path}: {part} is not a name for a provider: take letters and digits, and not {LOCAL}.")
         if name == OPENAI and set(entries) - {"prices"}:
             raise InputError(f"{path}: {part} may hold prices only; its server is set by {BASE_URL_VARIABLE}.")
         if name != OPENAI and "base_url" not in entries:
             raise InputError(f"{path}: {part} needs an entry 'base_url'.")
         found[name] = filled(Provider, entries, str(path), part)
         if _origin(found[name].base_url) is None:
-            raise InputError(f"{path}: {part} has a base_url that is no http or https address.")
+            raise InputError(f"{path}: {part} has a base_url that is not an http or https address.")
     return found
 
 
@@ -239,7 +239,7 @@ def normalised_base_url(url: str) -> str:
 
 
 def _origin(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of an address; None where it is no http or https address."""
+    """Scheme, host and port of an address; None where it is not an http or https address."""
     try:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").lower(), parts.port

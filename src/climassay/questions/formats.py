@@ -252,7 +252,7 @@ def _from_pira_freeform(row: Row, number: int) -> Question:
         try:
             low = bool(rating) and float(rating) < least
         except ValueError:
-            raise InputError(f"the rating {rating!r} in {name!r} is no number") from None
+            raise InputError(f"the rating {rating!r} in {name!r} is not a number") from None
         if low:
             raise InputError(f"its raters found that {sentence}")
     return Question(

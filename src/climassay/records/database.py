@@ -140,7 +140,7 @@ class Database:
             raise self._in_words(error) from None
         except UnicodeDecodeError as error:
             # SQLite's own words about damage quote the damaged bytes, which Python then cannot read.
-            raise self._corrupt(f"text that is no UTF-8, byte 0x{error.object[error.start]:02x}") from None
+            raise self._corrupt(f"text that is not UTF-8, byte 0x{error.object[error.start]:02x}") from None
 
     def connect(self) -> sa.Connection:
         """A connection of its own, for locks that are held as long as it is open."""
@@ -392,7 +392,7 @@ def _explain(error: DBAPIError, full: bool) -> str:
     if "not a database" in text or "malformed" in text:
         return f"is corrupt ({reason}): {RESTORE}"
     if "could not decode to utf-8" in text:  # what follows there is the text itself
-        return f"is corrupt (a text in it is no UTF-8): {RESTORE}"
+        return f"is corrupt (a text in it is not UTF-8): {RESTORE}"
     if "unable to open" in text:
         return "cannot be opened: check that its folder can be read and written."
     if "readonly" in text or "read-only" in text:

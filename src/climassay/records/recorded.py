@@ -72,7 +72,7 @@ class RecordedModel:
 
     def __init__(self, model: Generator, store: Records, run: Run, use_cache: bool = True) -> None:
         self.wrapped = model
-        """The model that is asked, for what is no question to it: its window, its weights."""
+        """The model that is asked, for what is not a question to it: its window, its weights."""
         self._store = store
         self._run = run
         self._use_cache = use_cache

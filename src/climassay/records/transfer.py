@@ -231,7 +231,7 @@ def _answer(row: Mapping[str, Any]) -> RecordedAnswer:
         raise ValueError("no key or kind of a request")
     for count in (answer.prompt_tokens, answer.completion_tokens, answer.reasoning_tokens, answer.attempts):
         if not isinstance(count, int):
-            raise TypeError("a count is no number")
+            raise TypeError("a count is not a number")
     _moment(answer)
     return answer
 

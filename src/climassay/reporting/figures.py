@@ -86,7 +86,7 @@ class DotPlot:
     axis: str = "accuracy"
     note: str = ""
     scale: Axis | None = None
-    """Where the values are no shares; by default the axis goes from 0 to 100 %."""
+    """Where the values are not shares; by default the axis goes from 0 to 100 %."""
     together: bool = False
     """Dots of one label share a row; a legend names their groups."""
     order: tuple[str, ...] = ()

@@ -219,7 +219,7 @@ def write_page(page: str, path: Path) -> Path:
     Raises:
         InputError: It cannot be written.
     """
-    # A file's name that is no UTF-8 may appear in a page; it is written as the bytes that it is.
+    # A file's name that is not UTF-8 may appear in a page; it is written as the bytes that it is.
     write_file(path, page.encode("utf-8", "surrogateescape"))
     return path
 

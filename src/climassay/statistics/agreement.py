@@ -97,7 +97,7 @@ def krippendorff_alpha(
 
     Raises:
         InputError: Rows of different lengths, no item with two ratings, an ordinal measurement without its order, a
-            label that is not in the order, or an interval measurement of what is no number.
+            label that is not in the order, or an interval measurement of what is not a number.
 
     References:
         Krippendorff, K. (2011), Computing Krippendorff's alpha-reliability.

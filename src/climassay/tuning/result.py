@@ -1,6 +1,6 @@
 """What a training leaves beside its adapter: where it came from and how it went.
 
-Files appear whole or not at all, whatever kills the process; weights are no pickles; a lock gives a folder to one.
+Files appear whole or not at all, whatever kills the process; weights are not pickles; a lock gives a folder to one.
 """
 
 import hashlib

@@ -221,7 +221,7 @@ def remove_checkpoint(folder: Path) -> None:
 
 
 class DivergedError(ModelError):
-    """A loss or its gradient is no finite number any more."""
+    """A loss or its gradient is not a finite number any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +359,7 @@ class Run:
         loss = self.validation.mean(self.config.batch_size, on_pass=self.interruption.check)
         if not math.isfinite(loss):
             raise DivergedError(
-                f"The training diverged: the validation loss after step {progress.step} is no finite number; use a "
+                f"The training diverged: the validation loss after step {progress.step} is not a finite number; use a "
                 f"lower learning rate than {self.config.learning_rate:g}."
             )
         lowest = progress.lowest

@@ -71,7 +71,7 @@ def train(
 
     Raises:
         InputError: The data cannot be learned from, the folder holds another training, or a setting does not fit.
-        ModelError: The model cannot be loaded, or the loss is no number any more.
+        ModelError: The model cannot be loaded, or the loss is no longer a number.
         KeyboardInterrupt: Ctrl-C; a checkpoint was written.
     """
     check_data(train_data, validation_data)

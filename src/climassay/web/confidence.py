@@ -77,7 +77,7 @@ def _word_draft(file: UploadFile) -> Draft:
 
     Raises:
         TooLarge: It has more bytes or more text than is taken.
-        InputError: It is no Word file, or cannot be read.
+        InputError: It is not a Word file, or cannot be read.
     """
     name = shown_name(file.filename or "")
     if not name.lower().endswith(".docx"):

@@ -1,4 +1,4 @@
-"""Places in files: what is no prose is passed over, and a finding stands where an editor shows it."""
+"""Places in files: what is not prose is passed over, and a finding stands where an editor shows it."""
 
 import itertools
 

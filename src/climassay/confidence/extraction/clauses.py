@@ -235,7 +235,7 @@ _LAST_NAME = re.compile(
 _INFINITE = re.compile(r"(?:to\s+\w+|be\b|been\b)", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _END = " ,;:.–—-"
-# What rules can vouch for. A verb that is no noun, adjective or participle as well:
+# What rules can vouch for. A verb that is not a noun, adjective or participle as well:
 _PLAIN_VERB = (
     r"(?:leads?|led|exists?|remains?|remained|becomes?|became|depends?|varies|vary|varied|occurs?|occurred|continues"
     r"|contributes?|contributed|exceeds?|exceeded|provides?|requires?|indicates?|suggests?|includes?|affects?|grew|rose"
@@ -369,7 +369,7 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
 
 
 def continues_clause(tail: str) -> bool:
-    """Whether words behind a mark only go on with its clause, so that they are no clause of their own."""
+    """Whether words behind a mark only go on with its clause, so that they are not a clause of their own."""
     return bool(tail.strip(_END)) and any(_tail_words(tail))
 
 
@@ -397,7 +397,7 @@ def has_verb(words: str, *, surely: bool = False) -> bool:
 
     Args:
         words: The clause.
-        surely: Count only verbs that are no nouns, adjectives or participles as well.
+        surely: Count only verbs that are not nouns, adjectives or participles as well.
     """
     cut = _SUBORDINATOR.search(words, 1)
     pattern = _SURELY_FINITE if surely else _FINITE

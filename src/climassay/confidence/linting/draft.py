@@ -1,6 +1,6 @@
 """A text as it is checked, and what rules find in it.
 
-Nothing is cleaned away: what is no prose (code, links, comments, marks of emphasis) is only passed over, so that a
+Nothing is cleaned away: what is not prose (code, links, comments, marks of emphasis) is only passed over, so that a
 finding names the line and column that an editor shows.
 """
 
@@ -42,7 +42,7 @@ class DraftBlock:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence as it reads: on one line, without what is no prose."""
+    """A sentence as it reads: on one line, without what is not prose."""
 
     text: str
     places: tuple[int, ...]
@@ -64,7 +64,7 @@ class Draft:
     text: str
     """As it appears in the file; of a file with pages, its paragraphs with an empty line between them."""
     mask: str
-    """As long as the text; what is no prose is :data:`DROPPED` or white space."""
+    """As long as the text; what is not prose is :data:`DROPPED` or white space."""
     blocks: tuple[DraftBlock, ...]
     """In order; they do not overlap."""
     italics: tuple[Span, ...] | None = None

@@ -241,7 +241,7 @@ class _MarkdownReader:
         self._blank = False
 
     def _structure(self, line: str, start: int) -> bool:
-        """Handle a line that is no running text; say whether it was one."""
+        """Handle a line that is not running text; say whether it was one."""
         heading = _HEADING.match(line)
         if heading:
             self.end_block()

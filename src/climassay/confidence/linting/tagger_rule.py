@@ -50,7 +50,7 @@ def tagger_rule(tagger: "Tagger", accuracy: MeasuredAccuracy | None, certainty: 
         certainty: Least probability of the tagger's level.
 
     Raises:
-        InputError: The certainty is no probability above one half.
+        InputError: The certainty is not a probability above one half.
     """
     if not 0.5 < certainty < 1:
         raise InputError(f"A certainty is a probability above 0.5 and below 1, not {certainty:g}.")
@@ -124,7 +124,7 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
         encoder: Gives the encoder of a name, where it may be loaded already; by default it is loaded when needed.
 
     Raises:
-        InputError: The file is missing or is no tagger.
+        InputError: The file is missing or is not a tagger.
         ModelError: A model that the tagger reads is not there.
     """
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger

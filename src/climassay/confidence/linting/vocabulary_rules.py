@@ -1,6 +1,6 @@
 """Rules on words that look like calibrated terms and are none, and on terms that are misspelt.
 
-What is no term is recognised by grammar rather than by a list of phrases: a word of degree ("fairly",
+What is not a term is recognised by grammar rather than by a list of phrases: a word of degree ("fairly",
 "exceptionally"), a word of amount ("strong", "moderate") and a head ("confidence", "likely", "evidence") that do not
 make one of the terms. A word is taken for a misspelt term where the words around it make a term of it ("hgh
 confidence", "very likley") and it is none of the English words that lie as near.
@@ -175,7 +175,8 @@ def _evidence(sentence: Sentence) -> Iterator[Remark]:
         (_AGREEMENT, AGREEMENT, "agreement", _EVIDENCE_ONLY | _AGREEMENT_ONLY),
     ):
         for match in pattern.finditer(text):
-            # Evidence in ordinary English is no rating: only in short brackets, or evidence and agreement side by side.
+            # Evidence in ordinary English is not a rating: only in short brackets, or evidence and agreement side by
+            # side.
             rates = (
                 _in_short_brackets(text, match)
                 or _PAIR_END.match(text, match.end())
@@ -192,7 +193,7 @@ def _evidence(sentence: Sentence) -> Iterator[Remark]:
 
 
 def off_scale(sentence: Sentence) -> bool:
-    """Whether a sentence states its certainty in words that are no calibrated terms."""
+    """Whether a sentence states its certainty in words that are not calibrated terms."""
     return any(True for check in (_confidence, _likelihood, _evidence) for _ in check(sentence))
 
 

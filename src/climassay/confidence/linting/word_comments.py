@@ -81,7 +81,7 @@ def write_comments(source: Path, checked: Checked, target: Path) -> int:
         How many comments were written.
 
     Raises:
-        InputError: The file is no Word file, has changed since it was checked, or the copy cannot be written.
+        InputError: The file is not a Word file, has changed since it was checked, or the copy cannot be written.
     """
     try:
         with zipfile.ZipFile(source) as file:
@@ -95,7 +95,7 @@ def write_comments(source: Path, checked: Checked, target: Path) -> int:
             raise InputError(f"{source} is not the text that was checked.")
         changed = _with_comments(known, prefix, placed)
     except (zipfile.BadZipFile, KeyError, expat.ExpatError, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{source} cannot be given comments: it is no readable Word file.") from error
+        raise InputError(f"{source} cannot be given comments: it is not a readable Word file.") from error
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as copy:
         for entry in parts:

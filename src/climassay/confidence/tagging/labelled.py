@@ -216,7 +216,7 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
                     raise InputError(f"{path}, line {number}: {said!r} is none of {', '.join(LEVELS)}.")
                 rows.append(_Row(plain_statement(text), tag, report, page))
     except (OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError, csv.Error) as error:
-        raise InputError(f"{path} is no table with the columns {', '.join(_COLUMNS)}: {error}.") from None
+        raise InputError(f"{path} is not a table with the columns {', '.join(_COLUMNS)}: {error}.") from None
     tags: dict[str, set[Tag]] = defaultdict(set)
     for one in rows:
         tags[bare_words(one.text)].add(one.tag)
@@ -319,7 +319,7 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
                     kept = found[row["report"]].setdefault((name, row["doc_id"]), [])
                     kept += filter(None, map(plain_statement, split_sentences(row["text"])))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is no file of report paragraphs: {error}.") from None
+        raise InputError(f"{path} is not a file of report paragraphs: {error}.") from None
     return {
         report: [Section(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]
         for report, sections in found.items()

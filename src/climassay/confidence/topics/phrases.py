@@ -3,7 +3,7 @@
 Terms are counted in lower case and without regard to where a sentence begins. A name is written as the statements
 write it: "greenhouse gas" grows to "greenhouse gas emissions" where that is what mostly follows, number and case are
 those that stand where the phrase ends, and what never ends a phrase (an adjective, a verb) gives no name. Units,
-numbers and words of certainty are no terms; chemical formulas are.
+numbers and words of certainty are not terms; chemical formulas are.
 """
 
 import re

@@ -86,7 +86,7 @@ class TopicModel:
 
     topics: tuple[Topic, ...]
     statements: tuple[AssignedStatement, ...]
-    """Tagged ones that are no duplicates, and untagged ones, each with its topic."""
+    """Tagged ones that are not duplicates, and untagged ones, each with its topic."""
     clusters: int
     outliers: int
     """Tagged statements outside every cluster, whether or not they were assigned."""
@@ -135,9 +135,9 @@ def read_topics(path: Path) -> TopicModel:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
     except ValueError:
-        raise InputError(f"{path} is no JSON file.") from None
+        raise InputError(f"{path} is not a JSON file.") from None
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise InputError(f"{path} is no file of topics: make one with climassay confidence topics.")
+        raise InputError(f"{path} is not a file of topics: make one with climassay confidence topics.")
     try:
         lists = ("words", "examples")
         model = TopicModel(

@@ -218,7 +218,7 @@ def untagged_table(analysis: TrendAnalysis) -> Table:
     note = (
         "Untagged statements by the tagger, corrected for its errors on held-out tagged statements; intervals carry "
         "the drawing of sections and the uncertainty of those errors. They do not carry what cannot be known: whether "
-        "the tagger errs alike on statements that authors chose not to tag, many of which are no findings." + drawn
+        "the tagger errs alike on statements that authors chose not to tag, many of which are not findings." + drawn
     )
     headings = ["topic", analysis.cases.kind, "tagged", "untagged, estimated", "untagged", "together"]
     return Table.of("Trends with untagged statements tagged", headings, rows, note=note, left=2)

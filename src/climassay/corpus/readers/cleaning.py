@@ -43,7 +43,7 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
     """How often each word (lower case, compounds whole and in parts) appears in the texts."""
     joined = "\n".join(texts).lower().replace("‐", "-")
     if LINE_END_HYPHEN in joined:
-        joined = _map_broken(joined, lambda _left, _right: " ")  # halves of words are no words
+        joined = _map_broken(joined, lambda _left, _right: " ")  # halves of words are not words
     counts = Counter(_WORD.findall(joined))
     for word, count in list(counts.items()):
         if "-" in word:

@@ -39,7 +39,7 @@ _SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸�
 _NOTE_MARKS = re.compile(r"[*†‡§¶]+|[\[(]\w{1,3}[\])]|\d{1,3}(?:\s*[,;–-]\s*\d{1,3})+|\d{1,3}\)")
 _NOTE_NAME = re.compile(r"(?:^|[\s_-])(?:foot|end)?(?:note|notes|noteref|fn|fnref)(?:$|[\s_-])", re.IGNORECASE)
 _NO_POWER = (re.compile(r"[.,;:!?”’]$"), re.compile(r"[A-Za-z]{2}\d?$|[.,;:!?”’]$"))
-"""What comes before a raised figure, and before one of several digits, that is no power: CO₂²⁶ has a note."""
+"""What comes before a raised figure, and before one of several digits, that is not a power: CO₂²⁶ has a note."""
 _EXPONENT = re.compile(r"[+\-−–]?[0-9n]{1,3}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _NEVER_DEEP = frozenset(
@@ -225,7 +225,7 @@ class _Walker:
         return None
 
     def _superscript(self, node: LexborNode, in_link: bool) -> None:
-        """An exponent becomes superscript figures; the mark of a note (a link, or what is no power) goes."""
+        """An exponent becomes superscript figures; the mark of a note (a link, or what is not a power) goes."""
         text = node.text().strip()
         if in_link or node.css_first("a, [role=doc-noteref]") is not None or _NOTE_MARKS.fullmatch(text):
             return

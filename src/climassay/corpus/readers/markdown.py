@@ -92,7 +92,7 @@ def _front_matter(text: str, source: str) -> tuple[dict[str, str], str]:
         _check_front_matter(match.group(1), source)
         fields: Any = yaml.safe_load(match.group(1))
     except (yaml.YAMLError, ValueError, RecursionError):
-        # Dates that do not exist and numbers of thousands of digits are no YAMLError.
+        # Dates that do not exist and numbers of thousands of digits are not a YAMLError.
         raise DocumentError(f"The front matter of {source} (between the --- lines) is not valid YAML.") from None
     if not isinstance(fields, dict):
         return {}, text
@@ -171,7 +171,7 @@ class _Reader:
             self._lines.append(line)
 
     def _structure(self, line: str) -> bool:
-        """Handle a line that is no text of a paragraph; say whether it was one."""
+        """Handle a line that is not text of a paragraph; say whether it was one."""
         atx = _ATX.match(line)
         if atx:
             self.flush()

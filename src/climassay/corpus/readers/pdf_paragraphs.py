@@ -225,7 +225,7 @@ _LOWER_START = re.compile(r"[\"'“‘(\[{]*[a-zà-þ]")
 
 
 def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
-    """Set the kind of each paragraph of one page, in place: what is no heading, caption or footnote stays prose."""
+    """Set the kind of each paragraph of one page, in place: what is not a heading, caption or footnote stays prose."""
     body_lines = [line for paragraph in paragraphs for line in paragraph.lines if _is_body(line.size, style)]
     for number, paragraph in enumerate(paragraphs):
         before = paragraphs[number - 1] if number else None

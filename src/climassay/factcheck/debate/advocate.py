@@ -114,7 +114,7 @@ def give_opinions(
             (yield from _aggregate(advocate, context, subclaims, parts)) if kept else replace(parts[0], subclaim=None)
         )
         given = RoundOpinions(whole, kept)
-    # A call that failed is no change of view: it must not keep a debate open that would close without it.
+    # A call that failed is not a change of view: it must not keep a debate open that would close without it.
     verdict = given.opinion.verdict
     changed = before is not None and verdict is not None and before.verdict != verdict
     given = given._replace(opinion=replace(given.opinion, changed=changed))

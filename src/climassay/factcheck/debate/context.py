@@ -219,7 +219,7 @@ def shown_exchanges(context: DebateContext, follow_ups: Sequence[FollowUp]) -> l
 
 
 def last_question(text: str) -> str | None:
-    """What a model wrote up to its first question mark; None where that is no question worth asking."""
+    """What a model wrote up to its first question mark; None where that is not a question worth asking."""
     match = re.match(r"[^?]*\?", as_one_line(text))
     question = match[0].strip(' "') if match else ""
     return question if len(re.findall(r"\w+", question)) >= 4 else None

@@ -29,7 +29,7 @@ _LONGEST = 400
 _LONGEST_QUERY = 200
 _REFUSED: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
 _FEWEST_WORDS = 3
-"""A piece of fewer words is no statement of its own."""
+"""A piece of fewer words is not a statement of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def claim_review(
 
     Raises:
         InputError: There is no verdict to publish (not enough information, not checkable, not about climate, failed),
-            an address is no web address, or a date is not ISO 8601.
+            an address is not a web address, or a date is not ISO 8601.
 
     Notes:
         Google shows ClaimReviews of sites that check claims openly and correct their errors; a person should have

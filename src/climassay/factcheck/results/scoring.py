@@ -19,7 +19,7 @@ from climassay.reporting import Dot, DotPlot, Report, Section, Table
 from climassay.statistics import Estimate, Interval
 
 Unknown = Literal["error", "wrong"]
-"""What becomes of a prediction that is no verdict of the scale."""
+"""What becomes of a prediction that is not a verdict of the scale."""
 
 NO_VERDICT = "no verdict"
 """Column of the confusion matrix for predictions that are missing or not of the scale."""
@@ -81,7 +81,7 @@ class RowScores:
     missing: int
     """Predictions that are missing (failures, refusals): wrong with and without NEI."""
     unknown: int
-    """Predictions that are no verdict of the scale, where these count as wrong."""
+    """Predictions that are not verdicts of the scale, where these count as wrong."""
     confusion: Confusion
 
 
@@ -146,7 +146,7 @@ def score_verdicts(
         classes: Number of classes to show them in; all labels of the scale by default.
         claims: Text of each row's claim. Rows of one claim (:func:`~climassay.claim_identity.claim_key`) are resampled
             as a whole, and scores without repetitions are given too. Rows without a text are claims of their own.
-        unknown: Whether a prediction that is no verdict of the scale is an error, or counts as wrong.
+        unknown: Whether a prediction that is not a verdict of the scale is an error, or counts as wrong.
         level: Confidence level of the intervals.
         resamples: Bootstrap samples.
         seed: Seed of the resampling.

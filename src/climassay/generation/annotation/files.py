@@ -91,7 +91,7 @@ def read_annotations(path: Path) -> AnnotationFile:
             row = parse_json(line)
             if number == 1:
                 if not isinstance(row, dict) or row.get("format") != FORMAT:
-                    raise InputError(f"This is no file of annotations: its first line does not say {FORMAT}.")
+                    raise InputError(f"This is not a file of annotations: its first line does not say {FORMAT}.")
                 if row["version"] != VERSION:
                     raise InputError(
                         f"These annotations have version {row['version']}, this climassay reads {VERSION}: update it."
@@ -106,7 +106,7 @@ def read_annotations(path: Path) -> AnnotationFile:
             elif "skip" in row:
                 skips.append(ImportedSkip(**row["skip"]))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"{path}, line {max(1, number)}: this is no annotation of climassay ({error}).") from None
+        raise InputError(f"{path}, line {max(1, number)}: this is not an annotation of climassay ({error}).") from None
     if settings is None:
         raise InputError(f"{path} is empty: there are no annotations in it.")
     return AnnotationFile(tuple(labels), tuple(skips), settings)
@@ -178,7 +178,7 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     missing = [name for name in ("draft", "annotator", "label") if rows and name not in rows[0]]
     if missing or not rows:
         wanted = "draft, annotator and label"
-        raise InputError(f"{path} is no table of labels: it needs the columns {wanted}, and rows.")
+        raise InputError(f"{path} is not a table of labels: it needs the columns {wanted}, and rows.")
     labels: list[ImportedLabel] = []
     unreadable: list[str] = []
     for number, row in enumerate(rows, start=1):

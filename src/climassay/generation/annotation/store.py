@@ -387,7 +387,7 @@ class AnnotationStore:
                 of them, and the order is chance.
 
         Raises:
-            InputError: There is no such dataset, or a number is no probability.
+            InputError: There is no such dataset, or a number is not a probability.
         """
         wrong = [name for name, value in (probabilities or {}).items() if not 0 <= value <= 1]
         if wrong:

@@ -192,7 +192,7 @@ class PromptedMasker:
         for number, place in enumerate(places):
             given, plain = answers[number], answers[len(places) + number] if calibrated else None
             if "generated" in (given.method, plain.method if plain is not None else ""):
-                plain = None  # A named answer is no distribution that could be corrected.
+                plain = None  # A named answer is not a distribution that could be corrected.
             error = given.error or (plain.error if plain is not None else None)
             scores = np.array(given.logprobs) - (0.0 if plain is None or error else np.array(plain.logprobs))
             chosen[place] = Choice.failed(error) if error else Choice.scored(found[place], scores)

@@ -289,7 +289,7 @@ def train_masker(
         reader: Encoder of tokens; by default the bundled one.
 
     Raises:
-        InputError: Fewer than five choices, or a term that is no candidate of its statement.
+        InputError: Fewer than five choices, or a term that is not a candidate of its statement.
     """
     if len(choices) < FEWEST:
         raise InputError(f"A masker needs at least {FEWEST} expert choices, there are {len(choices)}.")
@@ -359,7 +359,7 @@ def _material(
     for choice, own in zip(choices, found, strict=True):
         terms = [word.term for word in own]
         if choice.term not in terms:
-            raise InputError(f"{choice.term!r} is no word that could be masked in the statement {choice.statement!r}.")
+            raise InputError(f"{choice.term!r} is not a word to be masked in the statement {choice.statement!r}.")
         chosen.append(start + terms.index(choice.term))
         start += len(terms)
     sets = np.repeat(np.arange(len(found)), [len(own) for own in found])

@@ -200,7 +200,7 @@ class WordStatistics:
 
 
 def count_words(passages: Iterable[str] = (), glossary: Iterable[str] = ()) -> WordStatistics:
-    """Count a collection's words; of a glossary's terms of several words each word counts that is no function word."""
+    """Count a collection's words; of a glossary's terms of several words all but function words count."""
     counts = Counter(word.term.casefold() for passage in passages for word in words(passage))
     listed = {part.term.casefold() for term in glossary for part in words(term)}
     return WordStatistics(dict(counts), frozenset(listed - FUNCTION_WORDS))

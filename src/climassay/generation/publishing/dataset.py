@@ -175,7 +175,7 @@ def _guid(wanted: bool | str, name: str, content: str, folder: Path) -> str | No
     if isinstance(wanted, str):
         found = canaries(canary_sentence(wanted))
         if found != (wanted.lower(),):
-            raise InputError(f"The canary {wanted!r} is no GUID: write one as 123e4567-e89b-12d3-a456-426614174000.")
+            raise InputError(f"The canary {wanted!r} is not a GUID: write one as 123e4567-e89b-12d3-a456-426614174000.")
         return found[0]
     before = read_manifest(folder)
     kept = before.get("canary") if before is not None and before["name"] == name else None
@@ -347,7 +347,7 @@ def read_dataset_questions(folder: Path, split: Split | None = None) -> Question
 def _manifest(folder: Path) -> dict[str, Any]:
     found = read_manifest(folder)
     if found is None:
-        raise InputError(f"{folder} is no dataset that climassay published: it has no {MANIFEST}.")
+        raise InputError(f"{folder} is not a dataset that climassay published: it has no {MANIFEST}.")
     return found
 
 
@@ -384,7 +384,7 @@ def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str
     check_repository(repository)
     manifest = read_manifest(folder)
     if manifest is None:
-        raise InputError(f"{folder} is no dataset that climassay published: publish it first.")
+        raise InputError(f"{folder} is not a dataset that climassay published: publish it first.")
     try:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError

@@ -106,7 +106,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     check_language(language)
     if any(_FRONT_HEADING.match(heading) for heading in headings):
         return "front matter"
-    # Citations in running text are no references, and their names and "et al." no language.
+    # Citations in running text are not references, and their names and "et al." no language.
     cited = _CITATION.sub(" ", text)
     prose = _FORMULA.sub(" ", cited)
     words = _WORD.findall(prose)

@@ -346,7 +346,7 @@ def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:
             result = read(row["result"])
             found[result.split] = result
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{store} is no file of a simulation ({error}): name another one.") from error
+        raise InputError(f"{store} is not a file of a simulation ({error}): name another one.") from error
     return found
 
 

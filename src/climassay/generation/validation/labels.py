@@ -130,7 +130,7 @@ def _rating(row: Row) -> tuple[bool, str] | None:
         try:
             reason = reason or (fault if float(text) <= worst else "")
         except ValueError:
-            raise InputError(f"the rating {text!r} in {name!r} is no number") from None
+            raise InputError(f"the rating {text!r} in {name!r} is not a number") from None
     return not reason, reason
 
 
@@ -299,7 +299,7 @@ def chosen_threshold(
         probabilities: P(valid) by a validator that did not see the item, shape [items].
 
     Raises:
-        InputError: The precision is no share.
+        InputError: The precision is not a share.
     """
     if precision is None:
         return None, None

@@ -115,7 +115,7 @@ def validate(
         The drafts in their order, with a decision of the step ``validate`` on each usable one.
 
     Raises:
-        InputError: The threshold is no probability.
+        InputError: The threshold is not a probability.
     """
     if isinstance(validator, ByKind):
         decided = list(drafts)
@@ -493,7 +493,8 @@ def read_learned(place: Path, kind: str | None = None) -> Learned:
             data = parse_json(read_text(file))
         except FileNotFoundError:
             raise InputError(
-                f"{place} is no trained validator: train one with climassay generate validate train --method adapter."
+                f"{place} is not a trained validator: train one with "
+                "climassay generate validate train --method adapter."
             ) from None
         except (OSError, ValueError) as error:
             raise InputError(f"{file} cannot be read ({error}); train the validator again.") from error

@@ -62,13 +62,13 @@ class BertShape:
         """The shape of the model in a folder.
 
         Raises:
-            ModelError: It is no BERT with GELU and absolute positions.
+            ModelError: It is not a BERT with GELU and absolute positions.
         """
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind = (config.get("model_type"), config.get("hidden_act"), config.get("position_embedding_type", "absolute"))
         if kind != ("bert", "gelu", "absolute"):
             raise ModelError(
-                f"The model in {folder} is no BERT with GELU and absolute positions: use it through torch."
+                f"The model in {folder} is not a BERT with GELU and absolute positions: use it through torch."
             )
         return cls(
             layers=config["num_hidden_layers"],

@@ -92,7 +92,8 @@ class PromptFormat:
         """Finds what must not be spelled out in a message: control tokens, and the marks between turns.
 
         Added tokens that are neither special nor look like marks, such as runs of spaces or words of a field, are left
-        alone. Templates may have marks that are no tokens of their own (``[INST]``): they are read off a rendered chat.
+        alone. Templates may have marks that are not tokens of their own (``[INST]``): they are read off a rendered
+        chat.
         """
         turns = [{"role": role, "content": "x"} for role in ("system", "user", "assistant", "user")]
         try:

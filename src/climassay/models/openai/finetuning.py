@@ -76,7 +76,7 @@ def read_state(path: Path) -> FineTuningState:
     except FileNotFoundError as error:
         raise InputError(f"There is no fine-tuning at {path}: start one, or check the path.") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is no fine-tuning of climassay, or damaged ({error}).") from error
+        raise InputError(f"{path} is not a fine-tuning of climassay, or damaged ({error}).") from error
 
 
 def write_state(state: FineTuningState, path: Path) -> None:

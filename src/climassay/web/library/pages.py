@@ -157,7 +157,7 @@ def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> R
     except InputError as error:
         raise Missing(str(error)) from None
     if job.kind != KIND:
-        raise Missing(f"The job {job_id!r} is no upload.")
+        raise Missing(f"The job {job_id!r} is not an upload.")
     addition = addition_of(job)
     return page(
         request,

@@ -39,7 +39,7 @@ LONGEST_NAME = 120
 LONGEST_TEXT = 300
 """Characters of a title, licence or address."""
 RESERVED = frozenset({"search", "upload", "uploads"})
-"""Addresses of the library that are no collections."""
+"""Addresses of the library that are not collections."""
 ALLOWED_SUFFIXES = (".pdf", ".html", ".htm", ".md", ".txt", ".docx", ".epub", ".csv", ".jsonl")
 _SPACES = re.compile(r"\s+")
 _SEPARATORS = re.compile(r"[/\\]")

@@ -196,7 +196,7 @@ def experiment_page(run: StoredRun, published: str, *, answers: bool = False) ->
         answers: Whether it ends with every question and every answer.
 
     Raises:
-        InputError: What the run kept is no experiment.
+        InputError: What the run kept is not an experiment.
     """
     from climassay.evaluation import experiment_report, published_scores
 
