@@ -122,7 +122,7 @@ def test_ratings_of_several_people_and_other_scales_are_read(tmp_path):
     labels = {"one": "accuracy", "two": "accuracy"}
     found = read_ratings(file, labels, question="q", answer="a", scale=(0, 1))
     assert [one.ratings["accuracy"] for one in found] == [(1.0, 5.0), (5.0,)]
-    with pytest.raises(InputError, match="no rating from 1 to 5"):
+    with pytest.raises(InputError, match="not a rating from 1 to 5"):
         read_ratings(file, labels, question="q", answer="a")
     with pytest.raises(InputError, match="lacks the column 'question'"):
         read_ratings(file, labels)

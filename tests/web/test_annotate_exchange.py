@@ -79,7 +79,7 @@ def test_tasks_of_label_studio_come_back(queue, client_of):
 @pytest.mark.parametrize(
     ("content", "name", "format", "sentence"),
     [
-        (b"{}", "labels.jsonl", "jsonl", "no file of annotations"),
+        (b"{}", "labels.jsonl", "jsonl", "not a file of annotations"),
         (b"\xff\xfe", "labels.jsonl", "jsonl", "The file, line 1"),
         (b"a,b\n1,2\n", "../../etc/passwd.csv", "csv", "The file is not a table of labels"),
         (b"{}", "labels.exe", "jsonl", "ends in"),

@@ -99,5 +99,5 @@ def test_another_file_than_the_checked_one_gets_no_comments(tmp_path):
     with pytest.raises(InputError, match="not the text that was checked"):
         write_comments(other, checked, tmp_path / "out.docx")
     (tmp_path / "no.docx").write_bytes(io.BytesIO(b"no zip").getvalue())
-    with pytest.raises(InputError, match="no readable Word file"):
+    with pytest.raises(InputError, match="not a readable Word file"):
         write_comments(tmp_path / "no.docx", checked, tmp_path / "out.docx")

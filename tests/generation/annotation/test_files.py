@@ -153,7 +153,7 @@ def test_a_label_that_was_withdrawn_elsewhere_is_withdrawn_here(store):
     ("text", "sentence"),
     [
         ("", "no annotation"),
-        ("{}", "no file of annotations"),
+        ("{}", "not a file of annotations"),
         ('{"format": "climassay-annotations", "version": 2, "settings": {}}', "version 2"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {"colour": 1}}', "line 1"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {}}\n{"label": {"draft": "q"}}', "line 2"),

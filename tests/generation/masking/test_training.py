@@ -198,7 +198,7 @@ def test_weights_that_cannot_be_are_refused(tmp_path, weights):
 def test_too_few_or_impossible_choices_are_refused(primer):
     with pytest.raises(InputError, match="at least 5"):
         train_masker(primer[:4], reading=PLAIN)
-    with pytest.raises(InputError, match="no word that could be masked"):
+    with pytest.raises(InputError, match="not a word to be masked"):
         train_masker([*primer[:5], ExpertChoice("The albedo is high.", "is")], reading=PLAIN)
 
 

@@ -237,7 +237,7 @@ def test_a_canary_is_found_in_other_text_and_only_there():
     assert canaries(f"x {canary_sentence(guid).upper()} y") == (guid,)
     assert not contains_canary(f"Canary: {guid}")
     assert not contains_canary("climassay-canary-123e4567")
-    with pytest.raises(InputError, match="no GUID"):
+    with pytest.raises(InputError, match="not a GUID"):
         publish_dataset([draft()], None, name="x", canary="tweety")
 
 

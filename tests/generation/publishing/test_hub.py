@@ -65,5 +65,5 @@ def test_a_name_that_is_none_is_refused_before_anything_is_sent(monkeypatch, fol
 
 def test_only_a_published_dataset_is_sent(monkeypatch, tmp_path):
     monkeypatch.setattr(HfApi, "create_repo", refusing(AssertionError("sent")))
-    with pytest.raises(InputError, match="no dataset"):
+    with pytest.raises(InputError, match="not a dataset"):
         push_dataset(tmp_path, "me/climate")

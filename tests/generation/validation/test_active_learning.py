@@ -171,7 +171,7 @@ def test_another_simulations_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="another simulation"):
         simulate(made(seed=1), replace(SETTINGS, splits=1), store=store)
     store.write_text("[]\n{}\n", encoding="utf-8")
-    with pytest.raises(InputError, match="no file of a simulation"):
+    with pytest.raises(InputError, match="not a file of a simulation"):
         simulate(made(), SETTINGS, store=store)
 
 
