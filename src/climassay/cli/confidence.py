@@ -76,7 +76,7 @@ def extract(
 
     Statements are saved as .jsonl for other commands, as .html for a page to review them.
     """
-    from climassay import api
+    from climassay.api.confidence import extract_confidence
     from climassay.confidence.extraction import ExtractOptions
     from climassay.corpus.documents import ReadOptions
     from climassay.reporting.results import write_rows
@@ -85,7 +85,7 @@ def extract(
     if not reports and not collection:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
     with opened_session(workspace, as_json=as_json) as session:
-        found = api.extract_confidence(
+        found = extract_confidence(
             reports or (),
             collections=collection or (),
             options=options,
@@ -136,7 +136,7 @@ def lint(
 
     Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
     """
-    from climassay import api
+    from climassay.api.confidence import lint_confidence
     from climassay.confidence.linting import presentation
 
     if list_rules:
@@ -148,7 +148,7 @@ def lint(
         raise InputError("Choose --json or --format, not both.")
     if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
-    found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
+    found = lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
         write_text(html, found.page())
     if output is not None:

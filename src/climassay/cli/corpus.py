@@ -65,7 +65,7 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add documents to a collection; it is made when it is not there. Run again, it goes on where it stopped."""
-    from climassay import api
+    from climassay.api.documents import add_documents
     from climassay.corpus import ReadOptions
 
     reading = ReadOptions(
@@ -80,7 +80,7 @@ def add(
         references=references,
     )
     with opened_session(workspace, as_json=as_json, where=where) as session:
-        found = api.add_documents(
+        found = add_documents(
             name,
             files,
             workspace=session,
@@ -126,11 +126,11 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find passages."""
-    from climassay import api
+    from climassay.api.documents import search
 
     threshold: Any = None if everything else "measured" if min_cosine is None else min_cosine
     with opened_session(workspace, as_json=as_json) as session:
-        found = api.search(name, query, k=k, mode=mode, threshold=threshold, full=full, workspace=session)
+        found = search(name, query, k=k, mode=mode, threshold=threshold, full=full, workspace=session)
     emit(found, as_json, output)
 
 
@@ -212,12 +212,12 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well search finds the passages that questions rest on: recall, mean reciprocal rank and nDCG."""
-    from climassay import api
+    from climassay.api.documents import evaluate_search
     from climassay.corpus import QuestionColumns
 
     chosen = QuestionColumns(**chosen_columns(columns or [], QuestionColumns))
     with opened_session(workspace, as_json=as_json) as session:
-        found = api.evaluate_search(
+        found = evaluate_search(
             name,
             questions,
             ks=k or (),
@@ -246,10 +246,10 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from your collections, with numbered citations, or say that they do not hold the answer."""
-    from climassay import api
+    from climassay.api.documents import ask
 
     with opened_session(workspace, loading, as_json=as_json) as session:
-        answer = api.ask(
+        answer = ask(
             question,
             collection,
             model=model,
@@ -288,11 +288,11 @@ def check_text(
 
     It also names references that point to nothing, quantities that differ, and words that are surer than the sources.
     """
-    from climassay import api
+    from climassay.api.text_checks import check_text
 
     text = sys.stdin.read() if file == "-" else Path(file)
     with opened_session(workspace, loading, as_json=as_json) as session:
-        found = api.check_text(
+        found = check_text(
             text,
             collection,
             entailment=entailment,

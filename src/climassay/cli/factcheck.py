@@ -130,8 +130,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations."""
-    from climassay import api
-    from climassay.api.claims import estimate_debates
+    from climassay.api.claims import check_claim, estimate_debates
     from climassay.factcheck import CheckedClaim, find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
@@ -153,7 +152,7 @@ def check(
         past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
         printer = _DebatePrinter(past)
         shown: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
-        transcript = api.check_claim(made, settings=settings, samples=samples, force=force, workspace=session, **shown)
+        transcript = check_claim(made, settings=settings, samples=samples, force=force, workspace=session, **shown)
     # Files first: what is printed as JSON says that all went well.
     scale = load_scale(settings.scale)
     reached = transcript.verdict.outcome == "verdict"
@@ -193,8 +192,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Check all claims of a file, and score the verdicts where the file has published ones."""
-    from climassay import api
-    from climassay.api.claims import claim_table, estimate_debates, sample_claims
+    from climassay.api.claims import check_claims, claim_table, estimate_debates, sample_claims
     from climassay.factcheck import ClaimColumns
 
     if transcripts is not None and transcripts.is_dir():
@@ -211,7 +209,7 @@ def run(
                 emit(expected, as_json)
                 return
             _show_estimate(expected)
-        found = api.check_claims(
+        found = check_claims(
             table,
             settings=settings,
             limit=limit,
@@ -259,9 +257,9 @@ def score(
     as_json: JsonOption = False,
 ) -> None:
     """Score verdicts against published ones: accuracy and averages, with intervals and the best constant answer."""
-    from climassay import api
+    from climassay.api.claims import score_verdicts
 
-    scored = api.score_verdicts(
+    scored = score_verdicts(
         file, truth, predicted, scale=scale, classes=classes, claim=claim, unknown=unknown, seed=seed
     )
     emit(scored, as_json, output)

@@ -52,8 +52,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Make the questions of a recipe, unattended. Run it again to go on where it was interrupted, or to make more."""
-    from climassay import api
-    from climassay.api.generation import with_limits
+    from climassay.api.generation import generate, with_limits
     from climassay.generation.estimate import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
     from climassay.reporting.results import Shown
@@ -64,7 +63,7 @@ def run(
             found = estimate_run(with_limits(recipe, session), session.workspace, prompts=requests.prompts)
             emit(Shown(found, (estimate_table(found),)), as_json, output)
         else:
-            emit(api.generate(recipe.name, recipe=recipe, workspace=session), as_json, output)
+            emit(generate(recipe.name, recipe=recipe, workspace=session), as_json, output)
 
 
 @app.command()
@@ -102,12 +101,12 @@ def screen(
     as_json: JsonOption = False,
 ) -> None:
     """Mark faulty questions by named checks, and show what each check stopped; nothing is removed."""
-    from climassay import api
+    from climassay.api.generation import screen
     from climassay.cli.output import stderr_console
     from climassay.generation import write_drafts
 
     with opened_session(workspace, loading, as_json=as_json) as session:
-        found = api.screen(
+        found = screen(
             file,
             without=without or (),
             only=only or (),
@@ -219,7 +218,7 @@ def publish(
     The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
     splits that share no passage. Tasks are written for the frameworks named, for both where none is.
     """
-    from climassay import api
+    from climassay.api.publishing import publish
     from climassay.questions import KINDS
     from climassay.session import ModelOptions
 
@@ -232,7 +231,7 @@ def publish(
         )
     either = not (inspect or lm_eval or data_only)
     with opened_session(workspace, ModelOptions(prompts=prompts), as_json=as_json) as session:
-        found = api.publish(
+        found = publish(
             dataset,
             output,
             inspect=None if either else inspect,

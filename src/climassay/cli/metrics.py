@@ -68,10 +68,10 @@ def score(
     as_json: JsonOption = False,
 ) -> None:
     """Score answers against their references: every answer, and means with intervals."""
-    from climassay import api
+    from climassay.api.scores import score_answers
 
     with opened_session(workspace, loading, as_json=as_json) as session:
-        scored = api.score_answers(
+        scored = score_answers(
             file, metrics=metric, encoder=encoder, window=window or None, judge=judge, seed=seed, workspace=session
         )
     emit(scored, as_json, output)

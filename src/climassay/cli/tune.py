@@ -135,11 +135,11 @@ def pretrain(
     as_json: JsonOption = False,
 ) -> None:
     """Continued pre-training: read the documents of collections that gave no questions."""
-    from climassay import api
+    from climassay.api.tuning import pretrain
 
     training = tuning.training()
     with opened_session(workspace, as_json=as_json) as session:
-        result = api.pretrain(
+        result = pretrain(
             tuning.output,
             collection,
             validation=validation or (),
@@ -171,12 +171,12 @@ def finetune(
     as_json: JsonOption = False,
 ) -> None:
     """Fine-tuning: learn the answers to questions, asked as the evaluation asks them."""
-    from climassay import api
+    from climassay.api.tuning import finetune
     from climassay.session import ModelOptions
 
     training = tuning.training()
     with opened_session(workspace, ModelOptions(prompts=prompts), as_json=as_json) as session:
-        result = api.finetune(
+        result = finetune(
             tuning.output,
             file,
             validation=validation,
