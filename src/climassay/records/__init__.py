@@ -1,6 +1,4 @@
 """Durable store of requests, runs and results: kill the process anywhere, and only what is missing is asked again."""
 
-from climassay.records.recorded import RecordedModel, Tally
-from climassay.records.store import Records, Run
-
-__all__ = ["RecordedModel", "Records", "Run", "Tally"]
+from climassay.records.recorded import RecordedModel as RecordedModel, Tally as Tally
+from climassay.records.store import Records as Records, Run as Run
