@@ -109,7 +109,7 @@ def init(
     """Write an experiment file with every entry explained."""
     from climassay.evaluation.experiment_file import COMMENTED
 
-    write_commented(file, COMMENTED, f"Wrote {file}; run it with: climassay evaluate run {file}", as_json)
+    write_commented(file, COMMENTED, "climassay evaluate run", as_json)
 
 
 @app.command()

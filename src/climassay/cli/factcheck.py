@@ -106,9 +106,7 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Write the configuration of a debate with every entry explained."""
-    write_commented(
-        file, COMMENTED, f"{file} written: edit it, then run climassay check CLAIM --config {file}", as_json
-    )
+    write_commented(file, COMMENTED, "climassay check CLAIM --config", as_json)
 
 
 @grouped

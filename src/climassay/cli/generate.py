@@ -35,7 +35,7 @@ def init(
     """Write a recipe with every entry explained."""
     from climassay.generation.recipe import COMMENTED
 
-    write_commented(file, COMMENTED, f"Wrote {file}; run it with: climassay generate run {file}", as_json)
+    write_commented(file, COMMENTED, "climassay generate run", as_json)
 
 
 @app.command()

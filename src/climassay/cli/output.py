@@ -149,13 +149,13 @@ def write_text(path: Path, text: str) -> None:
     write_file(path, text.encode("utf-8", "surrogateescape"))
 
 
-def write_commented(file: Path, text: str, said: str, as_json: bool) -> None:
+def write_commented(file: Path, text: str, command: str, as_json: bool) -> None:
     """Write a configuration with every entry explained, and say what comes next.
 
     Args:
         file: Not there yet.
         text: Of the configuration.
-        said: What the user is told.
+        command: What runs it, up to the name of the file.
         as_json: Tell it as JSON.
 
     Raises:
@@ -164,7 +164,7 @@ def write_commented(file: Path, text: str, said: str, as_json: bool) -> None:
     if file.exists():
         raise InputError(f"{file} is there already: name another file.")
     write_text(file, text)
-    done({"file": file}, said, as_json=as_json)
+    done({"file": file}, f"Wrote {file}; run it with: {command} {file}", as_json=as_json)
 
 
 @contextmanager
