@@ -1,12 +1,15 @@
 """``climassay annotate``: what experts say about generated questions."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from climassay.cli.learning_options import EncoderOption, FoldsOption, SeedOption
+from climassay.cli.option_groups import given, grouped, with_flags
 from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
+from climassay.generation.annotation.labels import AnnotationSettings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -20,24 +23,19 @@ UsersOption = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+@with_flags(AnnotationSettings, defaults=False)
+class QueueOptions:
+    """How a dataset is annotated."""
+
+    lease_minutes: Annotated[float | None, typer.Option(help="Minutes that an item is kept for an annotator.")] = None
+
+
 @app.command(name="open")
+@grouped
 def open_queue(
     dataset: DatasetArgument,
-    overlap: Annotated[int | None, typer.Option(help="Labels that an item needs, by different people.")] = None,
-    order: Annotated[Literal["margin", "paper", "random"] | None, typer.Option(help="Items that come first.")] = None,
-    include_rejected: Annotated[
-        bool | None,
-        typer.Option(
-            "--include-rejected/--usable-only", help="Ask too about what only screening or the validator rejected."
-        ),
-    ] = None,
-    hide_confidence: Annotated[
-        bool | None,
-        typer.Option("--hide-confidence/--show-confidence", help="Hide the validator's confidence from annotators."),
-    ] = None,
-    lease_minutes: Annotated[float | None, typer.Option(help="Minutes that an item is kept for an annotator.")] = None,
-    retrain_every: Annotated[int | None, typer.Option(help="Settled items after which training is offered.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order.")] = None,
+    queue: QueueOptions = QueueOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,17 +43,9 @@ def open_queue(
     from climassay.api.annotation import open_dataset
 
     with opened_session(workspace, as_json=as_json) as session:
-        opened = open_dataset(
-            dataset,
-            overlap=overlap,
-            order=order,
-            include_rejected=include_rejected,
-            hide_confidence=hide_confidence,
-            lease_seconds=None if lease_minutes is None else 60 * lease_minutes,
-            retrain_every=retrain_every,
-            seed=seed,
-            workspace=session,
-        )
+        minutes = queue.lease_minutes
+        lease = None if minutes is None else 60 * minutes
+        opened = open_dataset(dataset, workspace=session, lease_seconds=lease, **given(queue, AnnotationSettings))
     emit(opened, as_json)
 
 

@@ -11,7 +11,7 @@ import typer
 from climassay.cli import evidence
 from climassay.cli.factcheck_fallacies import app as fallacies
 from climassay.cli.model_options import LoadingOptions
-from climassay.cli.option_groups import WholeHelpGroup, grouped, with_flags
+from climassay.cli.option_groups import WholeHelpGroup, given, grouped, with_flags
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
@@ -33,7 +33,6 @@ from climassay.factcheck.configuration import (
     advocates_from_names,
     load_settings,
 )
-from climassay.settings import entries
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
@@ -79,20 +78,15 @@ class DebateOptions(LoadingOptions, RayOptions):
         if not advocates:
             raise InputError("Nobody debates: name a collection (--collection NAME), --plain, or a file (--config).")
         limits = {"max_output_tokens": self.max_output_tokens, "reasoning_effort": self.reasoning_effort}
-        given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
-        own = self._given(AdvocateSettings)
+        set_limits: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+        own = given(self, AdvocateSettings)
         return replace(
             base,
-            **self._given(DebateSettings),
-            **given,
+            **given(self, DebateSettings),
+            **set_limits,
             advocates=tuple(replace(advocate, **own) for advocate in advocates),
-            mediator=replace(base.mediator, **self._given(MediatorSettings)),
+            mediator=replace(base.mediator, **given(self, MediatorSettings)),
         )
-
-    def _given(self, kind: type) -> dict[str, Any]:
-        """What the user says of the entries of a table."""
-        named = {one.name: getattr(self, one.flag.field or one.name) for one in entries(kind) if one.flag}
-        return {name: value for name, value in named.items() if value is not None}
 
 
 SamplesOption = Annotated[int, typer.Option(min=1, help="Debates of each claim; above 1, their stability is shown.")]

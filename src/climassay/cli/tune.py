@@ -7,42 +7,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from climassay.cli.model_options import PromptsOption
-from climassay.cli.option_groups import grouped, with_flags
+from climassay.cli.option_groups import given, grouped, with_flags
 from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
 app = typer.Typer(no_args_is_help=True)
-_HELPS = {
-    "rank": "Rank of the adapter's factors.",
-    "alpha": "Scale of the adapter, times its rank.",
-    "dropout": "Dropout of the adapter's inputs.",
-    "targets": "Layers to adapt, e.g. q_proj; repeat.",
-    "epochs": "Passes over all data.",
-    "learning_rate": "Highest learning rate.",
-    "warmup": "Share of the steps in which the learning rate rises.",
-    "schedule": "Course of the learning rate afterwards: cosine, linear or constant.",
-    "weight_decay": "Weight decay of AdamW.",
-    "batch_size": "Sequences in one forward pass.",
-    "accumulation": "Forward passes a step.",
-    "max_length": "Tokens of a block, and most tokens of an example.",
-    "max_gradient_norm": "Norm to which longer gradients are scaled down.",
-    "dtype": "Number format of the frozen weights: float32 or bfloat16.",
-    "gradient_checkpointing": "Take less memory for more time.",
-    "patience": "Evaluations without gain after which the training ends.",
-    "evaluations": "Evaluations an epoch.",
-}
-"""What each setting of a training means; None leaves it to the preset."""
 
 
 @dataclass(frozen=True)
-@with_flags(
-    TuningConfig,
-    helps=_HELPS,
-    targets="--target",
-    learning_rate="--learning-rate --lr",
-    gradient_checkpointing="--gradient-checkpointing",
-)
+@with_flags(TuningConfig, defaults=False)
 class TuningOptions:
     """Which model is trained, how, and under which name the adapter is kept."""
 
@@ -75,14 +49,14 @@ class TuningOptions:
 
         if self.grid and not self.search:
             raise InputError("A --grid is for a search: add --search.")
-        settings: dict[str, Any] = {name: getattr(self, name) for name in _HELPS}
-        settings["targets"] = tuple(settings["targets"]) if settings["targets"] else None
-        settings["seed"] = self.seed
+        settings = given(self, TuningConfig)
+        if "targets" in settings:
+            settings["targets"] = tuple(settings["targets"])
         grid = dict(_axis(text) for text in self.grid) if self.grid else DEFAULT_GRID
         return {
             "model": self.model,
             "preset": self.preset,
-            "settings": settings,
+            "settings": settings | {"seed": self.seed},
             "grid": grid if self.search else None,
             "device": self.device,
             "replace_other": self.replace,
