@@ -11,11 +11,13 @@ import typer
 from climassay.cli import evidence
 from climassay.cli.factcheck_fallacies import app as fallacies
 from climassay.cli.model_options import LoadingOptions
-from climassay.cli.option_groups import WholeHelpGroup, given, grouped, with_flags
+from climassay.cli.option_groups import CommandGroup, WholeHelpGroup, given, grouped, with_flags
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
+    ResultOptions,
     WorkspaceOption,
+    WorkspaceOptions,
     emit,
     opened_session,
     stderr_console,
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
-app = typer.Typer(no_args_is_help=True)
-kept = typer.Typer(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
+app = CommandGroup(no_args_is_help=True)
+kept = CommandGroup(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
 app.add_typer(fallacies, name="fallacies")
 
 
@@ -161,7 +163,6 @@ def check(
 
 
 @app.command()
-@grouped
 def run(
     debate: DebateOptions,
     file: Annotated[str, typer.Argument(help="Claims: CSV, JSONL, JSON or Parquet (.gz too); or primer:claims.")],
@@ -272,41 +273,37 @@ def list_checks(
         str, typer.Option(help="Opinion of most reviewers: agreed, disagreed, divided, commented or unreviewed.")
     ] = "",
     page: Annotated[int, typer.Option(min=1, help="Page of fifty checks, the newest first.")] = 1,
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """List checks, the newest first, and how often people agree with the verdicts."""
     from climassay.api import claims
 
-    with opened_session(workspace) as session:
-        emit(claims.list_checks(words, verdict, review, page=page, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(claims.list_checks(words, verdict, review, page=page, workspace=session))
 
 
 @kept.command()
 def show(
     check: Annotated[str, typer.Argument(help="Id of the check.")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Show a check with its verdict and its reviews."""
     from climassay.api import claims
 
-    with opened_session(workspace) as session:
-        emit(claims.show_check(check, workspace=session), as_json)
+    with to.session() as session:
+        to.emit(claims.show_check(check, workspace=session))
 
 
 @kept.command()
 def export(
     file: Annotated[Path, typer.Argument(help="File to write: one check a line (.jsonl), with debate and reviews.")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write all checks, the oldest first, with their debates and every review."""
     from climassay.api import claims
 
-    with opened_session(workspace) as session:
-        emit(claims.export_checks(file, workspace=session), as_json)
+    with to.session() as session:
+        to.emit(claims.export_checks(file, workspace=session))
 
 
 _REASONS = {

@@ -7,20 +7,12 @@ import typer
 
 from climassay.cli import generate_learned
 from climassay.cli.model_options import LoadingOptions, PromptsOption, RequestOptions
-from climassay.cli.option_groups import WholeHelpGroup, grouped
-from climassay.cli.output import (
-    FilesOption,
-    JsonOption,
-    WorkspaceOption,
-    done,
-    emit,
-    opened_session,
-    write_commented,
-)
+from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, done, emit, write_commented
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 app.add_typer(generate_learned.validate, name="validate", cls=WholeHelpGroup)
 app.add_typer(generate_learned.mask, name="mask", cls=WholeHelpGroup)
 
@@ -39,17 +31,14 @@ def init(
 
 
 @app.command()
-@grouped
 def run(
     file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
     ] = False,
-    output: FilesOption = None,
     requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Make the questions of a recipe, unattended. Run it again to go on where it was interrupted, or to make more."""
     from climassay.api.generation import generate, with_limits
@@ -58,16 +47,15 @@ def run(
     from climassay.reporting.results import Shown
 
     recipe = load_recipe(file)
-    with opened_session(workspace, requests, as_json=as_json, where=where) as session:
+    with to.session(requests, where=where) as session:
         if dry_run:
             found = estimate_run(with_limits(recipe, session), session.workspace, prompts=requests.prompts)
-            emit(Shown(found, (estimate_table(found),)), as_json, output)
+            emit(Shown(found, (estimate_table(found),)), to.as_json, to.output)
         else:
-            emit(generate(recipe.name, recipe=recipe, workspace=session), as_json, output)
+            to.emit(generate(recipe.name, recipe=recipe, workspace=session))
 
 
 @app.command()
-@grouped
 def screen(
     file: Annotated[str, typer.Argument(help="Drafts (climassay generate), a question file with passages, or primer.")],
     without: Annotated[
@@ -97,15 +85,14 @@ def screen(
     loading: LoadingOptions = LoadingOptions(),
     seed: Annotated[int, typer.Option(min=0, help="Seed of option orders beyond the rotations.")] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the drafts with their marks.")] = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Mark faulty questions by named checks, and show what each check stopped; nothing is removed."""
     from climassay.api.generation import screen
     from climassay.cli.output import stderr_console
     from climassay.generation import write_drafts
 
-    with opened_session(workspace, loading, as_json=as_json) as session:
+    with to.session(loading) as session:
         found = screen(
             file,
             without=without or (),
@@ -121,8 +108,8 @@ def screen(
         )
     if output is not None:
         write_drafts(output, found.drafts)
-    emit(found, as_json)
-    if output is not None and not as_json:
+    to.emit(found)
+    if output is not None and not to.as_json:
         stderr_console().print(f"Marked drafts written to {output}.", highlight=False)
 
 
@@ -135,27 +122,22 @@ def checks(output: FilesOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def stats(
-    dataset: DatasetArgument,
-    output: FilesOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def stats(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> None:
     """Show yield, reasons for rejection, and how the questions spread over sources and levels."""
     from climassay.generation import DatasetStore
     from climassay.generation.dataset_results import Dataset
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(Dataset.of(DatasetStore(session.records), dataset), as_json, output)
+    with to.session() as session:
+        to.emit(Dataset.of(DatasetStore(session.records), dataset))
 
 
 @app.command(name="list")
-def list_datasets(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+def list_datasets(to: ResultOptions = ResultOptions()) -> None:
     """List the datasets of the workspace."""
     from climassay.api import generation
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(generation.datasets(workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(generation.datasets(workspace=session))
 
 
 @app.command()
@@ -163,17 +145,16 @@ def export(
     dataset: DatasetArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="JSON Lines, one draft a line.")],
     accepted: Annotated[bool, typer.Option("--accepted", help="Leave out what was rejected or failed.")] = False,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write the drafts of a dataset to a file, with everything that was decided about them."""
     from climassay.generation import DatasetStore, write_drafts
     from climassay.reporting import counted
 
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         kept = [draft for draft in DatasetStore(session.records).drafts(dataset) if draft.usable or not accepted]
     write_drafts(output, kept)
-    done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=as_json)
+    done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=to.as_json)
 
 
 @app.command()
@@ -210,8 +191,7 @@ def publish(
     push: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
     private: Annotated[bool, typer.Option("--private", help="Make a new repository of the hub private.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what another dataset left in the folder.")] = False,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
 
@@ -230,7 +210,7 @@ def publish(
             "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
         )
     either = not (inspect or lm_eval or data_only)
-    with opened_session(workspace, ModelOptions(prompts=prompts), as_json=as_json) as session:
+    with to.session(ModelOptions(prompts=prompts)) as session:
         found = publish(
             dataset,
             output,
@@ -250,4 +230,4 @@ def publish(
             force=force,
             workspace=session,
         )
-    emit(found, as_json)
+    to.emit(found)

@@ -16,7 +16,7 @@ from climassay.cli.learning_options import (
     numbers,
 )
 from climassay.cli.model_options import ModelSetup
-from climassay.cli.option_groups import given, grouped, with_flags
+from climassay.cli.option_groups import CommandGroup, given, with_flags
 from climassay.cli.output import FilesOption, JsonOption, emit
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, Scope, SortMethod
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from climassay.judging.items import ItemTable
     from climassay.judging.prompts import Quality
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 
 PRIMER_CLAIMS = "primer:claims"
 JudgeArgument = Annotated[
@@ -220,7 +220,6 @@ class JudgeOptions:
 
 
 @app.command()
-@grouped
 def benchmark(
     labels: LabelsArgument,
     table: TableOptions,
@@ -284,7 +283,6 @@ def benchmark(
 
 
 @app.command()
-@grouped
 def train(
     labels: LabelsArgument,
     output: OutputOption,
@@ -323,7 +321,6 @@ def train(
 
 
 @app.command()
-@grouped
 def evaluate(
     who: JudgeArgument,
     labels: LabelsArgument,
@@ -356,7 +353,6 @@ def evaluate(
 
 
 @app.command()
-@grouped
 def apply(
     who: JudgeArgument,
     items: ItemsArgument,
@@ -373,7 +369,6 @@ def apply(
 
 
 @app.command()
-@grouped
 def compare(
     first: Annotated[str, typer.Argument(metavar="TEXT_A", help="A text, in quotes.")],
     second: Annotated[str, typer.Argument(metavar="TEXT_B", help="Another one.")],
@@ -392,7 +387,6 @@ def compare(
 
 
 @app.command()
-@grouped
 def rank(
     file: ItemsArgument,
     table: TableOptions,
@@ -430,7 +424,6 @@ def _rank(
 
 
 @app.command()
-@grouped
 def insert(
     file: ItemsArgument,
     anchors: Annotated[Path, typer.Option(help="Labelled items, in a table with the same columns and --label.")],
@@ -473,7 +466,6 @@ def insert(
 
 
 @app.command()
-@grouped
 def ablate(
     probe: Annotated[Path, typer.Argument(help="A probe that climassay judge train made.")],
     file: ItemsArgument,

@@ -64,6 +64,15 @@ class LazyCommands(dict[str, Any]):
         return [(name, self[name]) for name in self]
 
 
+class CommandGroup(typer.Typer):
+    """A group whose commands may take dataclasses of options, see :func:`grouped`."""
+
+    def command(self, *arguments: Any, **named: Any) -> Callable[[Any], Any]:
+        """Register a command as typer does."""
+        register = super().command(*arguments, **named)
+        return lambda command: register(grouped(command))
+
+
 class WholeHelpGroup(TyperGroup):
     """A group of commands whose help shows the first sentence of each, whole, under headings where there are some."""
 

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from rich.console import Console
     from rich.progress import Progress
@@ -128,6 +130,29 @@ def emit(result: "Result", as_json: bool = False, files: "Sequence[Path] | Path 
         console.print(as_rich(table))
     for sentence in (*result.notes(), *(f"{file} written." for file in saved)):
         note.print(sentence, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class WorkspaceOptions:
+    """The workspace of a command, and how its result is told."""
+
+    workspace: WorkspaceOption = None
+    as_json: JsonOption = False
+
+    def session(self, options: "ModelOptions | None" = None, **more: Any) -> "AbstractContextManager[Session]":
+        """The session of the command, see :func:`opened_session`."""
+        return opened_session(self.workspace, options, as_json=self.as_json, **more)
+
+    def emit(self, result: "Result") -> None:
+        """Give out what the command's job gave back."""
+        emit(result, self.as_json, getattr(self, "output", None))
+
+
+@dataclass(frozen=True)
+class ResultOptions(WorkspaceOptions):
+    """The same, and where the result is saved too."""
+
+    output: FilesOption = None
 
 
 def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = False) -> None:

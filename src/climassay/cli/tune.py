@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from climassay.cli.model_options import PromptsOption
-from climassay.cli.option_groups import given, grouped, with_flags
-from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
+from climassay.cli.option_groups import CommandGroup, given, with_flags
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, emit
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,6 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 @app.command()
-@grouped
 def pretrain(
     collection: Annotated[list[str], typer.Argument(help="Collections to read.")],
     validation: Annotated[list[str] | None, typer.Option(help="Collection to validate on; repeat.")] = None,
@@ -105,14 +104,13 @@ def pretrain(
         typer.Option(help="Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage)."),
     ] = "held-out",
     tuning: TuningOptions = TuningOptions(output=""),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Continued pre-training: read the documents of collections that gave no questions."""
     from climassay.api.tuning import pretrain
 
     training = tuning.training()
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         result = pretrain(
             tuning.output,
             collection,
@@ -124,11 +122,10 @@ def pretrain(
             workspace=session,
             **training,
         )
-    emit(result, as_json)
+    to.emit(result)
 
 
 @app.command()
-@grouped
 def finetune(
     file: Annotated[str, typer.Argument(help="Questions of any kinds (see climassay evaluate), or 'primer'.")],
     validation: Annotated[str | None, typer.Option(help="Questions to validate on, or 'primer'.")] = None,
@@ -141,15 +138,14 @@ def finetune(
     ] = False,
     prompts: PromptsOption = None,
     tuning: TuningOptions = TuningOptions(output=""),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Fine-tuning: learn the answers to questions, asked as the evaluation asks them."""
     from climassay.api.tuning import finetune
     from climassay.session import ModelOptions
 
     training = tuning.training()
-    with opened_session(workspace, ModelOptions(prompts=prompts), as_json=as_json) as session:
+    with to.session(ModelOptions(prompts=prompts)) as session:
         result = finetune(
             tuning.output,
             file,
@@ -161,30 +157,28 @@ def finetune(
             workspace=session,
             **training,
         )
-    emit(result, as_json)
+    to.emit(result)
 
 
 @app.command(name="list")
-def list_all(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+def list_all(to: ResultOptions = ResultOptions()) -> None:
     """List the adapters of the workspace."""
     from climassay.api.tuning import adapters
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(adapters(workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(adapters(workspace=session))
 
 
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="Name of the adapter.")],
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Show where an adapter comes from and how its training went."""
     from climassay.api.tuning import adapter
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(adapter(name, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(adapter(name, workspace=session))
 
 
 @app.command()
