@@ -58,6 +58,20 @@ def test_every_public_name_is_there_and_is_completed():
         _ = climassay.nothing
 
 
+def test_a_package_offers_its_names_and_earlier_ones_without_importing_them_before():
+    code = (
+        "import sys\n"
+        "from climassay import factcheck\n"
+        "assert 'climassay.factcheck.check_store' not in sys.modules\n"
+        "assert {'CheckStore', 'find_past'} <= set(factcheck.__all__) <= set(dir(factcheck))\n"
+        "assert factcheck.KeptChecks is factcheck.CheckStore and 'KeptChecks' not in factcheck.__all__\n"
+        "from climassay.records import *\n"
+        "assert Records.__module__ == 'climassay.records.store'\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
 def test_the_example_of_types_uses_every_name():
     """``make lint`` runs mypy over it."""
     tree = ast.parse(Path(__file__).with_name("typed_use.py").read_text(encoding="utf-8"))

@@ -152,9 +152,7 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not valid TOML: {error}.") from None
 
 
-def filled(
-    kind: type[T], data: Mapping[str, Any], where: str, part: str, *, shown: Mapping[str, str] | None = None
-) -> T:
+def filled(kind: type[T], data: object, where: str, part: str, *, shown: Mapping[str, str] | None = None) -> T:
     """A dataclass filled from a table; lists become tuples.
 
     Args:
@@ -165,8 +163,10 @@ def filled(
         shown: What a field is called in the file, where that differs.
 
     Raises:
-        InputError: An entry does not exist, does not fit or is missing.
+        InputError: It is no table, or an entry does not exist, does not fit or is missing.
     """
+    if not isinstance(data, Mapping):
+        raise InputError(f"{where}: {part.strip('[]')} is a table that begins with {part}.")
     names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
     for name in data:
         if name not in names:

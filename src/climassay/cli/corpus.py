@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from climassay.cli.model_options import LoadingOptions, ModelOption, ProfileOption
+from climassay.cli.model_options import LoadingOptions, ModelOption, ProfileOption, RayOptions
 from climassay.cli.option_groups import CommandGroup, grouped
 from climassay.cli.output import ResultOptions, WorkspaceOptions
-from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError, ModelError
 
 app = CommandGroup(no_args_is_help=True)

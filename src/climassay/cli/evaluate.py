@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from climassay.cli.model_options import LoadingOptions, ModelOption, ModelsOption, RequestOptions
+from climassay.cli.model_options import LoadingOptions, ModelOption, ModelsOption, RayOptions, RequestOptions
 from climassay.cli.option_groups import CommandGroup
 from climassay.cli.output import (
-    JsonOption,
     ResultOptions,
     WorkspaceOptions,
+    add_init,
     print_json,
     stderr_console,
     stdout_console,
-    write_commented,
     write_text,
 )
-from climassay.cli.ray_option import RayOptions
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
@@ -96,15 +94,7 @@ def mcq(
     to.emit(scored)
 
 
-@app.command()
-def init(
-    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml"),
-    as_json: JsonOption = False,
-) -> None:
-    """Write an experiment file with every entry explained."""
-    from climassay.evaluation.experiment_file import COMMENTED
-
-    write_commented(file, COMMENTED, "climassay evaluate run", as_json)
+add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
 
 
 @app.command()

@@ -10,7 +10,7 @@ import typer
 
 from climassay.cli import evidence
 from climassay.cli.factcheck_fallacies import app as fallacies
-from climassay.cli.model_options import LoadingOptions
+from climassay.cli.model_options import LoadingOptions, RayOptions
 from climassay.cli.option_groups import CommandGroup, WholeHelpGroup, given, grouped, with_flags
 from climassay.cli.output import (
     FilesOption,
@@ -18,17 +18,15 @@ from climassay.cli.output import (
     ResultOptions,
     WorkspaceOption,
     WorkspaceOptions,
+    add_init,
     emit,
     opened_session,
     stderr_console,
     stdout_console,
-    write_commented,
     write_text,
 )
-from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (
-    COMMENTED,
     AdvocateSettings,
     DebateSettings,
     MediatorSettings,
@@ -96,13 +94,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Debate also what loo
 DryRunOption = Annotated[bool, typer.Option("--dry-run", "--dry", help="Say what it would take, and ask no model.")]
 
 
-@app.command()
-def init(
-    file: Annotated[Path, typer.Argument(help="File to write.")] = Path("debate.toml"),
-    as_json: JsonOption = False,
-) -> None:
-    """Write the configuration of a debate with every entry explained."""
-    write_commented(file, COMMENTED, "climassay check CLAIM --config", as_json)
+add_init(app, "debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
 
 
 @grouped

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 import typer
 
 from climassay.cli import generate_learned
-from climassay.cli.model_options import LoadingOptions, PromptsOption, RequestOptions
+from climassay.cli.model_options import LoadingOptions, PromptsOption, RayOptions, RequestOptions
 from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
-from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, done, emit, write_commented
-from climassay.cli.ray_option import RayOptions
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, add_init, done, emit
 from climassay.errors import InputError
 
 app = CommandGroup(no_args_is_help=True)
@@ -19,15 +18,7 @@ app.add_typer(generate_learned.mask, name="mask", cls=WholeHelpGroup)
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
 
-@app.command()
-def init(
-    file: Annotated[Path, typer.Argument(help="File to write.")] = Path("recipe.toml"),
-    as_json: JsonOption = False,
-) -> None:
-    """Write a recipe with every entry explained."""
-    from climassay.generation.recipe import COMMENTED
-
-    write_commented(file, COMMENTED, "climassay generate run", as_json)
+add_init(app, "recipe.toml", "a recipe", "generation.recipe", "generate run")
 
 
 @app.command()

@@ -17,7 +17,7 @@ from climassay.cli.learning_options import (
 )
 from climassay.cli.model_options import ModelSetup
 from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.output import FilesOption, JsonOption, emit
+from climassay.cli.output import FilesOption
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, Scope, SortMethod
 
@@ -242,7 +242,6 @@ def benchmark(
     predictions: Annotated[Path | None, typer.Option(help="Write every item's place (.jsonl, .csv, .xlsx).")] = None,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Measure how judges agree with experts on unseen groups, beside the constant and "longer is better" baselines.
 
@@ -266,7 +265,7 @@ def benchmark(
         if column not in read:
             read[column] = table.read(labels, label=column)
         tasks.append(JudgeTask(quality, read[column].items, read[column].skipped))
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         done = benchmark_judges(
             tasks,
             settings,
@@ -279,7 +278,7 @@ def benchmark(
         )
     if predictions is not None:
         write_rows(predictions, done.places())
-    emit(done, as_json, output)
+    setup.emit(done, output)
 
 
 @app.command()
@@ -296,14 +295,13 @@ def train(
     seed: SeedOption = 0,
     html: HtmlOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Train a probe on labelled items, with its figures on held-out ones; without --layer, four layers are tried."""
     from climassay.api.judges import train_judge_on_table
 
     quality, settings = asked.one(), probe.probes(seed)
     read = table.read(labels, label=_label_column(table, asked, quality.name))
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         trained = train_judge_on_table(
             read,
             quality,
@@ -317,7 +315,7 @@ def train(
             workspace=session,
             seed=seed,
         )
-    emit(trained, as_json, html)
+    setup.emit(trained, html)
 
 
 @app.command()
@@ -331,14 +329,13 @@ def evaluate(
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better"."""
     from climassay.api.judges import evaluate_judge
 
     judge = JudgeOptions.named(who).judge(asked, setup)
     read = table.read(labels, label=_label_column(table, asked, judge.wanted.name))
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         found = evaluate_judge(
             judge,
             read,
@@ -349,7 +346,7 @@ def evaluate(
             workspace=session,
             seed=seed,
         )
-    emit(found, as_json, output)
+    setup.emit(found, output)
 
 
 @app.command()
@@ -362,10 +359,9 @@ def apply(
     sort: SortOption = "fitted",
     seed: SeedOption = 0,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Order the items of each group, best first, by a probe or a method."""
-    _rank("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, as_json, output)
+    _rank("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, output)
 
 
 @app.command()
@@ -376,14 +372,13 @@ def compare(
     who: JudgeOptions,
     context: Annotated[str, typer.Option(help="Source that both texts were written from.")] = "",
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Tell which of two texts has more of a quality, and with what probability; asked in both orders."""
     from climassay.api.judges import compare_texts
 
     judge = who.judge(asked, setup)
-    with setup.session(as_json) as session:
-        emit(compare_texts(judge, first, second, context=context, workspace=session), as_json)
+    with setup.session() as session:
+        setup.emit(compare_texts(judge, first, second, context=context, workspace=session))
 
 
 @app.command()
@@ -396,10 +391,9 @@ def rank(
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Order the items of each group, best first, comparing only what the sort needs."""
-    _rank("judge rank", file, table, asked, who, sort, seed, setup, as_json, output)
+    _rank("judge rank", file, table, asked, who, sort, seed, setup, output)
 
 
 def _rank(
@@ -411,16 +405,15 @@ def _rank(
     sort: SortMethod,
     seed: int,
     setup: ModelSetup,
-    as_json: bool,
     output: list[Path] | None,
 ) -> None:
     from climassay.api.judges import rank_table
 
     read = table.read(file, label=table.label, label_optional=True)
     judge = who.judge(asked, setup)
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         ranked = rank_table(judge, read, command=command, file=str(file), sort=sort, workspace=session, seed=seed)
-    emit(ranked, as_json, output)
+    setup.emit(ranked, output)
 
 
 @app.command()
@@ -438,7 +431,6 @@ def insert(
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Give new items a label on an ordered scale, by comparing them with labelled anchors."""
     from climassay.api.judges import insert_table
@@ -450,7 +442,7 @@ def insert(
     labelled = table.read(anchors, label=table.label)
     read = table.read(file, label=truth, label_optional=True)
     judge = who.judge(asked, setup)
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         found = insert_table(
             judge,
             read,
@@ -462,7 +454,7 @@ def insert(
             workspace=session,
             seed=seed,
         )
-    emit(found, as_json, output)
+    setup.emit(found, output)
 
 
 @app.command()
@@ -479,13 +471,12 @@ def ablate(
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Take a probe's direction out of the model and report how its own zero-shot preference changes."""
     from climassay.api.judges import ablate_judge
 
     read = table.read(file, label=table.label, label_optional=True)
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         found = ablate_judge(
             probe,
             read,
@@ -499,7 +490,7 @@ def ablate(
             workspace=session,
             seed=seed,
         )
-    emit(found, as_json, output)
+    setup.emit(found, output)
 
 
 def _label_column(table: TableOptions, asked: QualityOptions, aspect: str) -> str:

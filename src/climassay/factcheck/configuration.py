@@ -263,17 +263,11 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
     """
     values = dict(data)
     advocates = values.pop("advocate", [])
-    mediator = values.pop("mediator", {})
-    profile = values.pop("profile", {})
     if not is_tables(advocates) or "advocates" in values:
         raise InputError(f"{where}: advocates are tables that begin with [[advocate]].")
-    if not isinstance(mediator, Mapping):
-        raise InputError(f"{where}: the mediator is a table that begins with [mediator].")
-    if not isinstance(profile, Mapping):
-        raise InputError(f"{where}: the profile is a table that begins with [profile].")
     values["advocates"] = tuple(filled(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
-    values["mediator"] = filled(MediatorSettings, mediator, where, "[mediator]")
-    values["profile"] = filled(ProfileSettings, profile, where, "[profile]")
+    values["mediator"] = filled(MediatorSettings, values.get("mediator", {}), where, "[mediator]")
+    values["profile"] = filled(ProfileSettings, values.get("profile", {}), where, "[profile]")
     return filled(DebateSettings, values, where, "the file", shown={"advocates": "advocate"})
 
 
