@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from climassay.api import add_documents
+from climassay.api.documents import add_documents
 from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.grounding.retrieval import CollectionGroup, open_collections

@@ -12,7 +12,7 @@ SOURCE = Path(climassay.__file__).parent
 ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 FLOW = (
-    ("__version__", "claim_identity", "progress", "errors", "redaction", "optional_dependencies"),
+    ("__version__", "claim_identity", "progress", "errors", "redaction", "optional_dependencies", "lazy_exports"),
     ("io", "registry", "workspace"),
     ("settings", "statistics"),
     ("questions",),

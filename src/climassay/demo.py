@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import primer
-from climassay.api import add_documents, ask, check_claim
+from climassay.api.claims import check_claim
+from climassay.api.documents import add_documents, ask
 from climassay.grounding import answer_card, written
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL

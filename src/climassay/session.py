@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from climassay.learning import ActivationStore
     from climassay.models import Generator
     from climassay.models.contract import Encoder
-    from climassay.models.servers import Price
     from climassay.records import RecordedModel, Records, Run
 
 
@@ -78,12 +77,6 @@ class ModelOptions:
                 return dict.fromkeys(found, self)
         return found
 
-    def price(self, name: str, folder: Path) -> "Price | None":
-        """What a server's model costs: as given, otherwise as far as it is known."""
-        from climassay.models.servers import model_price
-
-        return model_price(name, self.price_in, self.price_out, folder)
-
     def open_model(
         self,
         name: str,
@@ -106,20 +99,17 @@ class ModelOptions:
             ModelError: There is no such model, or it cannot be loaded.
             InputError: Its options do not go together.
         """
-        from climassay.models import load_model
-        from climassay.models.openai.pacing import retry_policy
+        from climassay.models.registry import load_as_set
         from climassay.models.servers import is_served
 
-        return (load_model if pool is None else pool.load_model)(
+        return load_as_set(
             name,
+            self,
+            folder,
+            deadline=self.deadline,
+            load=None if pool is None else pool.load_model,
             base_url=self.base_url or base_url,
-            concurrency=self.concurrency,
             dtype=self.dtype or (None if is_served(name) else dtype or None),
-            price=self.price(name, folder),
-            policy=retry_policy(self.deadline, self.timeout),
-            max_output_tokens=self.max_output_tokens,
-            reasoning_effort=self.reasoning_effort,
-            folder=folder,
         )
 
 

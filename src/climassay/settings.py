@@ -69,6 +69,8 @@ class Entry:
     """A value that a commented file shows where the default says nothing."""
     low: float | None = None
     """Least value that fits."""
+    high: float | None = None
+    """Largest one."""
     flag: Flag | None = None
 
 
@@ -80,11 +82,12 @@ def entries(kind: type) -> tuple[Entry, ...]:
         parts = get_args(hints[one.name]) if get_origin(hints[one.name]) is Annotated else (hints[one.name],)
         described = next((part for part in parts[1:] if hasattr(part, "description")), None)
         default = one.default_factory() if one.default_factory is not MISSING else one.default
-        bounds = [part.ge for part in getattr(described, "metadata", ()) if hasattr(part, "ge")]
+        rules = getattr(described, "metadata", ())
+        low, high = (next((getattr(one, name) for one in rules if hasattr(one, name)), None) for name in ("ge", "le"))
         examples = getattr(described, "examples", None) or (None,)
         flag = next((part for part in parts[1:] if isinstance(part, Flag)), None)
         words = getattr(described, "description", None) or ""
-        found.append(Entry(one.name, parts[0], default, words, examples[0], next(iter(bounds), None), flag))
+        found.append(Entry(one.name, parts[0], default, words, examples[0], low, high, flag))
     return tuple(found)
 
 
@@ -149,9 +152,7 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not valid TOML: {error}.") from None
 
 
-def filled(
-    kind: type[T], data: Mapping[str, Any], where: str, part: str, *, shown: Mapping[str, str] | None = None
-) -> T:
+def filled(kind: type[T], data: object, where: str, part: str, *, shown: Mapping[str, str] | None = None) -> T:
     """A dataclass filled from a table; lists become tuples.
 
     Args:
@@ -162,8 +163,10 @@ def filled(
         shown: What a field is called in the file, where that differs.
 
     Raises:
-        InputError: An entry does not exist, does not fit or is missing.
+        InputError: It is no table, or an entry does not exist, does not fit or is missing.
     """
+    if not isinstance(data, Mapping):
+        raise InputError(f"{where}: {part.strip('[]')} is a table that begins with {part}.")
     names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
     for name in data:
         if name not in names:

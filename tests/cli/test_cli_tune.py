@@ -119,7 +119,7 @@ def test_finetuning_on_all_kinds_and_again(place: Path, climassay) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rank", "0"], "The rank is 0"),
+        (["--alpha", "0"], "alpha must be above 0"),
         (["--grid", "rank=8"], "add --search"),
         (["--search", "--grid", "colour=red"], "'colour=red' is not understood"),
         (["--search", "--grid", "rank=many"], "not a whole number"),

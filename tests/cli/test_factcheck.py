@@ -88,7 +88,7 @@ def test_a_plain_advocate_needs_no_collection(climassay, model, tmp_path):
 def test_init_writes_a_file_that_the_command_reads_and_never_overwrites(climassay, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out = done(climassay("factcheck", "init"))
-    assert out == "debate.toml written: edit it, then run climassay check CLAIM --config debate.toml\n"
+    assert out == "Wrote debate.toml; run it with: climassay check CLAIM --config debate.toml\n"
     settings = load_settings(tmp_path / "debate.toml")
     assert [advocate.name for advocate in settings.advocates] == ["IPCC", "abstracts"]
 

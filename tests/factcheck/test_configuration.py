@@ -53,13 +53,11 @@ def test_the_commented_file_shows_every_entry():
     def entries(text):
         return set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE))
 
-    top, mediator, profile, advocates = re.split(
-        r"\[mediator\]|# How the models are asked|# One table for each advocate", COMMENTED
-    )
+    top, mediator, profile, advocates = re.split(r"\[mediator\]|\[profile\]|# One table for each advocate", COMMENTED)
     tables, earlier = {"advocates", "mediator", "profile"}, {"elicitation", "wording", "calibrated", "text_tokens"}
     assert entries(top) == {field.name for field in fields(DebateSettings)} - tables - earlier
     assert entries(mediator) == {field.name for field in fields(MediatorSettings)}
-    assert entries(profile) <= {field.name for field in fields(ProfileSettings)}
+    assert entries(profile) == {field.name for field in fields(ProfileSettings)}
     assert entries(advocates) == {field.name for field in fields(AdvocateSettings)}
 
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("lm_eval")
 
 from api_server import ApiServer, Reply
-from climassay import api
+from climassay.api import benchmarks
 from climassay.errors import InputError
 from climassay.evaluation import experiment_report, experiment_tables, load_experiment, load_plan, score_experiment
 from climassay.evaluation.results import Cell
@@ -41,7 +41,7 @@ def run(weights, tasks, tmp_path_factory):
     """Two models, without and with examples, on a group, a tag and a task."""
     folder = tmp_path_factory.mktemp("w")
     with Session.opened(folder, ModelOptions(dtype="float32")) as session:
-        result = api.evaluate_lm_eval(
+        result = benchmarks.evaluate_lm_eval(
             ["ClimateEval", "climate", "climate_places"],
             models=[f"local:{one}" for one in weights],
             include_path=tasks,
@@ -153,7 +153,7 @@ def test_own_questions_and_tasks_stand_in_one_experiment(weights, tasks, tmp_pat
         f'[lm_eval]\ntasks = ["climate_topics"]\ninclude_path = ["{tasks}"]\n'
     )
     plan = load_plan(tmp_path / "experiment.toml")
-    done = api.run_plan(plan, workspace=tmp_path / "w").experiment
+    done = benchmarks.run_plan(plan, workspace=tmp_path / "w").experiment
     assert {name: len(ones) for name, ones in done.questions.items()} == {"primer": 2, "climate_topics": 2}
     [overview] = [one.table for one in experiment_tables(score_experiment(done)) if one.name == "overview"]
     assert overview.rows[0][0] == "primer"
@@ -169,7 +169,7 @@ def test_a_server_writes_its_choice_and_failures_count_as_wrong(tasks, tmp_path,
 
     with ApiServer(rule=rule) as server, Session.opened(tmp_path, ModelOptions(base_url=server.url)) as session:
         file = str(tasks / "climate_topics.yaml")
-        done = api.evaluate_lm_eval(file, models="openai:test", workspace=session)
+        done = benchmarks.evaluate_lm_eval(file, models="openai:test", workspace=session)
         experiment = load_experiment(session.records, done.to_dict()["run"])
     [counts] = score_experiment(experiment).counts
     assert (counts.n, counts.unparsed, counts.failed) == (9, 1, 0)
@@ -211,7 +211,7 @@ def test_what_cannot_be_run_is_told(names, folder, sentence, tasks, tmp_path):
         .replace("topics.jsonl", "none.jsonl")
     )
     with pytest.raises(InputError, match=sentence):
-        api.evaluate_lm_eval(names, include_path=folder or tmp_path, workspace=tmp_path / "w")
+        benchmarks.evaluate_lm_eval(names, include_path=folder or tmp_path, workspace=tmp_path / "w")
 
 
 def test_the_command_gives_every_score(weights, tasks, tmp_path, climassay):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.judging.candidates import ProbeSettings
 from climassay.judging.probe import ProbeProvenance
+from climassay.judging.settings import ProbeSettings
 from climassay.judging.training import PROBE_METHODS, quality_of, train_probe
 from climassay.learning.harvest import Harvest
 from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items

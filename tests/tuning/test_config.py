@@ -39,7 +39,7 @@ def test_every_preset_says_its_name_and_task() -> None:
 def test_settings_that_cannot_be(setting: str, value: object) -> None:
     with pytest.raises(InputError) as refused:
         TuningConfig(**{setting: value})
-    assert f" is {value!r}: give " in str(refused.value)
+    assert setting in str(refused.value)
 
 
 def test_values_are_put_in_and_none_changes_nothing() -> None:

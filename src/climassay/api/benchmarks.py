@@ -335,12 +335,12 @@ def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Se
 
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
     """A model of a plan as lm-evaluation-harness asks one."""
-    from climassay.evaluation.runner import load_spec
     from climassay.integrations.lm_eval_model import load_text_model
+    from climassay.models.registry import load_as_set
     from climassay.models.servers import is_served
 
     if is_served(spec.name):
-        return load_spec(spec, session.workspace, deadline=session.options.deadline)
+        return load_as_set(spec.name, spec, session.workspace.root, deadline=session.options.deadline)
     return load_text_model(spec.name, concurrency=spec.concurrency, dtype=spec.dtype, device=spec.device)
 
 

@@ -352,12 +352,12 @@ def list_checks(
     Raises:
         InputError: There is no such opinion.
     """
-    from climassay.factcheck import CheckStore, Wanted
+    from climassay.factcheck import CheckFilter, CheckStore
     from climassay.factcheck.check_store import iso_time, summary_data
 
     with Session.opened(workspace) as session:
         checks = CheckStore(session.records)
-        found, share = checks.list(Wanted(words, verdict, review), page), checks.agreement()
+        found, share = checks.list(CheckFilter(words, verdict, review), page), checks.agreement()
     records = [summary_data(one) for one in found.checks]
     data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
     rows = []

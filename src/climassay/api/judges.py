@@ -31,11 +31,9 @@ if TYPE_CHECKING:
         Quality,
         TrainedProbe,
     )
-    from climassay.judging.anchor_labelling import InsertMode
     from climassay.judging.candidates import MethodName, ProbeMethod
-    from climassay.judging.causal import Scope
     from climassay.judging.judges import Cost
-    from climassay.judging.sorting import SortMethod
+    from climassay.judging.settings import InsertMode, Scope, SortMethod
     from climassay.records import RecordedModel, Run
     from climassay.reporting import Report, Table
 

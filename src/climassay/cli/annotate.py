@@ -1,14 +1,17 @@
 """``climassay annotate``: what experts say about generated questions."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from climassay.cli.learning_options import EncoderOption, FoldsOption, SeedOption
-from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
+from climassay.cli.option_groups import CommandGroup, given, with_flags
+from climassay.cli.output import ResultOptions, WorkspaceOptions
+from climassay.generation.annotation.labels import AnnotationSettings
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 FormatOption = Annotated[
@@ -20,72 +23,50 @@ UsersOption = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+@with_flags(AnnotationSettings, defaults=False)
+class QueueOptions:
+    """How a dataset is annotated."""
+
+    lease_minutes: Annotated[float | None, typer.Option(help="Minutes that an item is kept for an annotator.")] = None
+
+
 @app.command(name="open")
 def open_queue(
     dataset: DatasetArgument,
-    overlap: Annotated[int | None, typer.Option(help="Labels that an item needs, by different people.")] = None,
-    order: Annotated[Literal["margin", "paper", "random"] | None, typer.Option(help="Items that come first.")] = None,
-    include_rejected: Annotated[
-        bool | None,
-        typer.Option(
-            "--include-rejected/--usable-only", help="Ask too about what only screening or the validator rejected."
-        ),
-    ] = None,
-    hide_confidence: Annotated[
-        bool | None,
-        typer.Option("--hide-confidence/--show-confidence", help="Hide the validator's confidence from annotators."),
-    ] = None,
-    lease_minutes: Annotated[float | None, typer.Option(help="Minutes that an item is kept for an annotator.")] = None,
-    retrain_every: Annotated[int | None, typer.Option(help="Settled items after which training is offered.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order.")] = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    queue: QueueOptions = QueueOptions(),
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Open a dataset to annotators, or change how it is annotated; what is not given stays as it is."""
     from climassay.api.annotation import open_dataset
 
-    with opened_session(workspace, as_json=as_json) as session:
-        opened = open_dataset(
-            dataset,
-            overlap=overlap,
-            order=order,
-            include_rejected=include_rejected,
-            hide_confidence=hide_confidence,
-            lease_seconds=None if lease_minutes is None else 60 * lease_minutes,
-            retrain_every=retrain_every,
-            seed=seed,
-            workspace=session,
-        )
-    emit(opened, as_json)
+    with to.session() as session:
+        minutes = queue.lease_minutes
+        lease = None if minutes is None else 60 * minutes
+        opened = open_dataset(dataset, workspace=session, lease_seconds=lease, **given(queue, AnnotationSettings))
+    to.emit(opened)
 
 
 @app.command()
 def status(
     dataset: DatasetArgument,
     annotator: Annotated[str | None, typer.Option(help="Say too how far this annotator has come.")] = None,
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Show how far a dataset has come, and what each annotator did."""
     from climassay.api.annotation import annotation_status
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(annotation_status(dataset, annotator, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(annotation_status(dataset, annotator, workspace=session))
 
 
 @app.command()
-def agreement(
-    dataset: DatasetArgument,
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def agreement(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> None:
     """Measure how far annotators agree on what is valid: Cohen's and Fleiss' kappa, Krippendorff's alpha."""
     from climassay.api.annotation import annotator_agreement
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(annotator_agreement(dataset, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(annotator_agreement(dataset, workspace=session))
 
 
 @app.command()
@@ -94,14 +75,13 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="File (jsonl, csv, xlsx), or folder of other tools.")],
     kind: FormatOption = None,
     users: UsersOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write what experts said: everything (jsonl), or current labels for a spreadsheet, Label Studio or Argilla."""
     from climassay.api.annotation import export_labels
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(export_labels(dataset, output, kind, users=users, workspace=session), as_json)
+    with to.session() as session:
+        to.emit(export_labels(dataset, output, kind, users=users, workspace=session))
 
 
 @app.command(name="import")
@@ -110,14 +90,13 @@ def import_labels(
     file: Annotated[Path, typer.Argument(help="File that export wrote, or a tool's own export (JSON).")],
     kind: FormatOption = None,
     users: UsersOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Take in labels from a file; taking them in again changes nothing."""
     from climassay.api import annotation
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(annotation.import_labels(dataset, file, kind, users=users, workspace=session), as_json)
+    with to.session() as session:
+        to.emit(annotation.import_labels(dataset, file, kind, users=users, workspace=session))
 
 
 @app.command()
@@ -133,13 +112,12 @@ def retrain(
     ] = None,
     folds: FoldsOption = 5,
     seed: SeedOption = 0,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Train a validator on the settled labels, judge what waits, and put the least certain items first."""
     from climassay.api.annotation import retrain_validator
 
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         trained = retrain_validator(
             dataset,
             method=method,
@@ -150,4 +128,4 @@ def retrain(
             seed=seed,
             workspace=session,
         )
-    emit(trained, as_json)
+    to.emit(trained)

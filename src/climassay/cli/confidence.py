@@ -9,11 +9,12 @@ import typer
 from climassay.cli.confidence_tag import app as tag
 from climassay.cli.corpus import table_columns
 from climassay.cli.model_options import LoadingOptions, ModelOption
-from climassay.cli.option_groups import grouped
+from climassay.cli.option_groups import CommandGroup
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
-    WorkspaceOption,
+    ResultOptions,
+    WorkspaceOptions,
     emit,
     opened_session,
     print_json,
@@ -25,7 +26,7 @@ from climassay.errors import InputError
 if TYPE_CHECKING:
     from climassay.confidence.trends import ColumnKind
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 app.add_typer(tag, name="tag")
 
 
@@ -37,7 +38,6 @@ def extract(
             metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
         ),
     ] = None,
-    output: FilesOption = None,
     collection: Annotated[
         list[str] | None, typer.Option(help="Take the documents of a collection (may be given several times).")
     ] = None,
@@ -69,14 +69,13 @@ def extract(
         Path | None,
         typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl)."),
     ] = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
 
     Statements are saved as .jsonl for other commands, as .html for a page to review them.
     """
-    from climassay import api
+    from climassay.api.confidence import extract_confidence
     from climassay.confidence.extraction import ExtractOptions
     from climassay.corpus.documents import ReadOptions
     from climassay.reporting.results import write_rows
@@ -84,8 +83,8 @@ def extract(
     options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
     if not reports and not collection:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
-    with opened_session(workspace, as_json=as_json) as session:
-        found = api.extract_confidence(
+    with to.session() as session:
+        found = extract_confidence(
             reports or (),
             collections=collection or (),
             options=options,
@@ -94,8 +93,8 @@ def extract(
         )
     if terms is not None:
         write_rows(terms, found.term_rows())
-    emit(found, as_json, output)
-    if not (output or terms or as_json):
+    to.emit(found)
+    if not (to.output or terms or to.as_json):
         hint = "Keep the statements with -o statements.jsonl, or look at them with -o review.html."
         stderr_console().print(hint, highlight=False)
 
@@ -136,7 +135,7 @@ def lint(
 
     Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
     """
-    from climassay import api
+    from climassay.api.confidence import lint_confidence
     from climassay.confidence.linting import presentation
 
     if list_rules:
@@ -148,7 +147,7 @@ def lint(
         raise InputError("Choose --json or --format, not both.")
     if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
-    found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
+    found = lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
         write_text(html, found.page())
     if output is not None:
@@ -230,7 +229,6 @@ class ComparedBy(StrEnum):
 
 
 @app.command()
-@grouped
 def topics(
     statements: StatementsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
@@ -261,15 +259,14 @@ def topics(
         bool, typer.Option("--words-only", help="Name topics by their words, without asking a model.")
     ] = False,
     loading: LoadingOptions = LoadingOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
     from climassay.api.topics import find_topics
     from climassay.confidence.topics import TopicSettings
 
     settings = TopicSettings(wanted, seed, min_cluster_size, outliers, join)
-    with opened_session(workspace, loading, as_json=as_json) as session:
+    with to.session(loading) as session:
         found = find_topics(
             statements,
             output,
@@ -279,14 +276,13 @@ def topics(
             model=None if words_only else model,
             workspace=session,
         )
-    emit(found, as_json)
+    to.emit(found)
 
 
 @app.command()
 def report(
     statements: StatementsArgument,
     topics_file: Annotated[Path, typer.Argument(metavar="TOPICS", help="Made by climassay confidence topics.")],
-    output: FilesOption = None,
     tables: Annotated[Path | None, typer.Option(help="Folder for all tables as CSV.")] = None,
     by: Annotated[
         ComparedBy | None,
@@ -303,15 +299,14 @@ def report(
         int | None, typer.Option(min=1, help="Number of untagged statements that --tagger tags, drawn at random.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals' resampling, and of --sample.")] = 0,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Score topics by cycle or working group, with intervals, tags, a map, and why a topic is silent somewhere."""
     from climassay.api.topics import report_topics
     from climassay.reporting import as_csv
 
     kind = cast("ColumnKind | None", by.value.replace("-", " ") if by else None)
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         found = report_topics(
             statements,
             topics_file,
@@ -325,4 +320,4 @@ def report(
     if tables:
         for name, table in found.all_tables().items():
             write_text(tables / f"{name}.csv", as_csv(table))
-    emit(found, as_json, output)
+    to.emit(found)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from climassay.cli.learning_options import FoldsOption, OutputOption, SeedOption, StatesModelOption, note
-from climassay.cli.option_groups import DefaultCommandGroup
+from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup
 from climassay.cli.output import FilesOption, JsonOption, emit, opened_session
 from climassay.errors import InputError
 
@@ -22,7 +22,7 @@ class _TagGroup(DefaultCommandGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
+app = CommandGroup(
     cls=_TagGroup,
     no_args_is_help=True,
     help=(

@@ -8,20 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from climassay.cli.model_options import LoadingOptions, ModelOption, ProfileOption
-from climassay.cli.option_groups import grouped
-from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
-from climassay.cli.ray_option import RayOptions
+from climassay.cli.model_options import LoadingOptions, ModelOption, ProfileOption, RayOptions
+from climassay.cli.option_groups import CommandGroup, grouped
+from climassay.cli.output import ResultOptions, WorkspaceOptions
 from climassay.errors import InputError, ModelError
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="COLLECTION", help="Name of the collection.")]
 ModeOption = Annotated[str, typer.Option("--mode", "-m", help="hybrid, dense, bm25 or rrf.")]
 
 
 @app.command()
-@grouped
 def add(
     name: NameArgument,
     files: Annotated[
@@ -61,11 +59,10 @@ def add(
         bool, typer.Option("--replace", help="Take out older versions of the documents added (same file and title).")
     ] = False,
     where: RayOptions = RayOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Add documents to a collection; it is made when it is not there. Run again, it goes on where it stopped."""
-    from climassay import api
+    from climassay.api.documents import add_documents
     from climassay.corpus import ReadOptions
 
     reading = ReadOptions(
@@ -79,8 +76,8 @@ def add(
         captions=captions,
         references=references,
     )
-    with opened_session(workspace, as_json=as_json, where=where) as session:
-        found = api.add_documents(
+    with to.session(where=where) as session:
+        found = add_documents(
             name,
             files,
             workspace=session,
@@ -90,19 +87,19 @@ def add(
             reading=reading,
             replace_older=replace,
         )
-    emit(found, as_json)
+    to.emit(found)
     if not (found.added or found.already_there):
         raise InputError(f"None of the documents has any text, so nothing was added to {name}.")
 
 
 @app.command("list")
-def list_(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+def list_(to: ResultOptions = ResultOptions()) -> None:
     """List the collections; damaged ones are named on stderr, and the exit code is 2."""
     from climassay.api.documents import list_collections
 
-    with opened_session(workspace) as session:
+    with to.session() as session:
         found, damaged = list_collections(workspace=session)
-    emit(found, as_json, output)
+    to.emit(found)
     for error in damaged[:-1]:
         typer.echo(f"climassay: {error}", err=True)
     if damaged:
@@ -121,41 +118,37 @@ def search(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Apply no threshold.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Find passages."""
-    from climassay import api
+    from climassay.api.documents import search
 
     threshold: Any = None if everything else "measured" if min_cosine is None else min_cosine
-    with opened_session(workspace, as_json=as_json) as session:
-        found = api.search(name, query, k=k, mode=mode, threshold=threshold, full=full, workspace=session)
-    emit(found, as_json, output)
+    with to.session() as session:
+        found = search(name, query, k=k, mode=mode, threshold=threshold, full=full, workspace=session)
+    to.emit(found)
 
 
 @app.command()
 def show(
     name: NameArgument,
     passage_id: Annotated[str | None, typer.Argument(metavar="[PASSAGE]", help="Id of a passage.")] = None,
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Show a collection's documents and settings, or one passage in full."""
     from climassay.api.documents import show_collection
 
-    with opened_session(workspace) as session:
-        emit(show_collection(name, passage_id, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(show_collection(name, passage_id, workspace=session))
 
 
 @app.command("compact")
-def compact_collection(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+def compact_collection(name: NameArgument, to: WorkspaceOptions = WorkspaceOptions()) -> None:
     """Join the files of small additions and remove old versions; searches find the same as before."""
     from climassay.api import documents
 
-    with opened_session(workspace) as session:
-        emit(documents.compact_collection(name, workspace=session), as_json)
+    with to.session() as session:
+        to.emit(documents.compact_collection(name, workspace=session))
 
 
 @app.command()
@@ -165,21 +158,20 @@ def remove(
         str | None, typer.Argument(metavar="[DOCUMENT]", help="Id or title; without it the whole collection goes.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before removing a whole collection.")] = False,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Remove a document from a collection, or the whole collection."""
     from climassay.api.documents import remove_documents
     from climassay.corpus import Collection
 
-    with opened_session(workspace) as session:
+    with to.session() as session:
         if document is None:
             passages = len(Collection.open(session.workspace, name))
-            if as_json and not yes:
+            if to.as_json and not yes:
                 raise InputError(f"Removing the whole collection {name} with --json needs --yes.")
             if not yes:
                 typer.confirm(f"Remove the collection {name} with its {passages:,} passages?", abort=True, err=True)
-        emit(remove_documents(name, document, workspace=session), as_json)
+        to.emit(remove_documents(name, document, workspace=session))
 
 
 @app.command()
@@ -207,17 +199,15 @@ def evaluate(
     within_group: Annotated[
         bool, typer.Option("--within-group", help="Ask each question only in the report that its group names.")
     ] = False,
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Measure how well search finds the passages that questions rest on: recall, mean reciprocal rank and nDCG."""
-    from climassay import api
+    from climassay.api.documents import evaluate_search
     from climassay.corpus import QuestionColumns
 
     chosen = QuestionColumns(**chosen_columns(columns or [], QuestionColumns))
-    with opened_session(workspace, as_json=as_json) as session:
-        found = api.evaluate_search(
+    with to.session() as session:
+        found = evaluate_search(
             name,
             questions,
             ks=k or (),
@@ -226,7 +216,7 @@ def evaluate(
             within_group=within_group,
             workspace=session,
         )
-    emit(found, as_json, output)
+    to.emit(found)
 
 
 @grouped
@@ -240,16 +230,14 @@ def ask(
     ] = None,
     sentences: Annotated[int, typer.Option(min=1, help="Maximum number of sentences of the answer.")] = 3,
     profile: ProfileOption = None,
-    output: FilesOption = None,
     loading: LoadingOptions = LoadingOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Answer a question from your collections, with numbered citations, or say that they do not hold the answer."""
-    from climassay import api
+    from climassay.api.documents import ask
 
-    with opened_session(workspace, loading, as_json=as_json) as session:
-        answer = api.ask(
+    with to.session(loading) as session:
+        answer = ask(
             question,
             collection,
             model=model,
@@ -259,7 +247,7 @@ def ask(
             sentences=sentences,
             profile=profile or "auto",
         )
-    emit(answer, as_json, output)
+    to.emit(answer)
     if answer.error is not None:
         raise ModelError(f"The model gave no answer: {answer.error}")
 
@@ -279,20 +267,18 @@ def check_text(
     network: Annotated[
         bool, typer.Option("--network", help="Ask whether DOIs and web addresses exist; nothing is asked otherwise.")
     ] = False,
-    output: FilesOption = None,
     loading: LoadingOptions = LoadingOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Check a text sentence by sentence: what bears it, what contradicts it, what nothing bears.
 
     It also names references that point to nothing, quantities that differ, and words that are surer than the sources.
     """
-    from climassay import api
+    from climassay.api.text_checks import check_text
 
     text = sys.stdin.read() if file == "-" else Path(file)
-    with opened_session(workspace, loading, as_json=as_json) as session:
-        found = api.check_text(
+    with to.session(loading) as session:
+        found = check_text(
             text,
             collection,
             entailment=entailment,
@@ -301,7 +287,7 @@ def check_text(
             network=network,
             workspace=session,
         )
-    emit(found, as_json, output)
+    to.emit(found)
 
 
 def table_columns(given: Sequence[str]) -> Any:

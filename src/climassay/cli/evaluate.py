@@ -6,26 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from climassay.cli.model_options import LoadingOptions, ModelOption, ModelsOption, RequestOptions
-from climassay.cli.option_groups import grouped
+from climassay.cli.model_options import LoadingOptions, ModelOption, ModelsOption, RayOptions, RequestOptions
+from climassay.cli.option_groups import CommandGroup
 from climassay.cli.output import (
-    FilesOption,
-    JsonOption,
-    WorkspaceOption,
-    emit,
-    opened_session,
+    ResultOptions,
+    WorkspaceOptions,
+    add_init,
     print_json,
     stderr_console,
     stdout_console,
-    write_commented,
     write_text,
 )
-from climassay.cli.ray_option import RayOptions
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 
 
 class ScoringChoice(StrEnum):
@@ -41,7 +37,6 @@ class ScoringChoice(StrEnum):
 
 
 @app.command()
-@grouped
 def mcq(
     file: Annotated[
         str,
@@ -72,18 +67,16 @@ def mcq(
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many questions.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of option orders and resampling.")] = 0,
     predictions: Annotated[Path | None, typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")] = None,
-    output: FilesOption = None,
     loading: LoadingOptions = LoadingOptions(),
     where: RayOptions = RayOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests."""
     from climassay.api.benchmarks import evaluate_choices
     from climassay.models import DEFAULT_MODEL
     from climassay.reporting.results import write_rows
 
-    with opened_session(workspace, loading, as_json=as_json, where=where) as session:
+    with to.session(loading, where=where) as session:
         scored = evaluate_choices(
             file,
             models=model or [DEFAULT_MODEL],
@@ -98,42 +91,30 @@ def mcq(
         )
     if predictions is not None:
         write_rows(predictions, scored.predictions)
-    emit(scored, as_json, output)
+    to.emit(scored)
+
+
+add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
 
 
 @app.command()
-def init(
-    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml"),
-    as_json: JsonOption = False,
-) -> None:
-    """Write an experiment file with every entry explained."""
-    from climassay.evaluation.experiment_file import COMMENTED
-
-    write_commented(file, COMMENTED, f"Wrote {file}; run it with: climassay evaluate run {file}", as_json)
-
-
-@app.command()
-@grouped
 def run(
     file: Annotated[Path, typer.Argument(help="The experiment, see climassay evaluate init.")],
     limit: Annotated[
         int | None, typer.Option(min=1, help="Ask at most so many questions a task and benchmark, drawn by the seed.")
     ] = None,
-    output: FilesOption = None,
     requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Run an experiment: models x settings x tasks x benchmarks. Run it again to go on where it was interrupted."""
     from climassay.api.benchmarks import run_experiment_file
 
-    with opened_session(workspace, requests, as_json=as_json, where=where) as session:
-        emit(run_experiment_file(file, limit=limit, workspace=session), as_json, output)
+    with to.session(requests, where=where) as session:
+        to.emit(run_experiment_file(file, limit=limit, workspace=session))
 
 
 @app.command("lm-eval")
-@grouped
 def lm_eval(
     tasks: Annotated[
         list[str], typer.Argument(metavar="TASK...", help="Tasks, groups, tags, patterns or YAML files of the harness.")
@@ -154,16 +135,14 @@ def lm_eval(
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many samples of each task.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw of examples and of the resampling.")] = 0,
-    output: FilesOption = None,
     loading: LoadingOptions = LoadingOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests."""
     from climassay.api.benchmarks import evaluate_lm_eval
     from climassay.models import DEFAULT_MODEL
 
-    with opened_session(workspace, loading, as_json=as_json) as session:
+    with to.session(loading) as session:
         done = evaluate_lm_eval(
             tasks,
             models=model or DEFAULT_MODEL,
@@ -174,7 +153,7 @@ def lm_eval(
             seed=seed,
             workspace=session,
         )
-    emit(done, as_json, output)
+    to.emit(done)
 
 
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
@@ -215,8 +194,7 @@ def table(
         typer.Option("--output", "-o", help="Write to this file; its ending tells the form."),
     ] = None,
     seed: SeedOption = 0,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Show the tables of an experiment: intervals, marks of the best, constant answers, counts and paired tests."""
     from climassay.api.experiments import experiment_tables
@@ -225,7 +203,7 @@ def table(
 
     if output is not None and form == "screen":
         form = FORMS.get(output.suffix.lower(), form)
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         found = experiment_tables(
             run,
             published=published or (),
@@ -239,7 +217,7 @@ def table(
         write_table(output, chosen[0][1])
     elif output is not None:
         write_text(output, found.written(only or (), form))
-    if as_json:
+    if to.as_json:
         print_json(found.to_dict())
     elif output is None and form == "screen":
         console = stdout_console()
@@ -261,13 +239,12 @@ def report(
     ] = None,
     metric: MetricOption = None,
     seed: SeedOption = 0,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write an experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
     from climassay.api.experiments import report_experiment
 
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         page = report_experiment(
             run,
             published=published or (),
@@ -278,7 +255,7 @@ def report(
             workspace=session,
         )
     write_text(html, page.page())
-    if as_json:
+    if to.as_json:
         print_json({**page.to_dict(), "html": html})
     else:
         stderr_console().print(f"{' '.join(page.notes())} The report is in {html}.", highlight=False)
@@ -306,15 +283,13 @@ def plan(
     power: Annotated[float, typer.Option(help="Probability of seeing the difference.")] = 0.8,
     alpha: Annotated[float, typer.Option(help="Two-sided level of significance.")] = 0.05,
     tests: Annotated[int, typer.Option(min=1, help="Tests to correct for: the level is divided by it.")] = 1,
-    output: FilesOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Compute how many questions are needed to see a difference between two systems."""
     from climassay.api.experiments import DEFAULT_POINTS, plan_questions
 
     given = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         planned = plan_questions(
             [point / 100 for point in points or DEFAULT_POINTS],
             {name: value for name, value in given.items() if value is not None},
@@ -324,7 +299,7 @@ def plan(
             alpha=alpha / tests,
             workspace=session,
         )
-    emit(planned, as_json, output)
+    to.emit(planned)
 
 
 @app.command()
@@ -335,15 +310,13 @@ def contamination(
     ],
     n: Annotated[int, typer.Option("-n", help="Words that make a question touched.")] = 8,
     worst: Annotated[int, typer.Option(min=0, help="Questions with the longest runs to list.")] = 10,
-    output: FilesOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Count the test questions that share runs of words with texts that a model has read."""
     from climassay.api.experiments import find_contamination
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(find_contamination(questions, against, words=n, worst=worst, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(find_contamination(questions, against, words=n, worst=worst, workspace=session))
 
 
 @app.command()
@@ -358,14 +331,12 @@ def compare(
     ] = None,
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap samples of the rank correlations.")] = 500,
     seed: SeedOption = 0,
-    output: FilesOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Compare two benchmarks, such as gold and silver: do they rank the same models alike?"""
     from climassay.api.experiments import compare_benchmarks
 
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         found = compare_benchmarks(
             first,
             second,
@@ -375,11 +346,10 @@ def compare(
             seed=seed,
             workspace=session,
         )
-    emit(found, as_json, output)
+    to.emit(found)
 
 
 @app.command("judge-check")
-@grouped
 def judge_check(
     file: Annotated[Path, typer.Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")],
     model: ModelOption = "local:smollm2",
@@ -401,16 +371,14 @@ def judge_check(
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of groups, drawn by the seed.")] = None,
     pairs: Annotated[int, typer.Option(min=0, help="Maximum number of pairs compared in both orders.")] = 100,
     seed: SeedOption = 0,
-    output: FilesOption = None,
     loading: LoadingOptions = LoadingOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Check whether a judge of long answers can be relied on: agreement with people and itself, order, length, tone."""
     from climassay.api.long_answers import check_judge
 
     labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
-    with opened_session(workspace, loading, as_json=as_json) as session:
+    with to.session(loading) as session:
         checked = check_judge(
             file,
             model=model,
@@ -424,19 +392,13 @@ def judge_check(
             seed=seed,
             workspace=session,
         )
-    emit(checked, as_json, output)
+    to.emit(checked)
 
 
 @app.command()
-def blind(
-    run: RunArgument,
-    output: FilesOption = None,
-    seed: SeedOption = 0,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def blind(run: RunArgument, seed: SeedOption = 0, to: ResultOptions = ResultOptions()) -> None:
     """Give out the long answers of an experiment for people to rate, without saying which model wrote what."""
     from climassay.api.long_answers import blind_answers
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(blind_answers(run, seed=seed, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(blind_answers(run, seed=seed, workspace=session))

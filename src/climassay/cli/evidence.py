@@ -19,7 +19,7 @@ from climassay.cli.learning_options import (
 )
 from climassay.cli.model_options import ModelSetup
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import FilesOption, JsonOption, emit
+from climassay.cli.output import FilesOption
 
 if TYPE_CHECKING:
     from climassay.api.verdict_heads import EvidenceColumns
@@ -72,13 +72,12 @@ def evidence(
     predictions: Annotated[Path | None, typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")] = None,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Give verdicts on claims with given evidence, scored where the file has published verdicts."""
     from climassay.api.verdict_heads import check_with_evidence
     from climassay.reporting.results import write_rows
 
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         found = check_with_evidence(
             file,
             columns=claims.columns,
@@ -91,7 +90,7 @@ def evidence(
         )
     if predictions is not None:
         write_rows(predictions, found.to_dict()["predictions"])
-    emit(found, as_json, output)
+    setup.emit(found, output)
 
 
 @grouped
@@ -104,12 +103,11 @@ def train(
     folds: FoldsOption = 5,
     claims: ClaimOptions = ClaimOptions(),
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Train a head on claims whose passages are labelled; without --layer, three about the middle are tried."""
     from climassay.api.verdict_heads import train_verdict_head
 
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         trained = train_verdict_head(
             labels,
             output,
@@ -121,7 +119,7 @@ def train(
             model=setup.model,
             workspace=session,
         )
-    emit(trained, as_json)
+    setup.emit(trained)
 
 
 @grouped
@@ -132,10 +130,9 @@ def evaluate(
     claims: ClaimOptions = ClaimOptions(),
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Score a head on claims with published verdicts that it was not trained on, beside the constant."""
-    _apply(head, labels, claims, setup, as_json, output, scored=True, include_trained=include_trained)
+    _apply(head, labels, claims, setup, output, scored=True, include_trained=include_trained)
 
 
 @grouped
@@ -145,10 +142,9 @@ def apply(
     output: FilesOption = None,
     claims: ClaimOptions = ClaimOptions(),
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Give every claim the verdict of a head on its evidence."""
-    _apply(head, items, claims, setup, as_json, output, scored=False)
+    _apply(head, items, claims, setup, output, scored=False)
 
 
 def _apply(
@@ -156,7 +152,6 @@ def _apply(
     file: Path,
     claims: ClaimOptions,
     setup: ModelSetup,
-    as_json: bool,
     output: list[Path] | None,
     *,
     scored: bool,
@@ -164,7 +159,7 @@ def _apply(
 ) -> None:
     from climassay.api.verdict_heads import apply_verdict_head
 
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         found = apply_verdict_head(
             head,
             file,
@@ -174,4 +169,4 @@ def _apply(
             model=setup.model,
             workspace=session,
         )
-    emit(found, as_json, output)
+    setup.emit(found, output)

@@ -10,30 +10,29 @@ import typer
 
 from climassay.cli import evidence
 from climassay.cli.factcheck_fallacies import app as fallacies
-from climassay.cli.model_options import LoadingOptions
-from climassay.cli.option_groups import WholeHelpGroup, grouped, with_flags
+from climassay.cli.model_options import LoadingOptions, RayOptions
+from climassay.cli.option_groups import CommandGroup, WholeHelpGroup, given, grouped, with_flags
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
+    ResultOptions,
     WorkspaceOption,
+    WorkspaceOptions,
+    add_init,
     emit,
     opened_session,
     stderr_console,
     stdout_console,
-    write_commented,
     write_text,
 )
-from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (
-    COMMENTED,
     AdvocateSettings,
     DebateSettings,
     MediatorSettings,
     advocates_from_names,
     load_settings,
 )
-from climassay.settings import entries
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
-app = typer.Typer(no_args_is_help=True)
-kept = typer.Typer(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
+app = CommandGroup(no_args_is_help=True)
+kept = CommandGroup(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
 app.add_typer(fallacies, name="fallacies")
 
 
@@ -79,20 +78,15 @@ class DebateOptions(LoadingOptions, RayOptions):
         if not advocates:
             raise InputError("Nobody debates: name a collection (--collection NAME), --plain, or a file (--config).")
         limits = {"max_output_tokens": self.max_output_tokens, "reasoning_effort": self.reasoning_effort}
-        given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
-        own = self._given(AdvocateSettings)
+        set_limits: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+        own = given(self, AdvocateSettings)
         return replace(
             base,
-            **self._given(DebateSettings),
-            **given,
+            **given(self, DebateSettings),
+            **set_limits,
             advocates=tuple(replace(advocate, **own) for advocate in advocates),
-            mediator=replace(base.mediator, **self._given(MediatorSettings)),
+            mediator=replace(base.mediator, **given(self, MediatorSettings)),
         )
-
-    def _given(self, kind: type) -> dict[str, Any]:
-        """What the user says of the entries of a table."""
-        named = {one.name: getattr(self, one.flag.field or one.name) for one in entries(kind) if one.flag}
-        return {name: value for name, value in named.items() if value is not None}
 
 
 SamplesOption = Annotated[int, typer.Option(min=1, help="Debates of each claim; above 1, their stability is shown.")]
@@ -100,15 +94,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Debate also what loo
 DryRunOption = Annotated[bool, typer.Option("--dry-run", "--dry", help="Say what it would take, and ask no model.")]
 
 
-@app.command()
-def init(
-    file: Annotated[Path, typer.Argument(help="File to write.")] = Path("debate.toml"),
-    as_json: JsonOption = False,
-) -> None:
-    """Write the configuration of a debate with every entry explained."""
-    write_commented(
-        file, COMMENTED, f"{file} written: edit it, then run climassay check CLAIM --config {file}", as_json
-    )
+add_init(app, "debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
 
 
 @grouped
@@ -130,8 +116,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations."""
-    from climassay import api
-    from climassay.api.claims import estimate_debates
+    from climassay.api.claims import check_claim, estimate_debates
     from climassay.factcheck import CheckedClaim, find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
@@ -153,7 +138,7 @@ def check(
         past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
         printer = _DebatePrinter(past)
         shown: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
-        transcript = api.check_claim(made, settings=settings, samples=samples, force=force, workspace=session, **shown)
+        transcript = check_claim(made, settings=settings, samples=samples, force=force, workspace=session, **shown)
     # Files first: what is printed as JSON says that all went well.
     scale = load_scale(settings.scale)
     reached = transcript.verdict.outcome == "verdict"
@@ -170,7 +155,6 @@ def check(
 
 
 @app.command()
-@grouped
 def run(
     debate: DebateOptions,
     file: Annotated[str, typer.Argument(help="Claims: CSV, JSONL, JSON or Parquet (.gz too); or primer:claims.")],
@@ -193,8 +177,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Check all claims of a file, and score the verdicts where the file has published ones."""
-    from climassay import api
-    from climassay.api.claims import claim_table, estimate_debates, sample_claims
+    from climassay.api.claims import check_claims, claim_table, estimate_debates, sample_claims
     from climassay.factcheck import ClaimColumns
 
     if transcripts is not None and transcripts.is_dir():
@@ -211,7 +194,7 @@ def run(
                 emit(expected, as_json)
                 return
             _show_estimate(expected)
-        found = api.check_claims(
+        found = check_claims(
             table,
             settings=settings,
             limit=limit,
@@ -259,9 +242,9 @@ def score(
     as_json: JsonOption = False,
 ) -> None:
     """Score verdicts against published ones: accuracy and averages, with intervals and the best constant answer."""
-    from climassay import api
+    from climassay.api.claims import score_verdicts
 
-    scored = api.score_verdicts(
+    scored = score_verdicts(
         file, truth, predicted, scale=scale, classes=classes, claim=claim, unknown=unknown, seed=seed
     )
     emit(scored, as_json, output)
@@ -282,41 +265,37 @@ def list_checks(
         str, typer.Option(help="Opinion of most reviewers: agreed, disagreed, divided, commented or unreviewed.")
     ] = "",
     page: Annotated[int, typer.Option(min=1, help="Page of fifty checks, the newest first.")] = 1,
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """List checks, the newest first, and how often people agree with the verdicts."""
     from climassay.api import claims
 
-    with opened_session(workspace) as session:
-        emit(claims.list_checks(words, verdict, review, page=page, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(claims.list_checks(words, verdict, review, page=page, workspace=session))
 
 
 @kept.command()
 def show(
     check: Annotated[str, typer.Argument(help="Id of the check.")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Show a check with its verdict and its reviews."""
     from climassay.api import claims
 
-    with opened_session(workspace) as session:
-        emit(claims.show_check(check, workspace=session), as_json)
+    with to.session() as session:
+        to.emit(claims.show_check(check, workspace=session))
 
 
 @kept.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="File to write: one check per line (.jsonl), with debate and reviews.")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    file: Annotated[Path, typer.Argument(help="File to write: one check a line (.jsonl), with debate and reviews.")],
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write all checks, the oldest first, with their debates and every review."""
     from climassay.api import claims
 
-    with opened_session(workspace) as session:
-        emit(claims.export_checks(file, workspace=session), as_json)
+    with to.session() as session:
+        to.emit(claims.export_checks(file, workspace=session))
 
 
 _REASONS = {

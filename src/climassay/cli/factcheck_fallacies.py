@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from climassay.cli.learning_options import EncoderOption, FoldsOption, LimitOption, OutputOption, SeedOption
-from climassay.cli.option_groups import DefaultCommandGroup
+from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup
 from climassay.cli.output import FilesOption, JsonOption, emit, opened_session
 from climassay.errors import InputError
 
@@ -16,7 +16,7 @@ class _FallaciesGroup(DefaultCommandGroup):
     default = "find"
 
 
-app = typer.Typer(
+app = CommandGroup(
     cls=_FallaciesGroup,
     no_args_is_help=True,
     help=(

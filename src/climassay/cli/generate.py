@@ -6,69 +6,47 @@ from typing import Annotated, Literal
 import typer
 
 from climassay.cli import generate_learned
-from climassay.cli.model_options import LoadingOptions, PromptsOption, RequestOptions
-from climassay.cli.option_groups import WholeHelpGroup, grouped
-from climassay.cli.output import (
-    FilesOption,
-    JsonOption,
-    WorkspaceOption,
-    done,
-    emit,
-    opened_session,
-    write_commented,
-)
-from climassay.cli.ray_option import RayOptions
+from climassay.cli.model_options import LoadingOptions, PromptsOption, RayOptions, RequestOptions
+from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, add_init, done, emit
 from climassay.errors import InputError
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 app.add_typer(generate_learned.validate, name="validate", cls=WholeHelpGroup)
 app.add_typer(generate_learned.mask, name="mask", cls=WholeHelpGroup)
 
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
 
-@app.command()
-def init(
-    file: Annotated[Path, typer.Argument(help="File to write.")] = Path("recipe.toml"),
-    as_json: JsonOption = False,
-) -> None:
-    """Write a recipe with every entry explained."""
-    from climassay.generation.recipe import COMMENTED
-
-    write_commented(file, COMMENTED, f"Wrote {file}; run it with: climassay generate run {file}", as_json)
+add_init(app, "recipe.toml", "a recipe", "generation.recipe", "generate run")
 
 
 @app.command()
-@grouped
 def run(
     file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
     ] = False,
-    output: FilesOption = None,
     requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Make the questions of a recipe, unattended. Run it again to go on where it was interrupted, or to make more."""
-    from climassay import api
-    from climassay.api.generation import with_limits
+    from climassay.api.generation import generate, with_limits
     from climassay.generation.estimate import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
     from climassay.reporting.results import Shown
 
     recipe = load_recipe(file)
-    with opened_session(workspace, requests, as_json=as_json, where=where) as session:
+    with to.session(requests, where=where) as session:
         if dry_run:
             found = estimate_run(with_limits(recipe, session), session.workspace, prompts=requests.prompts)
-            emit(Shown(found, (estimate_table(found),)), as_json, output)
+            emit(Shown(found, (estimate_table(found),)), to.as_json, to.output)
         else:
-            emit(api.generate(recipe.name, recipe=recipe, workspace=session), as_json, output)
+            to.emit(generate(recipe.name, recipe=recipe, workspace=session))
 
 
 @app.command()
-@grouped
 def screen(
     file: Annotated[str, typer.Argument(help="Drafts (climassay generate), a question file with passages, or primer.")],
     without: Annotated[
@@ -98,16 +76,15 @@ def screen(
     loading: LoadingOptions = LoadingOptions(),
     seed: Annotated[int, typer.Option(min=0, help="Seed of option orders beyond the rotations.")] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the drafts with their marks.")] = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Mark faulty questions by named checks, and show what each check stopped; nothing is removed."""
-    from climassay import api
+    from climassay.api.generation import screen
     from climassay.cli.output import stderr_console
     from climassay.generation import write_drafts
 
-    with opened_session(workspace, loading, as_json=as_json) as session:
-        found = api.screen(
+    with to.session(loading) as session:
+        found = screen(
             file,
             without=without or (),
             only=only or (),
@@ -122,8 +99,8 @@ def screen(
         )
     if output is not None:
         write_drafts(output, found.drafts)
-    emit(found, as_json)
-    if output is not None and not as_json:
+    to.emit(found)
+    if output is not None and not to.as_json:
         stderr_console().print(f"Marked drafts written to {output}.", highlight=False)
 
 
@@ -136,27 +113,22 @@ def checks(output: FilesOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def stats(
-    dataset: DatasetArgument,
-    output: FilesOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def stats(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> None:
     """Show yield, reasons for rejection, and how the questions spread over sources and levels."""
     from climassay.generation import DatasetStore
     from climassay.generation.dataset_results import Dataset
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(Dataset.of(DatasetStore(session.records), dataset), as_json, output)
+    with to.session() as session:
+        to.emit(Dataset.of(DatasetStore(session.records), dataset))
 
 
 @app.command(name="list")
-def list_datasets(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+def list_datasets(to: ResultOptions = ResultOptions()) -> None:
     """List the datasets of the workspace."""
     from climassay.api import generation
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(generation.datasets(workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(generation.datasets(workspace=session))
 
 
 @app.command()
@@ -164,17 +136,16 @@ def export(
     dataset: DatasetArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="JSON Lines, one draft per line.")],
     accepted: Annotated[bool, typer.Option("--accepted", help="Leave out what was rejected or failed.")] = False,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write the drafts of a dataset to a file, with everything that was decided about them."""
     from climassay.generation import DatasetStore, write_drafts
     from climassay.reporting import counted
 
-    with opened_session(workspace, as_json=as_json) as session:
+    with to.session() as session:
         kept = [draft for draft in DatasetStore(session.records).drafts(dataset) if draft.usable or not accepted]
     write_drafts(output, kept)
-    done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=as_json)
+    done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=to.as_json)
 
 
 @app.command()
@@ -211,15 +182,14 @@ def publish(
     push: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
     private: Annotated[bool, typer.Option("--private", help="Make a new repository of the hub private.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what another dataset left in the folder.")] = False,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
 
     The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
     splits that share no passage. Tasks are written for the frameworks named, for both where none is.
     """
-    from climassay import api
+    from climassay.api.publishing import publish
     from climassay.questions import KINDS
     from climassay.session import ModelOptions
 
@@ -231,8 +201,8 @@ def publish(
             "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
         )
     either = not (inspect or lm_eval or data_only)
-    with opened_session(workspace, ModelOptions(prompts=prompts), as_json=as_json) as session:
-        found = api.publish(
+    with to.session(ModelOptions(prompts=prompts)) as session:
+        found = publish(
             dataset,
             output,
             inspect=None if either else inspect,
@@ -251,4 +221,4 @@ def publish(
             force=force,
             workspace=session,
         )
-    emit(found, as_json)
+    to.emit(found)

@@ -16,12 +16,12 @@ from climassay.cli.learning_options import (
     numbers,
 )
 from climassay.cli.model_options import PromptedOptions, ReachOptions
-from climassay.cli.option_groups import grouped
-from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
+from climassay.cli.option_groups import CommandGroup
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, emit
 from climassay.errors import InputError
 
-validate = typer.Typer(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
-mask = typer.Typer(no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
+validate = CommandGroup(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
+mask = CommandGroup(no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
 
 
 class Method(StrEnum):
@@ -46,7 +46,6 @@ FieldOption = Annotated[
 
 
 @validate.command()
-@grouped
 def train(
     labels: LabelsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="File (features, probe, api) or folder (adapter).")],
@@ -68,13 +67,12 @@ def train(
     field: FieldOption = None,
     html: HtmlOption = None,
     seed: SeedOption = 0,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Train a validator on experts' labels, with its figures on passages that it was not trained on."""
     from climassay.api.validation import train_validator
 
-    with opened_session(workspace, reach, as_json=as_json) as session:
+    with to.session(reach) as session:
         trained = train_validator(
             labels,
             output,
@@ -92,30 +90,26 @@ def train(
             seed=seed,
             workspace=session,
         )
-    emit(trained, as_json, html)
+    emit(trained, to.as_json, html)
 
 
 @validate.command()
-@grouped
 def evaluate(
     validator: ValidatorArgument,
     labels: LabelsArgument,
     reach: PromptedOptions = PromptedOptions(),
     field: FieldOption = None,
     seed: SeedOption = 0,
-    output: FilesOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Measure a validator on labelled questions, without those that it was trained on."""
     from climassay.api.validation import evaluate_validator
 
-    with opened_session(workspace, reach, as_json=as_json) as session:
-        emit(evaluate_validator(validator, labels, field=field, seed=seed, workspace=session), as_json, output)
+    with to.session(reach) as session:
+        to.emit(evaluate_validator(validator, labels, field=field, seed=seed, workspace=session))
 
 
 @validate.command()
-@grouped
 def apply(
     validator: ValidatorArgument,
     drafts: Annotated[Path, typer.Argument(help="Drafts of climassay (JSON Lines).")],
@@ -125,19 +119,17 @@ def apply(
     ] = None,
     reach: PromptedOptions = PromptedOptions(),
     field: FieldOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Decide on drafts; those that were rejected before stay as they are."""
     from climassay.api.validation import apply_validator
 
-    with opened_session(workspace, reach, as_json=as_json) as session:
+    with to.session(reach) as session:
         decided = apply_validator(validator, drafts, output, threshold=threshold, field=field, workspace=session)
-    emit(decided, as_json)
+    to.emit(decided)
 
 
 @validate.command()
-@grouped
 def simulate(
     labels: LabelsArgument,
     strategies: Annotated[
@@ -154,17 +146,15 @@ def simulate(
     store: Annotated[
         Path | None, typer.Option(help="Keep finished splits here, so that the same command goes on.")
     ] = None,
-    output: FilesOption = None,
     reach: PromptedOptions = PromptedOptions(),
     field: FieldOption = None,
     seed: SeedOption = 0,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Play active learning through on labels that are known: precision over label count, strategy by strategy."""
     from climassay.api.validation import simulate_labelling
 
-    with opened_session(workspace, reach, as_json=as_json) as session:
+    with to.session(reach) as session:
         played = simulate_labelling(
             labels,
             strategies=[name.strip() for name in strategies.split(",")],
@@ -179,7 +169,7 @@ def simulate(
             seed=seed,
             workspace=session,
         )
-    emit(played, as_json, output)
+    to.emit(played)
 
 
 @validate.command()
@@ -218,7 +208,6 @@ def train_mask(
 
 @mask.command("measure", hidden=True, help="Earlier form of evaluate: LABELS... --masker MASKER.")
 @mask.command("evaluate")
-@grouped
 def evaluate_mask(
     context: typer.Context,
     maskers: Annotated[
@@ -233,9 +222,7 @@ def evaluate_mask(
     model: AskedModelOption = None,
     reach: ReachOptions = ReachOptions(),
     glossary: GlossaryOption = None,
-    output: FilesOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Measure how often maskers choose the term that people masked, beside chance and the longest word."""
     from climassay.api.validation import LEFT_OUT, evaluate_maskers
@@ -247,13 +234,12 @@ def evaluate_mask(
         note(f"Now: climassay generate mask evaluate {maskers} {' '.join(labels)}")
     if not labels:
         raise InputError("Name the labels to measure on behind the maskers, for example primer.")
-    with opened_session(workspace, reach, as_json=as_json) as session:
+    with to.session(reach) as session:
         found = evaluate_maskers(maskers.split(","), labels, model=model, glossary=glossary, workspace=session)
-    emit(found, as_json, output)
+    to.emit(found)
 
 
 @mask.command("apply")
-@grouped
 def apply_mask(
     masker: MaskerArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the drafts with their terms.")],
@@ -262,8 +248,7 @@ def apply_mask(
     model: AskedModelOption = None,
     reach: PromptedOptions = PromptedOptions(),
     glossary: GlossaryOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Choose the term of every accepted cloze statement that has none."""
     from climassay.api.validation import apply_masker
@@ -271,6 +256,6 @@ def apply_mask(
     if drafts is None:
         drafts, masker = Path(masker), earlier
         note(f"Now: climassay generate mask apply {masker} {drafts} -o {output}")
-    with opened_session(workspace, reach, as_json=as_json) as session:
+    with to.session(reach) as session:
         found = apply_masker(masker, drafts, output, model=model, glossary=glossary, workspace=session)
-    emit(found, as_json)
+    to.emit(found)

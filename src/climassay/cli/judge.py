@@ -1,10 +1,9 @@
 """``climassay judge``: compare texts by a quality, rank them, and measure who judges well."""
 
-import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,20 +16,17 @@ from climassay.cli.learning_options import (
     numbers,
 )
 from climassay.cli.model_options import ModelSetup
-from climassay.cli.option_groups import grouped
-from climassay.cli.output import FilesOption, JsonOption, emit
+from climassay.cli.option_groups import CommandGroup, given, with_flags
+from climassay.cli.output import FilesOption
 from climassay.errors import InputError
+from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, Scope, SortMethod
 
 if TYPE_CHECKING:
     from climassay.api.judges import JudgeSpec
-    from climassay.judging.anchor_labelling import InsertMode
-    from climassay.judging.candidates import ProbeSettings
-    from climassay.judging.causal import Scope
     from climassay.judging.items import ItemTable
     from climassay.judging.prompts import Quality
-    from climassay.judging.sorting import SortMethod
 
-app = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
 
 PRIMER_CLAIMS = "primer:claims"
 JudgeArgument = Annotated[
@@ -48,11 +44,7 @@ ItemsArgument = Annotated[
 PairsOption = Annotated[
     int | None, typer.Option(min=1, help="Compare each item with so many others instead of all of its group.")
 ]
-TiesOption = Annotated[str, typer.Option(help="Training pairs of equal labels: drop, keep or three-way.")]
-RegularisationOption = Annotated[
-    float | None, typer.Option(help="Inverse penalty C of probes; by default chosen by cross-validation.")
-]
-SortOption = Annotated[str, typer.Option(help="exact, beam, greedy, fitted, strengths or all-pairs.")]
+SortOption = Annotated[SortMethod, typer.Option(help="Way of sorting.")]
 
 
 class KindChoice(StrEnum):
@@ -169,6 +161,31 @@ class QualityOptions:
 
 
 @dataclass(frozen=True)
+@with_flags(ProbeSettings)
+class ProbeOptions:
+    """How probes are fitted."""
+
+    layer: LayerOption = None
+
+    def probes(self, seed: int) -> ProbeSettings:
+        """The settings of probes.
+
+        Raises:
+            InputError: An option is out of its range.
+        """
+        sets = tuple(numbers(text, "--layer") for text in dict.fromkeys(self.layer or []))
+        return ProbeSettings(sets, seed=seed, **given(self, ProbeSettings))
+
+
+@dataclass(frozen=True)
+@with_flags(BenchmarkSettings)
+class BenchmarkOptions(ProbeOptions):
+    """How judges are cross-validated."""
+
+    pairs_per_item: PairsOption = None
+
+
+@dataclass(frozen=True)
 class JudgeOptions:
     """Who compares."""
 
@@ -203,7 +220,6 @@ class JudgeOptions:
 
 
 @app.command()
-@grouped
 def benchmark(
     labels: LabelsArgument,
     table: TableOptions,
@@ -215,16 +231,10 @@ def benchmark(
             "pointwise-length or all; repeat.  [default: ppairs]"
         ),
     ] = None,
-    train_items: Annotated[int, typer.Option(min=2, help="Labelled items to learn from in each fold.")] = 100,
-    folds: Annotated[int, typer.Option(min=2, help="Folds; they share no group.")] = 3,
     seed: SeedOption = 0,
-    layer: LayerOption = None,
-    pairs_per_item: PairsOption = None,
-    ties: TiesOption = "drop",
-    regularisation: RegularisationOption = None,
+    learning: BenchmarkOptions = BenchmarkOptions(),
     sort: Annotated[
-        str | None,
-        typer.Option(help="strengths, fitted, exact, beam, greedy or all-pairs.  [default: strengths, or fitted]"),
+        SortMethod | None, typer.Option(help="Way of sorting.  [default: strengths; fitted with --pairs-per-item]")
     ] = None,
     learning_curve: Annotated[
         str | None, typer.Option(metavar="SIZES", help="Numbers of labelled items, e.g. 10,20,50,100,200.")
@@ -232,30 +242,30 @@ def benchmark(
     predictions: Annotated[Path | None, typer.Option(help="Write every item's place (.jsonl, .csv, .xlsx).")] = None,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Measure how judges agree with experts on unseen groups, beside the constant and "longer is better" baselines.
 
     Without --layer, probes choose among four layers of the upper half.
     """
     from climassay.api.judges import benchmark_judges
-    from climassay.judging.benchmark import BenchmarkSettings, JudgeTask
+    from climassay.judging.benchmark import JudgeTask
     from climassay.reporting.results import write_rows
 
     # With some of the pairs only, the list is long, and strengths would ask for all of them.
-    chosen = _sort(sort or ("strengths" if pairs_per_item is None else "fitted"))
+    chosen = sort or ("strengths" if learning.pairs_per_item is None else "fitted")
     sizes = () if learning_curve is None else tuple(sorted(numbers(learning_curve, "--learning-curve")))
-    if sizes and not 2 <= sizes[0] <= sizes[-1] <= train_items:
-        raise InputError(f"--learning-curve takes sizes from 2 to --train-items ({train_items}).")
-    probes = _probe_settings(layer, ties, regularisation, seed)
-    settings = BenchmarkSettings(train_items, folds, seed, pairs_per_item, sizes, chosen, probes)
+    settings = BenchmarkSettings(
+        **given(learning, BenchmarkSettings), seed=seed, sizes=sizes, sort=chosen, probe=learning.probes(seed)
+    )
+    if sizes and not 2 <= sizes[0] <= sizes[-1] <= settings.train_items:
+        raise InputError(f"--learning-curve takes sizes from 2 to --train-items ({settings.train_items}).")
     tasks, read = [], {}
     for quality in asked.all():
         column = _label_column(table, asked, quality.name)
         if column not in read:
             read[column] = table.read(labels, label=column)
         tasks.append(JudgeTask(quality, read[column].items, read[column].skipped))
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         done = benchmark_judges(
             tasks,
             settings,
@@ -268,11 +278,10 @@ def benchmark(
         )
     if predictions is not None:
         write_rows(predictions, done.places())
-    emit(done, as_json, output)
+    setup.emit(done, output)
 
 
 @app.command()
-@grouped
 def train(
     labels: LabelsArgument,
     output: OutputOption,
@@ -281,21 +290,18 @@ def train(
     method: Annotated[
         str, typer.Option(help="ppairs, ppairs-length, principal, pointwise or pointwise-length.")
     ] = "ppairs",
-    layer: LayerOption = None,
+    probe: ProbeOptions = ProbeOptions(),
     pairs_per_item: PairsOption = None,
-    ties: TiesOption = "drop",
-    regularisation: RegularisationOption = None,
     seed: SeedOption = 0,
     html: HtmlOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Train a probe on labelled items, with its figures on held-out ones; without --layer, four layers are tried."""
     from climassay.api.judges import train_judge_on_table
 
-    quality, settings = asked.one(), _probe_settings(layer, ties, regularisation, seed)
+    quality, settings = asked.one(), probe.probes(seed)
     read = table.read(labels, label=_label_column(table, asked, quality.name))
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         trained = train_judge_on_table(
             read,
             quality,
@@ -309,11 +315,10 @@ def train(
             workspace=session,
             seed=seed,
         )
-    emit(trained, as_json, html)
+    setup.emit(trained, html)
 
 
 @app.command()
-@grouped
 def evaluate(
     who: JudgeArgument,
     labels: LabelsArgument,
@@ -324,14 +329,13 @@ def evaluate(
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better"."""
     from climassay.api.judges import evaluate_judge
 
     judge = JudgeOptions.named(who).judge(asked, setup)
     read = table.read(labels, label=_label_column(table, asked, judge.wanted.name))
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         found = evaluate_judge(
             judge,
             read,
@@ -342,11 +346,10 @@ def evaluate(
             workspace=session,
             seed=seed,
         )
-    emit(found, as_json, output)
+    setup.emit(found, output)
 
 
 @app.command()
-@grouped
 def apply(
     who: JudgeArgument,
     items: ItemsArgument,
@@ -356,14 +359,12 @@ def apply(
     sort: SortOption = "fitted",
     seed: SeedOption = 0,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Order the items of each group, best first, by a probe or a method."""
-    _rank("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, as_json, output)
+    _rank("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, output)
 
 
 @app.command()
-@grouped
 def compare(
     first: Annotated[str, typer.Argument(metavar="TEXT_A", help="A text, in quotes.")],
     second: Annotated[str, typer.Argument(metavar="TEXT_B", help="Another one.")],
@@ -371,18 +372,16 @@ def compare(
     who: JudgeOptions,
     context: Annotated[str, typer.Option(help="Source that both texts were written from.")] = "",
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Tell which of two texts has more of a quality, and with what probability; asked in both orders."""
     from climassay.api.judges import compare_texts
 
     judge = who.judge(asked, setup)
-    with setup.session(as_json) as session:
-        emit(compare_texts(judge, first, second, context=context, workspace=session), as_json)
+    with setup.session() as session:
+        setup.emit(compare_texts(judge, first, second, context=context, workspace=session))
 
 
 @app.command()
-@grouped
 def rank(
     file: ItemsArgument,
     table: TableOptions,
@@ -392,10 +391,9 @@ def rank(
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Order the items of each group, best first, comparing only what the sort needs."""
-    _rank("judge rank", file, table, asked, who, sort, seed, setup, as_json, output)
+    _rank("judge rank", file, table, asked, who, sort, seed, setup, output)
 
 
 def _rank(
@@ -404,23 +402,21 @@ def _rank(
     table: TableOptions,
     asked: QualityOptions,
     who: JudgeOptions,
-    sort: str,
+    sort: SortMethod,
     seed: int,
     setup: ModelSetup,
-    as_json: bool,
     output: list[Path] | None,
 ) -> None:
     from climassay.api.judges import rank_table
 
-    chosen, read = _sort(sort), table.read(file, label=table.label, label_optional=True)
+    read = table.read(file, label=table.label, label_optional=True)
     judge = who.judge(asked, setup)
-    with setup.session(as_json) as session:
-        ranked = rank_table(judge, read, command=command, file=str(file), sort=chosen, workspace=session, seed=seed)
-    emit(ranked, as_json, output)
+    with setup.session() as session:
+        ranked = rank_table(judge, read, command=command, file=str(file), sort=sort, workspace=session, seed=seed)
+    setup.emit(ranked, output)
 
 
 @app.command()
-@grouped
 def insert(
     file: ItemsArgument,
     anchors: Annotated[Path, typer.Option(help="Labelled items, in a table with the same columns and --label.")],
@@ -428,14 +424,13 @@ def insert(
     asked: QualityOptions,
     who: JudgeOptions,
     samples: Annotated[int, typer.Option(min=1, help="Anchors of a label that an item is compared with.")] = 10,
-    mode: Annotated[str, typer.Option(help="Rule by which items are equal: band or three-way.")] = "band",
+    mode: Annotated[InsertMode, typer.Option(help="Rule by which items are equal.")] = "band",
     truth: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
     ] = None,
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Give new items a label on an ordered scale, by comparing them with labelled anchors."""
     from climassay.api.judges import insert_table
@@ -444,12 +439,10 @@ def insert(
         raise InputError(
             "Name the column of the anchors' labels with --label, and the labels with --levels low,...,high."
         )
-    if mode not in ("band", "three-way"):
-        raise InputError(f"--mode is band or three-way, not {mode!r}.")
     labelled = table.read(anchors, label=table.label)
     read = table.read(file, label=truth, label_optional=True)
     judge = who.judge(asked, setup)
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         found = insert_table(
             judge,
             read,
@@ -457,43 +450,39 @@ def insert(
             file=str(file),
             anchors_file=str(anchors),
             samples=samples,
-            mode=cast("InsertMode", mode),
+            mode=mode,
             workspace=session,
             seed=seed,
         )
-    emit(found, as_json, output)
+    setup.emit(found, output)
 
 
 @app.command()
-@grouped
 def ablate(
     probe: Annotated[Path, typer.Argument(help="A probe that climassay judge train made.")],
     file: ItemsArgument,
     table: TableOptions,
     asked: QualityOptions,
     scope: Annotated[
-        str, typer.Option(help="Where the direction is taken out: probed layer, onward from it, or all layers.")
+        Scope, typer.Option(help="Where the direction is taken out: probed layer, onward from it, or all layers.")
     ] = "onward",
     controls: Annotated[int, typer.Option(min=0, help="Random directions to compare with.")] = 10,
     pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
-    as_json: JsonOption = False,
 ) -> None:
     """Take a probe's direction out of the model and report how its own zero-shot preference changes."""
     from climassay.api.judges import ablate_judge
 
-    if scope not in ("probed", "onward", "all"):
-        raise InputError(f"--scope is probed, onward or all, not {scope!r}.")
     read = table.read(file, label=table.label, label_optional=True)
-    with setup.session(as_json) as session:
+    with setup.session() as session:
         found = ablate_judge(
             probe,
             read,
             asked.one() if asked.given else None,
             file=str(file),
-            scope=cast("Scope", scope),
+            scope=scope,
             controls=controls,
             pairs_per_item=pairs_per_item,
             model=setup.model,
@@ -501,37 +490,7 @@ def ablate(
             workspace=session,
             seed=seed,
         )
-    emit(found, as_json, output)
-
-
-def _probe_settings(layer: list[str] | None, ties: str, regularisation: float | None, seed: int) -> "ProbeSettings":
-    """How probes are fitted, from the options.
-
-    Raises:
-        InputError: An option is out of its range.
-    """
-    from climassay.judging.candidates import ProbeSettings
-
-    if ties not in ("drop", "keep", "three-way"):
-        raise InputError(f"--ties is drop, keep or three-way, not {ties!r}.")
-    if regularisation is not None and not (regularisation > 0 and math.isfinite(regularisation)):
-        raise InputError(f"--regularisation is a positive number, not {regularisation}.")
-    sets = tuple(numbers(text, "--layer") for text in dict.fromkeys(layer or []))
-    return ProbeSettings(sets, regularisation, ties, seed)  # type: ignore[arg-type]
-
-
-def _sort(sort: str) -> "SortMethod":
-    """A way of sorting by its name.
-
-    Raises:
-        InputError: There is none of this name.
-    """
-    from climassay.judging.sorting import SortMethod
-
-    for known in get_args(SortMethod):
-        if sort == known:
-            return cast("SortMethod", known)
-    raise InputError(f"--sort is one of {', '.join(get_args(SortMethod))}, not {sort!r}.")
+    setup.emit(found, output)
 
 
 def _label_column(table: TableOptions, asked: QualityOptions, aspect: str) -> str:

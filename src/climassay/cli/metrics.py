@@ -17,12 +17,12 @@ from climassay.cli.learning_options import (
     renamed,
 )
 from climassay.cli.model_options import LoadingOptions, ReachOptions
-from climassay.cli.option_groups import WholeHelpGroup, grouped
-from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
+from climassay.cli.option_groups import CommandGroup, WholeHelpGroup, grouped
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOption, emit, opened_session
 from climassay.errors import InputError
 
-app = typer.Typer(no_args_is_help=True)
-entailment = typer.Typer(
+app = CommandGroup(no_args_is_help=True)
+entailment = CommandGroup(
     no_args_is_help=True, help="Train, evaluate and apply scorers of what a passage does to a statement."
 )
 
@@ -32,7 +32,6 @@ EncoderOption = Annotated[
 
 
 @app.command()
-@grouped
 def score(
     file: Annotated[
         Path,
@@ -54,7 +53,6 @@ def score(
     window: Annotated[
         int, typer.Option(min=0, help="Words on each side of the gap, for phrase similarity; 0 takes the whole.")
     ] = 4,
-    output: FilesOption = None,
     seed: Annotated[int, typer.Option(help="Seed of resampling.")] = 0,
     judge: Annotated[
         str | None,
@@ -64,17 +62,16 @@ def score(
         ),
     ] = None,
     loading: LoadingOptions = LoadingOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Score answers against their references: every answer, and means with intervals."""
-    from climassay import api
+    from climassay.api.scores import score_answers
 
-    with opened_session(workspace, loading, as_json=as_json) as session:
-        scored = api.score_answers(
+    with to.session(loading) as session:
+        scored = score_answers(
             file, metrics=metric, encoder=encoder, window=window or None, judge=judge, seed=seed, workspace=session
         )
-    emit(scored, as_json, output)
+    to.emit(scored)
 
 
 @app.command(name="calibrate-window")
@@ -165,7 +162,6 @@ class EvaluateOptions(ReachOptions):
 
 
 @entailment.command("evaluate")
-@grouped
 def evaluate_entailment(
     scorer: ScorerArgument,
     labels: LabelsArgument,
@@ -202,20 +198,17 @@ def _evaluate(scorers: list[str], labels: Path, options: EvaluateOptions) -> Non
 
 
 @entailment.command("apply")
-@grouped
 def apply_entailment(
     scorer: ScorerArgument,
     items: Annotated[Path, typer.Argument(help="Pairs: a table with premise and statement, or claim and evidences.")],
-    output: FilesOption = None,
     reach: ReachOptions = ReachOptions(),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Tell what each passage does to its statement: confirm it, contradict it, or leave it open."""
     from climassay.api import entailment as api
 
-    with opened_session(workspace, reach, as_json=as_json) as session:
-        emit(api.apply_entailment(scorer, items, workspace=session), as_json, output)
+    with to.session(reach) as session:
+        to.emit(api.apply_entailment(scorer, items, workspace=session))
 
 
 app.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

@@ -1,19 +1,22 @@
-"""Options that every command with a model shares."""
+"""Options that every command with a model shares, and those of commands that can use more than one machine."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from climassay.cli.output import WorkspaceOption, opened_session
-from climassay.cli.ray_option import RayOptions
+from climassay.cli.output import WorkspaceOptions, waiting
+from climassay.errors import InputError
 from climassay.redaction import TrustedUrl
 from climassay.session import ModelOptions
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from climassay.distributed import WorkerPool
     from climassay.session import Session
 
 ModelOption = Annotated[
@@ -110,15 +113,56 @@ class RequestOptions(ModelOptions):
 
 
 @dataclass(frozen=True)
-class ModelSetup(LoadingOptions, RayOptions):
+class RayOptions:
+    """Where local models and encoders compute."""
+
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS|local",
+            help="Compute in workers of a Ray cluster: HOST:PORT of its head, auto, or local for one on this machine.",
+        ),
+    ] = None
+    ray_workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that hold the model; by default one a GPU, else one a CPU.")
+    ] = None
+    ray_gpus_per_worker: Annotated[
+        float | None, typer.Option(min=0, help="GPUs of each, or a part of one; by default 1 where there are any.")
+    ] = None
+
+    @contextmanager
+    def opened(self, *, quiet: bool) -> Iterator["WorkerPool | None"]:
+        """The workers; None where the command computes in its own process.
+
+        Raises:
+            InputError: The cluster cannot be joined or is too small, or its options come without ``--ray``.
+            MissingExtraError: Ray is not installed.
+        """
+        if self.ray is None:
+            if self.ray_workers is not None or self.ray_gpus_per_worker is not None:
+                raise InputError("--ray-workers and --ray-gpus-per-worker go with --ray: name the cluster, or local.")
+            yield None
+            return
+        from contextlib import ExitStack
+
+        from climassay.distributed import ClusterOptions, open_pool
+
+        options = ClusterOptions(self.ray, self.ray_workers, self.ray_gpus_per_worker)
+        with ExitStack() as stack:
+            with waiting(f"Joining Ray ({self.ray}) ...", quiet=quiet):
+                pool = stack.enter_context(open_pool(options))
+            yield pool
+
+
+@dataclass(frozen=True)
+class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
     """The model, and where its answers are kept."""
 
     model: ModelOption = "local:smollm2"
     token_budget: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of tokens in one forward pass: bounds the memory.")
     ] = None
-    workspace: WorkspaceOption = None
 
-    def session(self, as_json: bool) -> "AbstractContextManager[Session]":
-        """The session of the command; with JSON no progress is shown."""
-        return opened_session(self.workspace, self, as_json=as_json, where=self)
+    def session(self, options: ModelOptions | None = None, **more: Any) -> "AbstractContextManager[Session]":
+        """The session of the command, with the model's options and its workers."""
+        return super().session(options or self, where=self, **more)

@@ -5,28 +5,22 @@ from typing import Annotated
 
 import typer
 
-from climassay.cli.model_options import (
-    BaseUrlOption,
-    DeadlineOption,
-    DtypeOption,
-    ReasoningEffortOption,
-    TimeoutOption,
-)
+from climassay.cli.model_options import BaseUrlOption, DeadlineOption, DtypeOption, ReasoningEffortOption, TimeoutOption
+from climassay.cli.option_groups import CommandGroup
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
-    WorkspaceOption,
+    WorkspaceOptions,
     done,
     emit,
-    opened_session,
     print_json,
     stdout_console,
     waiting,
 )
 from climassay.session import ModelOptions
 
-app = typer.Typer(no_args_is_help=True)
-prompts = typer.Typer(no_args_is_help=True)
+app = CommandGroup(no_args_is_help=True)
+prompts = CommandGroup(no_args_is_help=True)
 
 
 @app.command("list")
@@ -51,8 +45,7 @@ def check(
     deadline: DeadlineOption = None,
     timeout: TimeoutOption = None,
     reasoning_effort: ReasoningEffortOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Load a model, ask it one thing, and say what it is, how fast, and what its server can do.
 
@@ -63,9 +56,9 @@ def check(
     options = ModelOptions(
         base_url=base_url, dtype=dtype, deadline=deadline, timeout=timeout, reasoning_effort=reasoning_effort
     )
-    with opened_session(workspace, options, as_json=as_json) as session:
+    with to.session(options) as session:
         found = check_model(name, device=device, adapter=adapter, prompt=prompt, again=again, workspace=session)
-    emit(found, as_json)
+    to.emit(found)
 
 
 @app.command()

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial, wraps
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
@@ -13,7 +13,7 @@ from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, TyperInfo
 
 from climassay.cli import command_module
-from climassay.settings import Flag, entries
+from climassay.settings import entries
 
 T = TypeVar("T")
 
@@ -62,6 +62,15 @@ class LazyCommands(dict[str, Any]):
     def items(self) -> Any:
         """Every command with its name."""
         return [(name, self[name]) for name in self]
+
+
+class CommandGroup(typer.Typer):
+    """A group whose commands may take dataclasses of options, see :func:`grouped`."""
+
+    def command(self, *arguments: Any, **named: Any) -> Callable[[Any], Any]:
+        """Register a command as typer does."""
+        register = super().command(*arguments, **named)
+        return lambda command: register(grouped(command))
 
 
 class WholeHelpGroup(TyperGroup):
@@ -142,34 +151,31 @@ def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx:
         option.opts = names
 
 
-def with_flags(
-    *kinds: type, helps: Mapping[str, str] = MappingProxyType({}), **names: str
-) -> Callable[[type[T]], type[T]]:
+def with_flags(*kinds: type, defaults: bool = True) -> Callable[[type[T]], type[T]]:
     """Give a dataclass of options, before it is made one, an option for each entry of settings that is a flag.
 
     A field of such an option is None where the user does not give it.
 
     Args:
         kinds: Settings (:mod:`climassay.settings`), whose entries with a ``Flag`` are taken.
-        helps: Explanations of entries whose settings have none; these are taken, too.
-        names: Names of options by entry, where they are others.
+        defaults: Whether the help tells the entries' defaults.
     """
 
     def add(group: type[T]) -> type[T]:
         for entry in (entry for kind in kinds for entry in entries(kind)):
-            flag = entry.flag or (Flag() if entry.name in helps else None)
+            flag = entry.flag
             if flag is None:
                 continue
-            parts = [part for part in get_args(entry.kind) if part is not type(None)]
             wanted = entry.kind
             if get_origin(wanted) in (Union, UnionType):
-                wanted = parts[0]
+                wanted = next(part for part in get_args(wanted) if part is not type(None))
             elif get_origin(wanted) is tuple:
-                wanted = list[parts[0]]  # type: ignore[valid-type]
-            words = helps.get(entry.name) or entry.description
-            if entry.flag and entry.default != "" and type(entry.default) in (str, int, float):
+                part, *_ = get_args(wanted)
+                wanted = list[part]  # type: ignore[valid-type]
+            words = entry.description
+            if defaults and entry.default != "" and type(entry.default) in (str, int, float):
                 words += f"  [default: {entry.default}]"
-            option = typer.Option(*(names.get(entry.name, "").split() or flag.names), help=words)
+            option = typer.Option(*flag.names, help=words)
             option.min = flag.min if entry.low is None else entry.low
             name = flag.field or entry.name
             group.__annotations__[name] = Annotated[wanted | None, option]
@@ -177,6 +183,12 @@ def with_flags(
         return group
 
     return add
+
+
+def given(options: object, kind: type) -> dict[str, Any]:
+    """What the user says, with options made by :func:`with_flags`, of the entries of a table of settings."""
+    named = {one.name: getattr(options, one.flag.field or one.name) for one in entries(kind) if one.flag}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -4,6 +4,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +15,12 @@ from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from rich.console import Console
     from rich.progress import Progress
 
-    from climassay.cli.ray_option import RayOptions
+    from climassay.cli.model_options import RayOptions
     from climassay.progress import Progress as ShownProgress
     from climassay.reporting.results import Result
     from climassay.session import ModelOptions, Session
@@ -130,6 +133,29 @@ def emit(result: "Result", as_json: bool = False, files: "Sequence[Path] | Path 
         note.print(sentence, highlight=False, soft_wrap=True)
 
 
+@dataclass(frozen=True)
+class WorkspaceOptions:
+    """The workspace of a command, and how its result is told."""
+
+    workspace: WorkspaceOption = None
+    as_json: JsonOption = False
+
+    def session(self, options: "ModelOptions | None" = None, **more: Any) -> "AbstractContextManager[Session]":
+        """The session of the command, see :func:`opened_session`."""
+        return opened_session(self.workspace, options, as_json=self.as_json, **more)
+
+    def emit(self, result: "Result", files: "Sequence[Path] | Path | None" = None) -> None:
+        """Give out what the command's job gave back, see :func:`emit`."""
+        emit(result, self.as_json, files or getattr(self, "output", None))
+
+
+@dataclass(frozen=True)
+class ResultOptions(WorkspaceOptions):
+    """The same, and where the result is saved too."""
+
+    output: FilesOption = None
+
+
 def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = False) -> None:
     """Say what a command did: as JSON, or in a sentence on stdout with notes on stderr."""
     from climassay.reporting.results import Shown
@@ -149,22 +175,25 @@ def write_text(path: Path, text: str) -> None:
     write_file(path, text.encode("utf-8", "surrogateescape"))
 
 
-def write_commented(file: Path, text: str, said: str, as_json: bool) -> None:
-    """Write a configuration with every entry explained, and say what comes next.
+def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) -> None:
+    """Give a group the command ``init``, which writes a configuration with every entry explained.
 
     Args:
-        file: Not there yet.
-        text: Of the configuration.
-        said: What the user is told.
-        as_json: Tell it as JSON.
-
-    Raises:
-        InputError: The file is there already, or cannot be written.
+        app: The group.
+        name: Name of the file where the user gives none.
+        what: What is written, in words.
+        module: Where ``COMMENTED``, the text, is, within this package.
+        command: What runs the file, between ``climassay`` and its name.
     """
-    if file.exists():
-        raise InputError(f"{file} is there already: name another file.")
-    write_text(file, text)
-    done({"file": file}, said, as_json=as_json)
+
+    @app.command(help=f"Write {what} with every entry explained.")
+    def init(
+        file: Annotated[Path, typer.Argument(help="File to write.")] = Path(name), as_json: JsonOption = False
+    ) -> None:
+        if file.exists():
+            raise InputError(f"{file} is there already: name another file.")
+        write_text(file, import_module(f"climassay.{module}").COMMENTED)
+        done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
 
 
 @contextmanager

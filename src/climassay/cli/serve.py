@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 import typer
 
 from climassay.cli.model_options import ReachOptions
-from climassay.cli.option_groups import grouped
+from climassay.cli.option_groups import CommandGroup, grouped
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
@@ -218,7 +218,7 @@ def _listen(host: str, port: int) -> tuple[list[Any], int]:
     return [made], int(made.getsockname()[1])
 
 
-users = typer.Typer(no_args_is_help=True)
+users = CommandGroup(no_args_is_help=True)
 AddressOption = Annotated[str, typer.Option(help="Address where people reach the server, for the link.")]
 LOCAL = "http://127.0.0.1:8000"
 

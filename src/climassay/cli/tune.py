@@ -7,42 +7,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from climassay.cli.model_options import PromptsOption
-from climassay.cli.option_groups import grouped, with_flags
-from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
+from climassay.cli.option_groups import CommandGroup, given, with_flags
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, emit
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
-app = typer.Typer(no_args_is_help=True)
-_HELPS = {
-    "rank": "Rank of the adapter's factors.",
-    "alpha": "Scale of the adapter, times its rank.",
-    "dropout": "Dropout of the adapter's inputs.",
-    "targets": "Layers to adapt, e.g. q_proj; repeat.",
-    "epochs": "Passes over all data.",
-    "learning_rate": "Highest learning rate.",
-    "warmup": "Share of the steps in which the learning rate rises.",
-    "schedule": "Course of the learning rate afterwards: cosine, linear or constant.",
-    "weight_decay": "Weight decay of AdamW.",
-    "batch_size": "Sequences in one forward pass.",
-    "accumulation": "Forward passes a step.",
-    "max_length": "Tokens of a block, and most tokens of an example.",
-    "max_gradient_norm": "Norm to which longer gradients are scaled down.",
-    "dtype": "Number format of the frozen weights: float32 or bfloat16.",
-    "gradient_checkpointing": "Take less memory for more time.",
-    "patience": "Evaluations without gain after which the training ends.",
-    "evaluations": "Evaluations an epoch.",
-}
-"""What each setting of a training means; None leaves it to the preset."""
+app = CommandGroup(no_args_is_help=True)
 
 
 @dataclass(frozen=True)
-@with_flags(
-    TuningConfig,
-    helps=_HELPS,
-    targets="--target",
-    learning_rate="--learning-rate --lr",
-    gradient_checkpointing="--gradient-checkpointing",
-)
+@with_flags(TuningConfig, defaults=False)
 class TuningOptions:
     """Which model is trained, how, and under which name the adapter is kept."""
 
@@ -75,14 +49,14 @@ class TuningOptions:
 
         if self.grid and not self.search:
             raise InputError("A --grid is for a search: add --search.")
-        settings: dict[str, Any] = {name: getattr(self, name) for name in _HELPS}
-        settings["targets"] = tuple(settings["targets"]) if settings["targets"] else None
-        settings["seed"] = self.seed
+        settings = given(self, TuningConfig)
+        if "targets" in settings:
+            settings["targets"] = tuple(settings["targets"])
         grid = dict(_axis(text) for text in self.grid) if self.grid else DEFAULT_GRID
         return {
             "model": self.model,
             "preset": self.preset,
-            "settings": settings,
+            "settings": settings | {"seed": self.seed},
             "grid": grid if self.search else None,
             "device": self.device,
             "replace_other": self.replace,
@@ -111,7 +85,6 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 @app.command()
-@grouped
 def pretrain(
     collection: Annotated[list[str], typer.Argument(help="Collections to read.")],
     validation: Annotated[list[str] | None, typer.Option(help="Collection to validate on; repeat.")] = None,
@@ -131,15 +104,14 @@ def pretrain(
         typer.Option(help="Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage)."),
     ] = "held-out",
     tuning: TuningOptions = TuningOptions(output=""),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Continued pre-training: read the documents of collections that gave no questions."""
-    from climassay import api
+    from climassay.api.tuning import pretrain
 
     training = tuning.training()
-    with opened_session(workspace, as_json=as_json) as session:
-        result = api.pretrain(
+    with to.session() as session:
+        result = pretrain(
             tuning.output,
             collection,
             validation=validation or (),
@@ -150,11 +122,10 @@ def pretrain(
             workspace=session,
             **training,
         )
-    emit(result, as_json)
+    to.emit(result)
 
 
 @app.command()
-@grouped
 def finetune(
     file: Annotated[str, typer.Argument(help="Questions of any kinds (see climassay evaluate), or 'primer'.")],
     validation: Annotated[str | None, typer.Option(help="Questions to validate on, or 'primer'.")] = None,
@@ -167,16 +138,15 @@ def finetune(
     ] = False,
     prompts: PromptsOption = None,
     tuning: TuningOptions = TuningOptions(output=""),
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Fine-tuning: learn the answers to questions, asked as the evaluation asks them."""
-    from climassay import api
+    from climassay.api.tuning import finetune
     from climassay.session import ModelOptions
 
     training = tuning.training()
-    with opened_session(workspace, ModelOptions(prompts=prompts), as_json=as_json) as session:
-        result = api.finetune(
+    with to.session(ModelOptions(prompts=prompts)) as session:
+        result = finetune(
             tuning.output,
             file,
             validation=validation,
@@ -187,30 +157,28 @@ def finetune(
             workspace=session,
             **training,
         )
-    emit(result, as_json)
+    to.emit(result)
 
 
 @app.command(name="list")
-def list_all(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+def list_all(to: ResultOptions = ResultOptions()) -> None:
     """List the adapters of the workspace."""
     from climassay.api.tuning import adapters
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(adapters(workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(adapters(workspace=session))
 
 
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="Name of the adapter.")],
-    workspace: WorkspaceOption = None,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Show where an adapter comes from and how its training went."""
     from climassay.api.tuning import adapter
 
-    with opened_session(workspace, as_json=as_json) as session:
-        emit(adapter(name, workspace=session), as_json, output)
+    with to.session() as session:
+        to.emit(adapter(name, workspace=session))
 
 
 @app.command()

@@ -21,8 +21,7 @@ from climassay.models.contract import Encoder, Generator
 from climassay.models.cpu_settings import THREADS_VARIABLE
 
 if TYPE_CHECKING:
-    from climassay.models.openai.pacing import RetryPolicy
-    from climassay.models.servers import Price
+    pass
 
 ATTEMPTS = 3
 """Times that a job is tried before its requests count as failed: a job may be what kills its workers."""
@@ -222,16 +221,12 @@ class WorkerPool:
         self,
         name: str,
         *,
-        base_url: str | None = None,
         device: str | None = None,
         dtype: str | None = None,
         adapter: str | None = None,
         concurrency: int | None = None,
-        price: "Price | None" = None,
-        policy: "RetryPolicy | None" = None,
         max_output_tokens: int | None = None,
-        reasoning_effort: str | None = None,
-        folder: Path | None = None,
+        **served: Any,
     ) -> Generator:
         """As :func:`climassay.models.load_model`, with the weights of a local model in the workers.
 
@@ -245,20 +240,9 @@ class WorkerPool:
         from climassay.models import load_model
         from climassay.models.bundled import BUNDLED
 
-        if not (name.startswith("local:") or name in BUNDLED) or (base_url or reasoning_effort) is not None:
-            return load_model(
-                name,
-                base_url=base_url,
-                device=device,
-                dtype=dtype,
-                adapter=adapter,
-                concurrency=concurrency,
-                price=price,
-                policy=policy,
-                max_output_tokens=max_output_tokens,
-                reasoning_effort=reasoning_effort,
-                folder=folder,
-            )
+        if not (name.startswith("local:") or name in BUNDLED) or any(map(served.get, ("base_url", "reasoning_effort"))):
+            local: dict[str, Any] = {"device": device, "dtype": dtype, "adapter": adapter, "concurrency": concurrency}
+            return load_model(name, **local, max_output_tokens=max_output_tokens, **served)
         shown = name if name.startswith("local:") else f"local:{name}"
         placed = adapter and str(Path(adapter).absolute())
         spec = ModelSpec(_anywhere(shown), device, dtype, placed, concurrency, max_output_tokens)

@@ -259,9 +259,6 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     metrics = values.pop("metrics", {})
     if not isinstance(metrics, Mapping):
         raise InputError(f"{where}: the metrics are a table that begins with [metrics].")
-    harness = values.pop("lm_eval", {})
-    if not isinstance(harness, Mapping):
-        raise InputError(f"{where}: tasks of lm-evaluation-harness are a table that begins with [lm_eval].")
     files = _texts(values.pop("benchmarks", []), where, "benchmarks")
     names = _texts(values.pop("settings", []), where, "settings")
     seed = values.get("seed", 0)
@@ -274,7 +271,7 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
         "benchmarks": tuple(made),
         "settings": tuple(settings or [parse_spec("default")]),
         "metrics": _metrics(metrics, values["models"], where),
-        "lm_eval": filled(HarnessSpec, harness, where, "[lm_eval]"),
+        "lm_eval": filled(HarnessSpec, values.get("lm_eval", {}), where, "[lm_eval]"),
         "folder": folder,
     }
     shown = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}

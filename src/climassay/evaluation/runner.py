@@ -46,6 +46,7 @@ from climassay.metrics.long_answers import assessment_scores
 from climassay.metrics.registry import METRICS, Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
 from climassay.models.profiles import profile_of
+from climassay.models.registry import load_as_set
 from climassay.primer import LONG_ANSWERS, PRIMER, named_questions
 from climassay.prompts import Prompt
 from climassay.questions import TYPES, Question, QuestionSet, join_questions
@@ -491,14 +492,15 @@ def open_resources(
     sources = open_sources(workspace, plan.folder)
 
     def open_model(spec: ModelSpec, adapter: Path | None) -> Generator:
-        return load_spec(spec, workspace, adapter=adapter, deadline=deadline, load=load)
+        own = None if adapter is None else str(adapter)
+        return load_as_set(spec.name, spec, workspace.root, deadline=deadline, load=load, adapter=own)
 
     def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
         return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
 
     def scorer(ask: Ask) -> Scorer:
         spec = plan.metrics.judge
-        judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
+        judge = None if spec is None else ask(open_model(spec, None))
         return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
 
     def checker(scoring: Scorer) -> CheckAnswer | None:
@@ -532,39 +534,6 @@ def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
         return open_collections(workspace, names)
 
     return Sources(retriever, lambda name: open_pool(located(folder, name)))
-
-
-def load_spec(
-    spec: ModelSpec,
-    workspace: Workspace,
-    *,
-    adapter: Path | None = None,
-    deadline: float | None = None,
-    load: LoadModel | None = None,
-) -> Generator:
-    """Load a model of a plan; see :func:`open_resources`.
-
-    Raises:
-        InputError: Its name or an option is not understood.
-        ModelError: It cannot be found or loaded.
-    """
-    from climassay.models import load_model
-    from climassay.models.openai.pacing import retry_policy
-    from climassay.models.servers import model_price
-
-    return (load or load_model)(
-        spec.name,
-        base_url=spec.base_url,
-        device=spec.device,
-        dtype=spec.dtype,
-        adapter=None if adapter is None else str(adapter),
-        concurrency=spec.concurrency,
-        price=model_price(spec.name, spec.price_in, spec.price_out, workspace.root),
-        policy=retry_policy(deadline, spec.timeout),
-        max_output_tokens=spec.max_output_tokens,
-        reasoning_effort=spec.reasoning_effort,
-        folder=workspace.root,
-    )
 
 
 def make_scorer(

@@ -266,17 +266,11 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
     """
     values = dict(data)
     advocates = values.pop("advocate", [])
-    mediator = values.pop("mediator", {})
-    profile = values.pop("profile", {})
     if not is_tables(advocates) or "advocates" in values:
         raise InputError(f"{where}: advocates are tables that begin with [[advocate]].")
-    if not isinstance(mediator, Mapping):
-        raise InputError(f"{where}: the mediator is a table that begins with [mediator].")
-    if not isinstance(profile, Mapping):
-        raise InputError(f"{where}: the profile is a table that begins with [profile].")
     values["advocates"] = tuple(filled(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
-    values["mediator"] = filled(MediatorSettings, mediator, where, "[mediator]")
-    values["profile"] = filled(ProfileSettings, profile, where, "[profile]")
+    values["mediator"] = filled(MediatorSettings, values.get("mediator", {}), where, "[mediator]")
+    values["profile"] = filled(ProfileSettings, values.get("profile", {}), where, "[profile]")
     return filled(DebateSettings, values, where, "the file", shown={"advocates": "advocate"})
 
 
@@ -346,17 +340,6 @@ weight = 0.4
 # weight = 0.25                         # an adversary's is low where none is set
 # stance = "present warming is natural and nothing to worry about"
 """
-_PROFILE = """\
-# How the models are asked: strong for those behind an API and from 3 billion parameters, small for others.
-[profile]
-name = "auto"                           # small, strong; auto: by the size of the model
-# scored = true                         # any entry can be set by itself; verdicts by probabilities, not by JSON
-# brief = true                          # short prompts, for models too small to follow every rule
-# calibrated = true                     # correct probabilities by a prompt without content
-# text_tokens = 80                      # room for a draft, an explanation or a reply; also passages, side_check
-# queries = 3                           # search queries that it writes for each statement; 0: the statement alone
-# grade_passages = true                 # it grades passages, and only those that bear on the claim are shown
-"""
 COMMENTED = "\n".join(
     (
         "# A debate about climate claims: who takes part, and by which rules.\n"
@@ -366,7 +349,7 @@ COMMENTED = "\n".join(
             leave_out=("advocates", "mediator", "profile", "elicitation", "wording", "calibrated", "text_tokens"),
         ),
         commented(MediatorSettings, "[mediator]"),
-        _PROFILE,
+        commented(ProfileSettings, "[profile]                               # How the models are asked"),
         _EXAMPLES.format(
             commented(
                 AdvocateSettings,

@@ -3,106 +3,52 @@
 Liu et al. 2025 (ClimaQA), section 4 and appendices A.4 and A.5. See docs/generation.md.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.generation.build_pipeline import open_pipeline
-    from climassay.generation.dataset_store import DatasetStore
+    from climassay.generation.build_pipeline import open_pipeline as open_pipeline
+    from climassay.generation.dataset_store import DatasetStore as DatasetStore
     from climassay.generation.draft import (
-        EXPERT_REASONS,
-        Decision,
-        Draft,
-        Origin,
-        Reason,
-        SourcePassage,
-        Step,
-        Subject,
-        Wording,
-        read_drafts,
-        write_drafts,
+        EXPERT_REASONS as EXPERT_REASONS,
+        Decision as Decision,
+        Draft as Draft,
+        Origin as Origin,
+        Reason as Reason,
+        SourcePassage as SourcePassage,
+        Step as Step,
+        Subject as Subject,
+        Wording as Wording,
+        read_drafts as read_drafts,
+        write_drafts as write_drafts,
     )
     from climassay.generation.masking import (
-        Choice,
-        Masker,
-        PromptedMasker,
-        StatisticsMasker,
-        TrainedMasker,
-        mask,
-        open_masker,
+        Choice as Choice,
+        Masker as Masker,
+        PromptedMasker as PromptedMasker,
+        StatisticsMasker as StatisticsMasker,
+        TrainedMasker as TrainedMasker,
+        mask as mask,
+        open_masker as open_masker,
     )
-    from climassay.generation.passages import ContextFinder, SeedSampler
-    from climassay.generation.pipeline import PipelineResult, run_pipeline
+    from climassay.generation.passages import ContextFinder as ContextFinder, SeedSampler as SeedSampler
+    from climassay.generation.pipeline import PipelineResult as PipelineResult, run_pipeline as run_pipeline
     from climassay.generation.publishing import (
-        PublishedDataset,
-        contains_canary,
-        publish_dataset,
-        push_dataset,
-        read_dataset,
+        PublishedDataset as PublishedDataset,
+        contains_canary as contains_canary,
+        publish_dataset as publish_dataset,
+        push_dataset as push_dataset,
+        read_dataset as read_dataset,
     )
-    from climassay.generation.recipe import CountSpec, Recipe, ScreenSpec, WriterSpec, check_recipe, load_recipe
-    from climassay.generation.writing import Assignment, Evolver, Writer
+    from climassay.generation.recipe import (
+        CountSpec as CountSpec,
+        Recipe as Recipe,
+        ScreenSpec as ScreenSpec,
+        WriterSpec as WriterSpec,
+        check_recipe as check_recipe,
+        load_recipe as load_recipe,
+    )
+    from climassay.generation.writing import Assignment as Assignment, Evolver as Evolver, Writer as Writer
 
-_MODULE_OF = {
-    name: module
-    for module, names in {
-        "build_pipeline": "open_pipeline",
-        "dataset_store": "DatasetStore",
-        "draft": "EXPERT_REASONS Decision Draft Origin Reason SourcePassage Step Subject Wording "
-        "read_drafts write_drafts",
-        "masking": "Choice Masker PromptedMasker StatisticsMasker TrainedMasker mask open_masker",
-        "passages": "ContextFinder SeedSampler",
-        "pipeline": "PipelineResult run_pipeline",
-        "publishing": "PublishedDataset contains_canary publish_dataset push_dataset read_dataset",
-        "recipe": "CountSpec Recipe ScreenSpec WriterSpec check_recipe load_recipe",
-        "writing": "Assignment Evolver Writer",
-    }.items()
-    for name in names.split()
-}
-
-__all__ = [
-    "EXPERT_REASONS",
-    "Assignment",
-    "Choice",
-    "ContextFinder",
-    "CountSpec",
-    "DatasetStore",
-    "Decision",
-    "Draft",
-    "Evolver",
-    "Masker",
-    "Origin",
-    "PipelineResult",
-    "PromptedMasker",
-    "PublishedDataset",
-    "Reason",
-    "Recipe",
-    "ScreenSpec",
-    "SeedSampler",
-    "SourcePassage",
-    "StatisticsMasker",
-    "Step",
-    "Subject",
-    "TrainedMasker",
-    "Wording",
-    "Writer",
-    "WriterSpec",
-    "check_recipe",
-    "contains_canary",
-    "load_recipe",
-    "mask",
-    "open_masker",
-    "open_pipeline",
-    "publish_dataset",
-    "push_dataset",
-    "read_dataset",
-    "read_drafts",
-    "run_pipeline",
-    "write_drafts",
-]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+export_lazily(__name__)

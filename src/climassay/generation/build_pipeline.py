@@ -15,7 +15,7 @@ from climassay.generation.masking import STATISTICS, mask, open_masker, read_glo
 from climassay.generation.passages import ContextFinder, SeedSampler
 from climassay.generation.pipeline import DecisionStep, Pipeline
 from climassay.generation.question_requests import Examples
-from climassay.generation.recipe import Recipe, WriterSpec
+from climassay.generation.recipe import Recipe
 from climassay.generation.screening import (
     REPLACED,
     TERM_CHECKS,
@@ -33,7 +33,7 @@ from climassay.models import load_model
 from climassay.models.contract import Generator, OptionScorer, Usage
 from climassay.models.openai.pacing import retry_policy
 from climassay.models.profiles import profile_of
-from climassay.models.servers import model_price
+from climassay.models.registry import load_as_set
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import RecordedModel, Records, Run
@@ -53,29 +53,6 @@ class WriterSetup:
     finder: ContextFinder
     writer: Writer
     evolver: Evolver
-
-
-def load_writer_model(
-    spec: WriterSpec, workspace: Workspace, *, deadline: float | None = None, load: LoadModel = load_model
-) -> Generator:
-    """The model that writes.
-
-    Raises:
-        InputError: Its name or an option is not understood.
-        ModelError: It cannot be found or loaded.
-    """
-    return load(
-        spec.model,
-        base_url=spec.base_url,
-        device=spec.device,
-        dtype=spec.dtype,
-        adapter=spec.adapter,
-        concurrency=spec.concurrency,
-        price=model_price(spec.model, spec.price_in, spec.price_out, workspace.root),
-        policy=retry_policy(deadline, spec.timeout),
-        reasoning_effort=spec.reasoning_effort,
-        folder=workspace.root,
-    )
 
 
 def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts: Path | None = None) -> WriterSetup:
@@ -181,7 +158,7 @@ def open_pipeline(
         if unknown:
             raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
         entailment = _entailment(recipe, recorded, judging) if spec.entailment else None
-        model = recorded(load_writer_model(recipe.writer, workspace, deadline=deadline, load=load))
+        model = recorded(load_as_set(recipe.writer.model, recipe.writer, workspace.root, deadline=deadline, load=load))
         answering = None
         if spec.consistency:
             answerer = model if spec.consistency == "writer" else recorded(load(spec.consistency, **shared))

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from climassay.generation.build_pipeline import load_writer_model, open_writer
+from climassay.generation.build_pipeline import open_writer
 from climassay.generation.dataset_store import DatasetStore
 from climassay.generation.pipeline import PipelineCounts, StreamCounts
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
 from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
 from climassay.models.profiles import profile_of
+from climassay.models.registry import load_as_set
 from climassay.models.servers import Price, model_price
 from climassay.questions import KINDS, TYPES, Kind
 from climassay.records import Records
@@ -93,7 +94,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         if recipe.name in store:
             for placed in store.placed(recipe.name):
                 counts.add(placed)
-    with closing(load_writer_model(recipe.writer, workspace)) as model:
+    with closing(load_as_set(recipe.writer.model, recipe.writer, workspace.root)) as model:
         listening = _Listening(model)
         setup = open_writer(recipe, workspace, listening, prompts=prompts)
         spec, books = recipe.writer, setup.sampler.books

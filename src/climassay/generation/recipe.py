@@ -356,6 +356,9 @@ def check_recipe(recipe: Recipe, where: str) -> None:
         check_bounds(getattr(recipe, name), where, f"[{name}]")
 
 
+_OF_CLAIMS = ("side_check", "queries", "grade_passages", "passages")
+"""Entries of a profile that fact-checks alone read."""
+
 COMMENTED = "\n".join(
     (
         "# A dataset of questions, from books to silver.\n"
@@ -374,7 +377,9 @@ COMMENTED = "\n".join(
         commented(ScreenSpec, "[screening]"),
         commented(ValidatorSpec, "[validator]                             # climassay generate validate train"),
         commented(MaskerSpec, "[masker]"),
-        '[profile]\nname = "auto"                           # How models are asked, by their size; or small, strong\n',
+        commented(
+            ProfileSettings, "[profile]                               # How models are asked", leave_out=_OF_CLAIMS
+        ),
         commented(StopSpec, "[stop]"),
     )
 )

@@ -1,20 +1,17 @@
 """Answers that rest on retrieved passages: citations that exist, in-house knowledge marked, or an honest no."""
 
-from climassay.grounding.answer import GroundedAnswer, Source, answer_card, answer_data, answer_question, answer_report
-from climassay.grounding.citing import IN_HOUSE_MARK, AnswerSentence, ground_text, written
-from climassay.grounding.retrieval import CollectionGroup, open_collections
-
-__all__ = [
-    "IN_HOUSE_MARK",
-    "AnswerSentence",
-    "CollectionGroup",
-    "GroundedAnswer",
-    "Source",
-    "answer_card",
-    "answer_data",
-    "answer_question",
-    "answer_report",
-    "ground_text",
-    "open_collections",
-    "written",
-]
+from climassay.grounding.answer import (
+    GroundedAnswer as GroundedAnswer,
+    Source as Source,
+    answer_card as answer_card,
+    answer_data as answer_data,
+    answer_question as answer_question,
+    answer_report as answer_report,
+)
+from climassay.grounding.citing import (
+    IN_HOUSE_MARK as IN_HOUSE_MARK,
+    AnswerSentence as AnswerSentence,
+    ground_text as ground_text,
+    written as written,
+)
+from climassay.grounding.retrieval import CollectionGroup as CollectionGroup, open_collections as open_collections

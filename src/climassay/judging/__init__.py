@@ -5,52 +5,69 @@ shared prompts instead of two passes per pair, exact merges, folds that share no
 beaten. See docs/judging.md.
 """
 
-from climassay.judging.anchor_labelling import Inserted, Insertion, insert_items, insert_many
-from climassay.judging.benchmark import (
-    Agreement,
-    BenchmarkSettings,
-    JudgeBenchmark,
-    JudgeResult,
-    JudgeScores,
-    JudgeTask,
-    benchmark_judges,
-    evaluate_judge,
-    score_judge,
-)
-from climassay.judging.candidates import METHODS, Fold, ProbeSettings, make_folds
-from climassay.judging.causal import Ablation, ablate
-from climassay.judging.items import Item, ItemColumns, ItemTable, parse_levels, read_items
-from climassay.judging.judges import (
-    ContrastProbe,
-    DirectScoring,
-    Harvester,
-    PairwisePrompt,
-    PointwiseProbe,
-    ZeroShotContrast,
-)
-from climassay.judging.preferences import Judgements, Method, Preferences
-from climassay.judging.probe import (
-    Contrast,
-    PairProbe,
-    PointProbe,
-    fit_contrast,
-    fit_pointwise,
-    fit_principal,
-    load_probe,
-    save_probe,
-)
-from climassay.judging.prompts import Quality, Questions, aspect_names, quality
-from climassay.judging.ranking import ItemRanking, rank_items
-from climassay.judging.sorting import Ranking, sort_items
-from climassay.judging.training import TrainedProbe, train_probe
-from climassay.learning.harvest import ActivationStore
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "METHODS", "Ablation", "ActivationStore", "Agreement", "BenchmarkSettings", "Contrast", "ContrastProbe",
-    "DirectScoring", "Fold", "Harvester", "Inserted", "Insertion", "Item", "ItemColumns", "ItemRanking",
-    "ItemTable", "JudgeBenchmark", "JudgeResult", "JudgeScores", "JudgeTask", "Judgements", "Method", "PairProbe",
-    "PairwisePrompt", "PointProbe", "PointwiseProbe", "Preferences", "ProbeSettings", "Quality", "Questions",
-    "Ranking", "TrainedProbe", "ZeroShotContrast", "ablate", "aspect_names", "benchmark_judges", "evaluate_judge",
-    "fit_contrast", "fit_pointwise", "fit_principal", "insert_items", "insert_many", "load_probe", "make_folds",
-    "parse_levels", "quality", "rank_items", "read_items", "save_probe", "score_judge", "sort_items", "train_probe",
-]  # fmt: skip
+from climassay.lazy_exports import export_lazily
+
+if TYPE_CHECKING:
+    from climassay.judging.anchor_labelling import (
+        Inserted as Inserted,
+        Insertion as Insertion,
+        insert_items as insert_items,
+        insert_many as insert_many,
+    )
+    from climassay.judging.benchmark import (
+        Agreement as Agreement,
+        JudgeBenchmark as JudgeBenchmark,
+        JudgeResult as JudgeResult,
+        JudgeScores as JudgeScores,
+        JudgeTask as JudgeTask,
+        benchmark_judges as benchmark_judges,
+        evaluate_judge as evaluate_judge,
+        score_judge as score_judge,
+    )
+    from climassay.judging.candidates import (
+        METHODS as METHODS,
+        Fold as Fold,
+        make_folds as make_folds,
+    )
+    from climassay.judging.causal import Ablation as Ablation, ablate as ablate
+    from climassay.judging.items import (
+        Item as Item,
+        ItemColumns as ItemColumns,
+        ItemTable as ItemTable,
+        parse_levels as parse_levels,
+        read_items as read_items,
+    )
+    from climassay.judging.judges import (
+        ContrastProbe as ContrastProbe,
+        DirectScoring as DirectScoring,
+        Harvester as Harvester,
+        PairwisePrompt as PairwisePrompt,
+        PointwiseProbe as PointwiseProbe,
+        ZeroShotContrast as ZeroShotContrast,
+    )
+    from climassay.judging.preferences import Judgements as Judgements, Method as Method, Preferences as Preferences
+    from climassay.judging.probe import (
+        Contrast as Contrast,
+        PairProbe as PairProbe,
+        PointProbe as PointProbe,
+        fit_contrast as fit_contrast,
+        fit_pointwise as fit_pointwise,
+        fit_principal as fit_principal,
+        load_probe as load_probe,
+        save_probe as save_probe,
+    )
+    from climassay.judging.prompts import (
+        Quality as Quality,
+        Questions as Questions,
+        aspect_names as aspect_names,
+        quality as quality,
+    )
+    from climassay.judging.ranking import ItemRanking as ItemRanking, rank_items as rank_items
+    from climassay.judging.settings import BenchmarkSettings as BenchmarkSettings, ProbeSettings as ProbeSettings
+    from climassay.judging.sorting import Ranking as Ranking, sort_items as sort_items
+    from climassay.judging.training import TrainedProbe as TrainedProbe, train_probe as train_probe
+    from climassay.learning.harvest import ActivationStore as ActivationStore
+
+export_lazily(__name__)

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.judging.items import Item
 from climassay.judging.preferences import Ask, Method, Preferences, Progress
+from climassay.judging.settings import InsertMode
 from climassay.learning.evaluation import Evaluation, evaluate
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 
-InsertMode = Literal["band", "three-way"]
 TIE_BAND = 0.4
 """Log-odds of an even comparison where no probe has fitted its own: probabilities of 0.40 to 0.60."""
 Verdict = Literal["higher", "lower", "equal"]

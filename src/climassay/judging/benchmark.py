@@ -20,7 +20,6 @@ from climassay.judging.candidates import (
     Fold,
     Learned,
     MethodName,
-    ProbeSettings,
     Untrained,
     candidate_of,
     check_method,
@@ -46,7 +45,8 @@ from climassay.judging.scores import (
     pair_calibration,
     three_way_correctness,
 )
-from climassay.judging.sorting import SortMethod, sort_items
+from climassay.judging.settings import BenchmarkSettings, SortMethod
+from climassay.judging.sorting import sort_items
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration
 from climassay.learning.harvest import ActivationStore
@@ -345,20 +345,6 @@ class JudgeTask:
     items: tuple[Item, ...]
     skipped: tuple[str, ...] = ()
     """Rows of the table that were left out, and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkSettings:
-    """How judges are cross-validated."""
-
-    train_items: int = 100
-    folds: int = 3
-    seed: int = 0
-    pairs_per_item: int | None = None
-    sizes: tuple[int, ...] = ()
-    """Numbers of labelled items of the learning curve."""
-    sort: SortMethod = "strengths"
-    probe: ProbeSettings = field(default_factory=ProbeSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from climassay.judging.judges import JUDGES, ContrastProbe, JudgeName, Pointwise
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
 from climassay.judging.probe import Contrast, Fit, PairProbe, fit_contrast, fit_pointwise, fit_principal
 from climassay.judging.prompts import Questions, both_ways
+from climassay.judging.settings import ProbeSettings
 from climassay.learning.calibration import fit_tie_band
-from climassay.learning.pairwise import Ties
 from climassay.learning.splits import group_folds
 from climassay.models.contract import OptionScorer
 
@@ -147,17 +147,6 @@ class Candidate(Protocol):
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
         """Learn from a fold's training pairs, or from some of them, shape [pairs, 2]."""
-
-
-@dataclass(frozen=True)
-class ProbeSettings:
-    """How probes are fitted."""
-
-    layers: tuple[tuple[int, ...], ...] = ((-1,),)
-    """Sets of layers; of several, the one with the lowest cross-validated loss on training items is taken."""
-    regularisation: float | None = None
-    ties: Ties = "drop"
-    seed: int = 0
 
 
 class Untrained:

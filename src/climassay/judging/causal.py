@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,13 @@ from climassay.judging.preferences import FloatArray, IntArray, Judgements, Meth
 from climassay.judging.probe import PairProbe, PointProbe, three_way
 from climassay.judging.prompts import Questions, both_ways
 from climassay.judging.scores import Figure, JudgedPairs, Units, correctness
+from climassay.judging.settings import Scope
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from climassay.models.local.model import LocalModel
 
-Scope = Literal["probed", "onward", "all"]
 Directions = dict[int, FloatArray]
 """Orthonormal directions [directions, width] to take out of each state, by its number from 0."""
 

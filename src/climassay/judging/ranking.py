@@ -10,7 +10,8 @@ from climassay.errors import InputError
 from climassay.judging.items import Item, by_group
 from climassay.judging.judges import PointwiseProbe
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
-from climassay.judging.sorting import SortMethod, fitted_strengths, sort_groups
+from climassay.judging.settings import SortMethod
+from climassay.judging.sorting import fitted_strengths, sort_groups
 from climassay.reporting import Table
 from climassay.reporting.results import Result
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.judging.preferences import Ask, Comparisons
+from climassay.judging.settings import SortMethod
 
 LookUp: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; asking twice about a pair is free."""
@@ -336,7 +337,6 @@ def merge_beam(
     return [Merged(beam[0].order, beam[0].log_likelihood, beam[0].comparisons) for beam in beams]
 
 
-SortMethod = Literal["exact", "beam", "greedy", "all-pairs", "fitted", "strengths"]
 RIDGE = 0.01
 """Penalty in units of one comparison: decides nothing but the zero point where the comparisons connect all items."""
 

@@ -12,7 +12,6 @@ from climassay.judging.candidates import (
     PROBE_METHODS,
     ProbeCandidate,
     ProbeMethod,
-    ProbeSettings,
     labels_of,
     outcomes_of,
     pairs_within,
@@ -31,6 +30,7 @@ from climassay.judging.probe import (
 )
 from climassay.judging.prompts import Quality, both_ways
 from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, pair_calibration
+from climassay.judging.settings import ProbeSettings
 from climassay.learning.evaluation import Calibration
 from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds
 

@@ -4,68 +4,47 @@ A learned thing follows scikit-learn (``fit``, ``predict``, ``predict_proba``, `
 and measured on groups it was not fitted on, and is kept in one small file that says where it comes from.
 """
 
-from climassay.learning.calibration import Calibrator, Threshold, fit_calibrator, reweighted, threshold_for
-from climassay.learning.evaluation import (
-    Calibration,
-    Evaluation,
-    auroc,
-    auroc_estimate,
-    calibration,
-    evaluate,
-    log_loss,
+from climassay.learning.calibration import (
+    Calibrator as Calibrator,
+    Threshold as Threshold,
+    fit_calibrator as fit_calibrator,
+    reweighted as reweighted,
+    threshold_for as threshold_for,
 )
-from climassay.learning.harvest import ActivationStore, Harvest, harvest
-from climassay.learning.linear import LinearModel, fit_linear, fit_path, softmax
-from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
+from climassay.learning.evaluation import (
+    Calibration as Calibration,
+    Evaluation as Evaluation,
+    auroc as auroc,
+    auroc_estimate as auroc_estimate,
+    calibration as calibration,
+    evaluate as evaluate,
+    log_loss as log_loss,
+)
+from climassay.learning.harvest import ActivationStore as ActivationStore, Harvest as Harvest, harvest as harvest
+from climassay.learning.linear import (
+    LinearModel as LinearModel,
+    fit_linear as fit_linear,
+    fit_path as fit_path,
+    softmax as softmax,
+)
+from climassay.learning.model_file import (
+    ModelFormat as ModelFormat,
+    Provenance as Provenance,
+    SavedModel as SavedModel,
+    checked_array as checked_array,
+)
 from climassay.learning.splits import (
-    NearDuplicates,
-    Split,
-    group_folds,
-    hold_out,
-    near_duplicate_groups,
-    splits_of,
+    NearDuplicates as NearDuplicates,
+    Split as Split,
+    group_folds as group_folds,
+    hold_out as hold_out,
+    near_duplicate_groups as near_duplicate_groups,
+    splits_of as splits_of,
 )
 from climassay.learning.text_classifier import (
-    ClassifierSpec,
-    PartSpec,
-    TextClassifier,
-    TrainedClassifier,
-    train_text_classifier,
+    ClassifierSpec as ClassifierSpec,
+    PartSpec as PartSpec,
+    TextClassifier as TextClassifier,
+    TrainedClassifier as TrainedClassifier,
+    train_text_classifier as train_text_classifier,
 )
-
-__all__ = [
-    "ActivationStore",
-    "Calibration",
-    "Calibrator",
-    "ClassifierSpec",
-    "Evaluation",
-    "Harvest",
-    "LinearModel",
-    "ModelFormat",
-    "NearDuplicates",
-    "PartSpec",
-    "Provenance",
-    "SavedModel",
-    "Split",
-    "TextClassifier",
-    "Threshold",
-    "TrainedClassifier",
-    "auroc",
-    "auroc_estimate",
-    "calibration",
-    "checked_array",
-    "evaluate",
-    "fit_calibrator",
-    "fit_linear",
-    "fit_path",
-    "group_folds",
-    "harvest",
-    "hold_out",
-    "log_loss",
-    "near_duplicate_groups",
-    "reweighted",
-    "softmax",
-    "splits_of",
-    "threshold_for",
-    "train_text_classifier",
-]

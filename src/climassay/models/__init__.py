@@ -1,38 +1,19 @@
 """What a language model can do for us, and who provides it."""
 
 from climassay.models.contract import (
-    Activations,
-    Completion,
-    Encoder,
-    GenerationRequest,
-    Generator,
-    Message,
-    OpenWeights,
-    OptionRequest,
-    OptionScorer,
-    OptionScores,
-    Sampling,
-    Usage,
-    Work,
-    option_array,
+    Activations as Activations,
+    Completion as Completion,
+    Encoder as Encoder,
+    GenerationRequest as GenerationRequest,
+    Generator as Generator,
+    Message as Message,
+    OpenWeights as OpenWeights,
+    OptionRequest as OptionRequest,
+    OptionScorer as OptionScorer,
+    OptionScores as OptionScores,
+    Sampling as Sampling,
+    Usage as Usage,
+    Work as Work,
+    option_array as option_array,
 )
-from climassay.models.registry import DEFAULT_MODEL, load_model
-
-__all__ = [
-    "DEFAULT_MODEL",
-    "Activations",
-    "Completion",
-    "Encoder",
-    "GenerationRequest",
-    "Generator",
-    "Message",
-    "OpenWeights",
-    "OptionRequest",
-    "OptionScorer",
-    "OptionScores",
-    "Sampling",
-    "Usage",
-    "Work",
-    "load_model",
-    "option_array",
-]
+from climassay.models.registry import DEFAULT_MODEL as DEFAULT_MODEL, load_model as load_model

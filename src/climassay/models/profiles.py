@@ -6,7 +6,9 @@ set each entry otherwise (``[profile]``).
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from climassay.models.contract import Generator, unwrapped
 
@@ -17,29 +19,19 @@ STRONG_PARAMETERS = 3_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How a model is asked."""
+    """How a model is asked: what :class:`ProfileSettings` describes, with every entry decided."""
 
     name: ProfileName
     brief: bool
-    """Whether it gets short prompts, which leave out the rules that code can serve."""
     scored: bool
-    """Whether verdicts and levels are read off option probabilities instead of one JSON answer."""
     calibrated: bool
-    """Whether option probabilities are corrected by a content-free prompt. Generated answers never are."""
     side_check: bool
-    """Whether it is asked which side an explanation takes: a check on models that contradict themselves."""
     excerpt_words: int
-    """Words of each passage put before it, the sentences nearest to the question; 0 gives passages whole."""
     text_tokens: int
-    """Room for a draft, an explanation or a reply."""
     sentence_tokens: int
-    """Room for each sentence of an answer that is asked for a number of sentences."""
     queries: int
-    """Maximum number of search queries it writes per statement of a claim; 0: only the statement is searched for."""
     grade_passages: bool
-    """Whether it grades the passages found for a claim before they are put before the advocates."""
     passages: int
-    """Passages put before an advocate at a time; the figures are in docs/results/claim_retrieval.md."""
 
     def room(self, tokens: int) -> int:
         """Limit of a short answer.
@@ -60,18 +52,60 @@ PROFILES = {profile.name: profile for profile in (SMALL, STRONG)}
 class ProfileSettings:
     """A profile as a configuration file sets it: by name, or entry by entry; what is not set follows the model."""
 
-    name: Literal["auto", "small", "strong"] = "auto"
-    """``auto`` goes by the size of the model."""
-    brief: bool | None = None
-    scored: bool | None = None
-    calibrated: bool | None = None
-    side_check: bool | None = None
-    excerpt_words: int | None = None
-    text_tokens: int | None = None
-    sentence_tokens: int | None = None
-    queries: int | None = None
-    grade_passages: bool | None = None
-    passages: int | None = None
+    name: Annotated[
+        Literal["auto", "small", "strong"],
+        Field(description="auto goes by size: strong from 3 billion parameters and behind a server, else small."),
+    ] = "auto"
+    brief: Annotated[
+        bool | None,
+        Field(description="Short prompts, which leave out the rules that code can serve.", examples=[True]),
+    ] = None
+    scored: Annotated[
+        bool | None,
+        Field(
+            description="Verdicts and levels by the options' probabilities, not by one JSON answer.", examples=[True]
+        ),
+    ] = None
+    calibrated: Annotated[
+        bool | None,
+        Field(description="Correct these probabilities by a prompt without content.", examples=[True]),
+    ] = None
+    side_check: Annotated[
+        bool | None,
+        Field(
+            description="Ask which side an explanation takes: a check on models that contradict themselves.",
+            examples=[True],
+        ),
+    ] = None
+    excerpt_words: Annotated[
+        int | None,
+        Field(
+            description="Words of each passage, in the sentences nearest to the question; 0: the whole passage.",
+            examples=[120],
+        ),
+    ] = None
+    text_tokens: Annotated[
+        int | None, Field(description="Most tokens of a draft, an explanation or a reply.", examples=[80])
+    ] = None
+    sentence_tokens: Annotated[
+        int | None,
+        Field(description="Most tokens of each sentence, where a number of sentences is asked for.", examples=[60]),
+    ] = None
+    queries: Annotated[
+        int | None,
+        Field(description="Search queries for each statement of a claim; 0: the statement alone.", examples=[3]),
+    ] = None
+    grade_passages: Annotated[
+        bool | None,
+        Field(
+            description="Grade passages, and put only those that bear on the claim before the advocates.",
+            examples=[True],
+        ),
+    ] = None
+    passages: Annotated[
+        int | None,
+        Field(description="Passages put before an advocate at a time.", examples=[8]),
+    ] = None
 
 
 def parameters_of(model: Generator) -> int | None:

@@ -1,6 +1,7 @@
 """From the name of a model to the model, and a check of whether it works."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -101,6 +102,46 @@ def load_model(
     return ModelProvider(source, load_served).open(rest, **options, provider=source)
 
 
+_ENTRIES = ("base_url", "device", "dtype", "adapter", "concurrency", "max_output_tokens", "reasoning_effort")
+
+
+def load_as_set(
+    name: str,
+    settings: object,
+    folder: Path,
+    *,
+    deadline: float | None = None,
+    load: Callable[..., Generator] | None = None,
+    **others: Any,
+) -> Generator:
+    """Load a model as the options of a command, or the table of a file, say.
+
+    Args:
+        name: Its name.
+        settings: Its entries with names of arguments of :func:`load_model` are taken, and ``timeout`` (seconds that
+            one attempt may take), ``price_in`` and ``price_out`` (US dollars per million tokens).
+        folder: The workspace.
+        deadline: Seconds after which a request to a server has failed, retries included.
+        load: Loads it; :func:`load_model` by default.
+        others: Arguments in place of entries.
+
+    Raises:
+        InputError: Its name or an option is not understood.
+        ModelError: It cannot be found or loaded.
+    """
+    from climassay.models.openai.pacing import retry_policy
+    from climassay.models.servers import model_price
+
+    timeout, price_in, price_out = (getattr(settings, entry, None) for entry in ("timeout", "price_in", "price_out"))
+    return (load or load_model)(
+        name,
+        **{entry: getattr(settings, entry, None) for entry in _ENTRIES} | others,
+        price=model_price(name, price_in, price_out, folder),
+        policy=retry_policy(deadline, timeout),
+        folder=folder,
+    )
+
+
 @provider(LOCAL, served=False)
 def load_local(
     name: str,
@@ -185,19 +226,7 @@ class ModelCheck:
     """Tokens of one answer that come in a second, a server's network and queue included."""
 
 
-def check_model(
-    name: str,
-    *,
-    prompt: str,
-    base_url: str | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
-    adapter: str | None = None,
-    folder: Path | None = None,
-    again: bool = False,
-    policy: "RetryPolicy | None" = None,
-    reasoning_effort: str | None = None,
-) -> ModelCheck:
+def check_model(name: str, *, prompt: str, again: bool = False, **options: Any) -> ModelCheck:
     """Load a model and ask it one prompt; of a model behind a server, find out what it can do by two more.
 
     It is asked ``prompt``; the other arguments are those of :func:`load_model`. With ``again``, what is kept in the
@@ -208,16 +237,7 @@ def check_model(
         InputError: The name or an option cannot be used.
     """
     started = time.perf_counter()
-    model = load_model(
-        name,
-        base_url=base_url,
-        device=device,
-        dtype=dtype,
-        adapter=adapter,
-        folder=folder,
-        policy=policy,
-        reasoning_effort=reasoning_effort,
-    )
+    model = load_model(name, **options)
     loaded = time.perf_counter() - started
     try:
         server: Any = model if hasattr(model, "capabilities") else None

@@ -1,22 +1,19 @@
 """Benchmark questions: the record that generation writes and evaluation reads, and the file formats it comes in."""
 
-from climassay.questions.formats import QuestionSet, join_questions, read_questions
-from climassay.questions.question import GAP, KINDS, LETTERS, LEVELS, Criterion, Kind, Level, Question, option_letter
-from climassay.questions.types import TYPES, QuestionType
-
-__all__ = [
-    "GAP",
-    "KINDS",
-    "LETTERS",
-    "LEVELS",
-    "TYPES",
-    "Criterion",
-    "Kind",
-    "Level",
-    "Question",
-    "QuestionSet",
-    "QuestionType",
-    "join_questions",
-    "option_letter",
-    "read_questions",
-]
+from climassay.questions.formats import (
+    QuestionSet as QuestionSet,
+    join_questions as join_questions,
+    read_questions as read_questions,
+)
+from climassay.questions.question import (
+    GAP as GAP,
+    KINDS as KINDS,
+    LETTERS as LETTERS,
+    LEVELS as LEVELS,
+    Criterion as Criterion,
+    Kind as Kind,
+    Level as Level,
+    Question as Question,
+    option_letter as option_letter,
+)
+from climassay.questions.types import TYPES as TYPES, QuestionType as QuestionType

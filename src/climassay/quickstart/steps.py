@@ -46,7 +46,7 @@ def _documents_found(context: QuickstartContext) -> str | None:
 
 
 def _add(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
-    from climassay.api import add_documents
+    from climassay.api.documents import add_documents
 
     try:
         files = shlex.split(answer)
@@ -88,7 +88,7 @@ def _asked(context: QuickstartContext) -> str | None:
 
 
 def _ask(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
-    from climassay.api import ask
+    from climassay.api.documents import ask
 
     advance = dialog.progress("Searching and asking", 1)
     found = ask(answer, NAME, model=context.model, workspace=context.session, passages=PASSAGES)
@@ -120,7 +120,7 @@ def debate_settings(context: QuickstartContext) -> "DebateSettings":
 
 
 def _check(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
-    from climassay.api import check_claim
+    from climassay.api.claims import check_claim
     from climassay.factcheck import factcheck_page
     from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
     from climassay.grounding import written
@@ -312,7 +312,7 @@ def _number(answer: str) -> int:
 
 
 def _generate(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
-    from climassay.api import generate
+    from climassay.api.generation import generate
 
     recipe = _write_recipe(context, _number(answer))
     most = sum(recipe.stop.asked or 0 for _ in recipe.wanted())
@@ -384,7 +384,7 @@ def _write_experiment(context: QuickstartContext, files: Sequence[str]) -> Path:
 
 
 def _evaluate(context: QuickstartContext, _answer: str, dialog: Dialog) -> str:
-    from climassay.api import run_plan
+    from climassay.api.benchmarks import run_plan
     from climassay.evaluation import load_plan
     from climassay.reporting import as_markdown
 

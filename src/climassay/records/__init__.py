@@ -1,6 +1,11 @@
 """Durable store of requests, runs and results: kill the process anywhere, and only what is missing is asked again."""
 
-from climassay.records.recorded import RecordedModel, Tally
-from climassay.records.store import Records, Run
+from typing import TYPE_CHECKING
 
-__all__ = ["RecordedModel", "Records", "Run", "Tally"]
+from climassay.lazy_exports import export_lazily
+
+if TYPE_CHECKING:
+    from climassay.records.recorded import RecordedModel as RecordedModel, Tally as Tally
+    from climassay.records.store import Records as Records, Run as Run
+
+export_lazily(__name__)

@@ -1,79 +1,43 @@
 """LoRA training of local models: continued pre-training on texts, fine-tuning on chats, and the adapters they leave."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.tuning.base import TuningBase
-    from climassay.tuning.config import PRESETS, Preset, TuningConfig, find_preset
+    from climassay.tuning.base import TuningBase as TuningBase
+    from climassay.tuning.config import (
+        PRESETS as PRESETS,
+        Preset as Preset,
+        TuningConfig as TuningConfig,
+        find_preset as find_preset,
+    )
     from climassay.tuning.data import (
-        ChatData,
-        ChatExample,
-        ContinuedPretrainingData,
-        TextData,
-        TextDocument,
-        TuningData,
-        ValidateOn,
-        split_documents,
-        split_groups,
+        ChatData as ChatData,
+        ChatExample as ChatExample,
+        ContinuedPretrainingData as ContinuedPretrainingData,
+        TextData as TextData,
+        TextDocument as TextDocument,
+        TuningData as TuningData,
+        ValidateOn as ValidateOn,
+        split_documents as split_documents,
+        split_groups as split_groups,
     )
     from climassay.tuning.result import (
-        DataSummary,
-        Evaluation,
-        StepLoss,
-        Trial,
-        TuningResult,
-        list_adapters,
-        read_result,
+        DataSummary as DataSummary,
+        Evaluation as Evaluation,
+        StepLoss as StepLoss,
+        Trial as Trial,
+        TuningResult as TuningResult,
+        list_adapters as list_adapters,
+        read_result as read_result,
     )
-    from climassay.tuning.run import TuningProgress
-    from climassay.tuning.training import DEFAULT_GRID, SearchProgress, search, train
+    from climassay.tuning.run import TuningProgress as TuningProgress
+    from climassay.tuning.training import (
+        DEFAULT_GRID as DEFAULT_GRID,
+        SearchProgress as SearchProgress,
+        search as search,
+        train as train,
+    )
 
-_PLACES = {
-    "base": ("TuningBase",),
-    "config": ("PRESETS", "Preset", "TuningConfig", "find_preset"),
-    "data": (
-        *("ChatData", "ChatExample", "ContinuedPretrainingData", "TextData", "TextDocument", "TuningData"),
-        *("ValidateOn", "split_documents", "split_groups"),
-    ),
-    "result": ("DataSummary", "Evaluation", "StepLoss", "Trial", "TuningResult", "list_adapters", "read_result"),
-    "run": ("TuningProgress",),
-    "training": ("DEFAULT_GRID", "SearchProgress", "search", "train"),
-}
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
-
-__all__ = [
-    "DEFAULT_GRID",
-    "PRESETS",
-    "ChatData",
-    "ChatExample",
-    "ContinuedPretrainingData",
-    "DataSummary",
-    "Evaluation",
-    "Preset",
-    "SearchProgress",
-    "StepLoss",
-    "TextData",
-    "TextDocument",
-    "Trial",
-    "TuningBase",
-    "TuningConfig",
-    "TuningData",
-    "TuningProgress",
-    "TuningResult",
-    "ValidateOn",
-    "find_preset",
-    "list_adapters",
-    "read_result",
-    "search",
-    "split_documents",
-    "split_groups",
-    "train",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: torch comes with some of them, and takes a second."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+export_lazily(__name__)

@@ -3,13 +3,14 @@
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.cpu_settings import choose_threads, fastest_cpu_dtype
 from climassay.models.local.loading import LoadedModel, default_device, find_folder, load_local
 from climassay.models.model_files import model_fingerprint
 from climassay.models.servers import is_served
+from climassay.tuning.config import Dtype
 
 if TYPE_CHECKING:
     import torch
@@ -45,7 +46,7 @@ class TuningBase:
             )
         self.name = name if name.startswith("local:") else f"local:{name}"
         self.device = _checked_device(device) if device else default_device()
-        self.dtype = dtype or default_dtype(self.device)
+        self.dtype = cast(Dtype, dtype or default_dtype(self.device))
         self.folder = find_folder(self.name.removeprefix("local:"))
         self._loaded: LoadedModel | None = None
 

@@ -3,76 +3,89 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from climassay.errors import InputError
+from climassay.settings import Flag, check_bounds
 
 Schedule = Literal["cosine", "linear", "constant"]
 Task = Literal["pretrain", "finetune"]
+Dtype = Literal["float32", "bfloat16"]
 
-SCHEDULES: tuple[Schedule, ...] = ("cosine", "linear", "constant")
 ALL_LINEAR = "all-linear"
 """Every linear layer of the model but the one that gives the logits."""
-DTYPES = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True, slots=True)
 class TuningConfig:
     """Everything but model and data that decides what an adapter becomes."""
 
-    rank: int = 16
-    """Rank of the two factors that are added to each weight matrix (LoRA, Hu et al. 2021)."""
-    alpha: float = 16.0
-    """The product of the factors is scaled by alpha / rank."""
-    dropout: float = 0.0
-    """Dropout of the adapter's inputs; each step has its own seed, also after an interruption."""
-    targets: tuple[str, ...] = (ALL_LINEAR,)
-    """Names of the linear layers that get an adapter, for example ``("q_proj", "v_proj")``."""
-    epochs: int = 1
-    learning_rate: float = 5e-5
-    """The highest one, reached after the warm-up."""
-    warmup: float = 0.05
-    """Share of all steps in which the learning rate rises linearly from nearly 0."""
-    schedule: Schedule = "cosine"
-    """How the learning rate falls to 0 after the warm-up; ``constant`` keeps it."""
-    weight_decay: float = 0.0
-    """Weight decay of AdamW, decoupled."""
-    batch_size: int = 8
-    """Sequences in one forward pass; bounds the memory."""
-    accumulation: int = 1
-    """Forward passes a step. Their gradients add up to that of one batch of batch_size x accumulation sequences."""
-    max_length: int = 512
-    """Maximum number of tokens per sequence: size of text blocks, limit of examples (prompts are cut on the left)."""
-    max_gradient_norm: float = 1.0
-    """A longer gradient is scaled down to this norm; 0 leaves it alone."""
-    dtype: str | None = None
-    """Number format of the model's frozen weights; None: bfloat16 on GPUs and CPUs where it is faster (half the memory,
-    more than twice the speed; see docs/tuning.md), float32 elsewhere. Adapter and optimiser are always float32: steps
-    of 1e-5 vanish in the 8 bits of a bfloat16."""
-    gradient_checkpointing: bool = False
-    """Compute activations again in the backward pass instead of keeping them: less memory for about a third more time.
-    Part of nothing that is learned."""
-    seed: int = 0
-    """Seed of the adapter's first values, of the order of the data and of the dropout."""
-    patience: int | None = None
-    """Evaluations without a lower validation loss after which training ends; None: never."""
-    evaluations: int = 2
-    """Evaluations an epoch, evenly spread, the last one at the epoch's end."""
+    rank: Annotated[
+        int,
+        Field(ge=1, description="Rank of the factors added to each weight matrix (LoRA, Hu et al. 2021)."),
+        Flag(),
+    ] = 16
+    alpha: Annotated[float, Field(gt=0, description="Scale of the adapter, times its rank."), Flag()] = 16.0
+    dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout of the adapter's inputs."), Flag()] = 0.0
+    """Each step has its own seed, also after an interruption."""
+    targets: Annotated[
+        tuple[str, ...],
+        Field(description="Layers to adapt, e.g. q_proj; all-linear: all but the one that gives the logits; repeat."),
+        Flag(("--target",)),
+    ] = (ALL_LINEAR,)
+    epochs: Annotated[int, Field(ge=1, description="Passes over all data."), Flag()] = 1
+    learning_rate: Annotated[
+        float,
+        Field(gt=0, lt=1, description="Highest learning rate, reached after the warm-up."),
+        Flag(("--learning-rate", "--lr")),
+    ] = 5e-5
+    warmup: Annotated[
+        float, Field(ge=0, lt=1, description="Share of the steps in which the learning rate rises."), Flag()
+    ] = 0.05
+    schedule: Annotated[
+        Schedule, Field(description="Course of the learning rate to 0 afterwards; constant keeps it."), Flag()
+    ] = "cosine"
+    weight_decay: Annotated[float, Field(ge=0, description="Weight decay of AdamW, decoupled."), Flag()] = 0.0
+    batch_size: Annotated[int, Field(ge=1, description="Sequences in one forward pass; bounds the memory."), Flag()] = 8
+    accumulation: Annotated[
+        int, Field(ge=1, description="Forward passes a step, whose gradients are added up."), Flag()
+    ] = 1
+    max_length: Annotated[
+        int, Field(ge=8, description="Tokens of a block of text, and most tokens of an example."), Flag()
+    ] = 512
+    """Prompts of longer examples are cut from the left."""
+    max_gradient_norm: Annotated[
+        float, Field(ge=0, description="Norm to which longer gradients are scaled down; 0 leaves them alone."), Flag()
+    ] = 1.0
+    dtype: Annotated[
+        Dtype | None,
+        Field(description="Number format of the frozen weights; by default bfloat16 where it is faster."),
+        Flag(),
+    ] = None
+    """bfloat16 takes half the memory, and half the time where the processor has it (docs/tuning.md). Adapter and
+    optimiser are always float32: steps of 1e-5 vanish in the 8 bits of a bfloat16."""
+    gradient_checkpointing: Annotated[
+        bool,
+        Field(description="Compute activations again instead of keeping them: less memory for a third more time."),
+        Flag(("--gradient-checkpointing",)),
+    ] = False
+    """Part of nothing that is learned."""
+    seed: Annotated[int, Field(description="Seed of first values, of the order of the data and of the dropout.")] = 0
+    patience: Annotated[
+        int | None,
+        Field(ge=1, description="Evaluations without a lower validation loss after which the training ends."),
+        Flag(),
+    ] = None
+    evaluations: Annotated[
+        int, Field(ge=1, description="Evaluations an epoch, evenly spread, the last at its end."), Flag()
+    ] = 2
 
     def __post_init__(self) -> None:
-        for name in ("rank", "epochs", "batch_size", "accumulation", "evaluations"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number of at least 1")
-        _require(self.alpha > 0, "alpha", self.alpha, "a positive number")
-        _require(0 <= self.dropout < 1, "dropout", self.dropout, "a number from 0 to below 1")
-        _require(bool(self.targets), "targets", self.targets, f"names of layers, or {ALL_LINEAR}")
-        _require(0 < self.learning_rate < 1, "learning rate", self.learning_rate, "a number between 0 and 1, as 5e-5")
-        _require(0 <= self.warmup < 1, "warm-up", self.warmup, "a share from 0 to below 1")
-        _require(self.schedule in SCHEDULES, "schedule", self.schedule, f"one of {', '.join(SCHEDULES)}")
-        _require(self.weight_decay >= 0, "weight decay", self.weight_decay, "0 or a positive number")
-        _require(self.max_length >= 8, "max length", self.max_length, "at least 8 tokens")
-        _require(self.max_gradient_norm >= 0, "max gradient norm", self.max_gradient_norm, "0 or a positive number")
-        _require(self.dtype in (None, *DTYPES), "dtype", self.dtype, f"one of {', '.join(DTYPES)}")
-        _require(self.patience is None or self.patience >= 1, "patience", self.patience, "at least 1, or none")
+        check_bounds(self, "The training", "the configuration")
+        if not self.targets:
+            raise InputError(f"The training needs targets: names of layers, or {ALL_LINEAR}.")
 
     def with_values(self, values: Mapping[str, Any]) -> "TuningConfig":
         """The same with other values; a value of None changes nothing.
@@ -89,11 +102,6 @@ class TuningConfig:
     def from_data(cls, data: Mapping[str, Any]) -> "TuningConfig":
         """Read what ``dataclasses.asdict`` and JSON made of it."""
         return cls(**{**data, "targets": tuple(data["targets"])})
-
-
-def _require(kept: bool, name: str, value: object, wanted: str) -> None:
-    if not kept:
-        raise InputError(f"The {name.replace('_', ' ')} is {value!r}: give {wanted}.")
 
 
 @dataclass(frozen=True, slots=True)

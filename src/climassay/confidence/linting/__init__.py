@@ -4,24 +4,19 @@
 confidence that do not go together, and tags that contradict themselves, each at its line and column.
 """
 
-from climassay.confidence.linting.checking import RULES, Checked, Examined, check, chosen_rules
-from climassay.confidence.linting.draft import Draft, Finding, Location, Rule, Severity
-from climassay.confidence.linting.reading import draft_of, read_draft
-from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, tagger_rule
-
-__all__ = [
-    "RULES",
-    "Checked",
-    "Draft",
-    "Examined",
-    "Finding",
-    "Location",
-    "MeasuredAccuracy",
-    "Rule",
-    "Severity",
-    "check",
-    "chosen_rules",
-    "draft_of",
-    "read_draft",
-    "tagger_rule",
-]
+from climassay.confidence.linting.checking import (
+    RULES as RULES,
+    Checked as Checked,
+    Examined as Examined,
+    check as check,
+    chosen_rules as chosen_rules,
+)
+from climassay.confidence.linting.draft import (
+    Draft as Draft,
+    Finding as Finding,
+    Location as Location,
+    Rule as Rule,
+    Severity as Severity,
+)
+from climassay.confidence.linting.reading import draft_of as draft_of, read_draft as read_draft
+from climassay.confidence.linting.tagger_rule import MeasuredAccuracy as MeasuredAccuracy, tagger_rule as tagger_rule

@@ -1,51 +1,34 @@
 """What statements are about: topics found by clustering, named by words, by a model or by hand."""
 
-from climassay.confidence.topics.clustering import Grouping, group_statements, map_of
-from climassay.confidence.topics.modelling import FittedTopics, NamedTopics, context_sentences, fit_topics, name_topics
+from climassay.confidence.topics.clustering import (
+    Grouping as Grouping,
+    group_statements as group_statements,
+    map_of as map_of,
+)
+from climassay.confidence.topics.modelling import (
+    FittedTopics as FittedTopics,
+    NamedTopics as NamedTopics,
+    context_sentences as context_sentences,
+    fit_topics as fit_topics,
+    name_topics as name_topics,
+)
 from climassay.confidence.topics.naming import (
-    NamedTopic,
-    NameProposal,
-    judge_names,
-    match_names,
-    propose_names,
-    read_names,
-    write_names,
+    NamedTopic as NamedTopic,
+    NameProposal as NameProposal,
+    judge_names as judge_names,
+    match_names as match_names,
+    propose_names as propose_names,
+    read_names as read_names,
+    write_names as write_names,
 )
 from climassay.confidence.topics.topic import (
-    OUTSIDE,
-    AssignedStatement,
-    Topic,
-    TopicModel,
-    TopicSettings,
-    read_topics,
-    report_table,
-    topic_table,
-    write_topics,
+    OUTSIDE as OUTSIDE,
+    AssignedStatement as AssignedStatement,
+    Topic as Topic,
+    TopicModel as TopicModel,
+    TopicSettings as TopicSettings,
+    read_topics as read_topics,
+    report_table as report_table,
+    topic_table as topic_table,
+    write_topics as write_topics,
 )
-
-__all__ = [
-    "OUTSIDE",
-    "AssignedStatement",
-    "FittedTopics",
-    "Grouping",
-    "NameProposal",
-    "NamedTopic",
-    "NamedTopics",
-    "Topic",
-    "TopicModel",
-    "TopicSettings",
-    "context_sentences",
-    "fit_topics",
-    "group_statements",
-    "judge_names",
-    "map_of",
-    "match_names",
-    "name_topics",
-    "propose_names",
-    "read_names",
-    "read_topics",
-    "report_table",
-    "topic_table",
-    "write_names",
-    "write_topics",
-]

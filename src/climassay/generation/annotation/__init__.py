@@ -3,59 +3,41 @@
 Liu et al. 2025 (ClimaQA), section 4.3 and appendix A.5. See docs/annotation.md.
 """
 
-from climassay.generation.annotation.agreement import Agreement, AnnotatorStatistics, PairAgreement
-from climassay.generation.annotation.files import (
-    AnnotationFile,
-    read_annotations,
-    read_table,
-    write_annotations,
-    write_table,
-)
-from climassay.generation.annotation.labels import (
-    ANNOTATION_REASONS,
-    AnnotationSettings,
-    EditTexts,
-    ImportedLabel,
-    ImportedSkip,
-    ImportReport,
-    Item,
-    Label,
-    Progress,
-    QueueSummary,
-    accepted_from,
-    content_key,
-    edit_texts,
-    edited_wording,
-    label_from_texts,
-)
-from climassay.generation.annotation.retraining import Retraining, retrain
-from climassay.generation.annotation.store import AnnotationStore
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ANNOTATION_REASONS",
-    "Agreement",
-    "AnnotationFile",
-    "AnnotationSettings",
-    "AnnotationStore",
-    "AnnotatorStatistics",
-    "EditTexts",
-    "ImportReport",
-    "ImportedLabel",
-    "ImportedSkip",
-    "Item",
-    "Label",
-    "PairAgreement",
-    "Progress",
-    "QueueSummary",
-    "Retraining",
-    "accepted_from",
-    "content_key",
-    "edit_texts",
-    "edited_wording",
-    "label_from_texts",
-    "read_annotations",
-    "read_table",
-    "retrain",
-    "write_annotations",
-    "write_table",
-]  # fmt: skip
+from climassay.lazy_exports import export_lazily
+
+if TYPE_CHECKING:
+    from climassay.generation.annotation.agreement import (
+        Agreement as Agreement,
+        AnnotatorStatistics as AnnotatorStatistics,
+        PairAgreement as PairAgreement,
+    )
+    from climassay.generation.annotation.files import (
+        AnnotationFile as AnnotationFile,
+        read_annotations as read_annotations,
+        read_table as read_table,
+        write_annotations as write_annotations,
+        write_table as write_table,
+    )
+    from climassay.generation.annotation.labels import (
+        ANNOTATION_REASONS as ANNOTATION_REASONS,
+        AnnotationSettings as AnnotationSettings,
+        EditTexts as EditTexts,
+        ImportedLabel as ImportedLabel,
+        ImportedSkip as ImportedSkip,
+        ImportReport as ImportReport,
+        Item as Item,
+        Label as Label,
+        Progress as Progress,
+        QueueSummary as QueueSummary,
+        accepted_from as accepted_from,
+        content_key as content_key,
+        edit_texts as edit_texts,
+        edited_wording as edited_wording,
+        label_from_texts as label_from_texts,
+    )
+    from climassay.generation.annotation.retraining import Retraining as Retraining, retrain as retrain
+    from climassay.generation.annotation.store import AnnotationStore as AnnotationStore
+
+export_lazily(__name__)

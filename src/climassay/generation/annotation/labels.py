@@ -4,19 +4,21 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
 from climassay.questions import option_letter
 from climassay.questions.types.base import Content
 from climassay.records.requests import canonical_json, storable_text
+from climassay.settings import Flag, check_bounds
 
 ItemState = Literal["open", "settled", "conflict"]
 """``open``: labels are still wanted; ``settled``: there is an outcome; ``conflict``: the labels do not agree."""
 Order = Literal["margin", "paper", "random"]
 """Those of :data:`climassay.generation.validation.Acquisition` that need no vectors."""
-ORDERS: tuple[Order, ...] = ("margin", "paper", "random")
 
 ANNOTATION_REASONS: tuple[Reason, ...] = (
     *EXPERT_REASONS,
@@ -34,30 +36,38 @@ OTHER = "other"
 class AnnotationSettings:
     """How a dataset is annotated."""
 
-    overlap: int = 1
-    """Labels that an item needs."""
-    hide_confidence: bool = True
-    """Whether annotators do not see the validator's confidence."""
-    lease_seconds: float = 1800
-    """How long an item is kept for who got it."""
-    retrain_every: int = 50
-    """Newly settled items after which a new training of the validator is offered."""
-    include_rejected: bool = False
-    """Whether drafts wait too that nothing but screening, self-consistency or the validator rejected."""
-    order: Order = "margin"
-    """Which items come first; see :func:`climassay.generation.validation.choose_next`."""
-    seed: int = 0
-    """Decides all in the order that is left to chance."""
+    overlap: Annotated[
+        int, Field(ge=1, le=20, description="Labels that an item needs, by different people.", examples=[2]), Flag()
+    ] = 1
+    hide_confidence: Annotated[
+        bool,
+        Field(description="Hide the validator's confidence from annotators."),
+        Flag(("--hide-confidence/--show-confidence",)),
+    ] = True
+    lease_seconds: Annotated[
+        float,
+        Field(ge=1, le=7 * 86400, allow_inf_nan=False, description="Seconds that an item is kept for an annotator."),
+    ] = 1800
+    retrain_every: Annotated[
+        int,
+        Field(ge=1, le=1_000_000, description="Newly settled items after which training the validator is offered."),
+        Flag(),
+    ] = 50
+    include_rejected: Annotated[
+        bool,
+        Field(description="Ask too about what only screening or the validator rejected."),
+        Flag(("--include-rejected/--usable-only",)),
+    ] = False
+    order: Annotated[
+        Order,
+        Field(description="Items that come first: margin (the validator is least certain), paper or random."),
+        Flag(),
+    ] = "margin"
+    """See :func:`climassay.generation.validation.choose_next`."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="Seed of what the order leaves to chance."), Flag()] = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.overlap <= 20:
-            raise InputError(f"An item can have 1 to 20 labels, not {self.overlap}.")
-        if not 1 <= self.lease_seconds <= 7 * 86400:
-            raise InputError(f"An item is kept for 1 second to 7 days, not for {self.lease_seconds:g} s.")
-        if self.retrain_every < 1:
-            raise InputError(f"Training is offered after 1 or more settled items, not {self.retrain_every}.")
-        if self.order not in ORDERS:
-            raise InputError(f"There is no order {self.order!r} of a queue: there are {', '.join(ORDERS)}.")
+        check_bounds(self, "The queue")
 
 
 @dataclass(frozen=True, slots=True)

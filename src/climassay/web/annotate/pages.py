@@ -1,7 +1,7 @@
 """The pages of annotation: of annotators, of adjudicators, of admins."""
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Request, UploadFile
@@ -9,7 +9,9 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationStore, Item
+from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationSettings, AnnotationStore, Item
+from climassay.generation.annotation.labels import Order
+from climassay.settings import entries
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
 from climassay.web.annotate.exchange import FORMATS, Imported, export_labels, import_labels
@@ -54,12 +56,12 @@ ORDERS = {
 class SettingsForm(BaseModel):
     """How a dataset is annotated, as the form sends it."""
 
-    overlap: int = 1
+    overlap: int
     show_confidence: bool = False
     include_rejected: bool = False
-    minutes: float = 30
-    retrain_every: int = 50
-    order: Literal["margin", "paper", "random"] = "margin"
+    minutes: float
+    retrain_every: int
+    order: Order
 
 
 def _page(request: Request, template: str, dataset: str, *, done: str = "", error: str = "", **values: Any) -> Response:
@@ -162,6 +164,7 @@ def _settings_page(
         done=done,
         error=error,
         settings=store.settings(dataset),
+        limits={one.name: one for one in entries(AnnotationSettings)},
         orders=ORDERS,
         progress=store.progress(dataset),
         new_labels=store.new_labels(dataset),

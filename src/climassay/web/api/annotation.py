@@ -19,7 +19,7 @@ from climassay.generation.annotation import (
     Item,
     Label,
 )
-from climassay.generation.annotation.labels import ItemState, Order
+from climassay.generation.annotation.labels import ItemState
 from climassay.questions import Kind, Level
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
@@ -71,20 +71,6 @@ class QueueData(Data):
     settled: int = field(18, "There is an outcome.")
     conflicts: int = field(2, "The labels do not agree.")
     overlap: int = field(2, "Labels that an item needs.")
-
-
-class SettingsData(Data):
-    """How a dataset is annotated."""
-
-    overlap: int = field(2, "Labels that an item needs.", default=1, ge=1, le=20)
-    hide_confidence: bool = field(True, "Whether annotators do not see the validator's confidence.", default=True)
-    lease_seconds: FiniteFloat = field(1800, "How long an item is kept for who got it.", default=1800, ge=1, le=604_800)
-    retrain_every: int = field(50, default=50, ge=1, le=1_000_000)
-    """Newly settled items after which a new training of the validator is offered."""
-    include_rejected: bool = field(False, default=False)
-    """Whether drafts wait too that only screening, self-consistency or the validator rejected."""
-    order: Order = field("margin", "`margin` (least certain first), `paper`, `random`.", default="margin")
-    seed: int = field(0, default=0, ge=0, le=2**31 - 1)
 
 
 class WordingData(Data):
@@ -287,7 +273,7 @@ class ExportData(Data):
     """Everything that was said about a dataset."""
 
     dataset: str = field("clouds")
-    settings: SettingsData
+    settings: AnnotationSettings
     labels: list[LabelData]
     """In the order in which they were made, withdrawn ones included."""
     skips: list[SkipData]
@@ -344,17 +330,17 @@ def list_queues(app: App, user: Annotator, limit: Limit = 50, after: AfterName =
     return part_of(store_of(app).queues(), limit, lambda one: one.dataset, after)
 
 
-@router.get(DATASETS + "/settings", response_model=SettingsData)
+@router.get(DATASETS + "/settings", response_model=AnnotationSettings)
 def get_settings(app: App, user: Annotator, dataset: DatasetName) -> AnnotationSettings:
     """How a dataset is annotated."""
     return queue_of(app, dataset).settings(dataset)
 
 
-@router.put(DATASETS + "/settings", response_model=SettingsData)
-def change_settings(app: App, user: Admin, dataset: DatasetName, settings: SettingsData) -> AnnotationSettings:
+@router.put(DATASETS + "/settings", response_model=AnnotationSettings)
+def change_settings(app: App, user: Admin, dataset: DatasetName, settings: AnnotationSettings) -> AnnotationSettings:
     """Set how a dataset is annotated; states, outcomes and order of its items follow at once."""
     store = queue_of(app, dataset)
-    store.configure(dataset, AnnotationSettings(**settings.model_dump()))
+    store.configure(dataset, settings)
     return store.settings(dataset)
 
 
