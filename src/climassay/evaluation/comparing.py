@@ -560,7 +560,7 @@ def comparison_table(found: RunComparison) -> Table:
         ["benchmark", "model", "setting", "run", "n", label],
         rows,
         left=4,
-        note="Behind ±: how far the farther end of the 95% interval lies." + _unit(found.metric),
+        note="In brackets: 95% intervals." + _unit(found.metric),
     )
 
 
@@ -588,9 +588,9 @@ def comparison_test_table(found: RunComparison) -> Table | None:
         rows,
         left=2,
         strong=[number for number, test in enumerate(found.tests) if test.p_holm < 0.05],
-        note=f"Paired test: {' and '.join(kinds)}. Interval: bootstrap over questions. gained / lost: questions that "
-        "only the second, or only the first, got right. Holm: corrected for all tests of this table; rows below 0.05 "
-        "are set off." + _unit(found.metric),
+        note=f"Paired test: {' and '.join(kinds)}. Interval: differences that sign flips do not reject. gained / lost: "
+        "questions that only the second, or only the first, got right. Holm: corrected for all tests of this table; "
+        "rows below 0.05 are set off." + _unit(found.metric),
     )
 
 

@@ -94,10 +94,9 @@ def shown_value(metric: str, value: float) -> str:
 
 
 def shown_estimate(metric: str, estimate: Estimate) -> str:
-    """A score with the distance to the farther end of its interval, for example ``61.1 ±7.2``."""
-    low, high = estimate.interval
-    farther = max(estimate.value - low, high - estimate.value)
-    return f"{shown_value(metric, estimate.value)} ±{shown_value(metric, farther)}"
+    """A score with both ends of its interval, for example ``61.1 [52.0, 69.4]``."""
+    low, high = (shown_value(metric, end) for end in estimate.interval)
+    return f"{shown_value(metric, estimate.value)} [{low}, {high}]"
 
 
 def shown_difference(metric: str, value: float) -> str:
@@ -131,22 +130,21 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
                 f"Multiple choice and cloze, {benchmark}",
                 numbers.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds),
                 numbers,
-                "Accuracy and exact match (EM) in per cent; PS: phrase similarity. Behind ±: how far the farther end "
-                "of the 95% interval lies (Wilson; PS: bootstrap over questions).",
+                "Accuracy and exact match (EM) in per cent; PS: phrase similarity. In brackets: 95% intervals (Wilson; "
+                "PS, and accuracy over several option orders: bootstrap over questions).",
             ),
             "freeform": _score_table(
                 f"Freeform answers, {benchmark}",
                 numbers.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds),
                 numbers,
-                "BLEU counts characters, as published. FA: factual accuracy. Behind ±: how far the farther end of the "
-                "95% bootstrap interval lies.",
+                "BLEU counts characters, as published. FA: factual accuracy. In brackets: 95% bootstrap intervals.",
             ),
             "own-metrics": _score_table(
                 f"Further metrics, {benchmark}",
                 [one for one in numbers.columns(lambda metric: not metric.published) if one.level == OVERALL],
                 replace(numbers, published=()),
-                "Metrics that the paper does not have, over all levels; supported and exact match in per cent. Behind "
-                "±: how far the farther end of the 95% interval lies.",
+                "Metrics that the paper does not have, over all levels; supported and exact match in per cent. In "
+                "brackets: 95% intervals.",
             ),
         }
         # A table of each type of question that the paper does not have.
@@ -158,7 +156,7 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
             )
             columns = numbers.columns(lambda _: True)
             columns = [column for column in columns if TYPES[task].levels or column.level == OVERALL]
-            note = "Behind ±: how far the farther end of the 95% interval lies."
+            note = "In brackets: 95% intervals."
             named[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
@@ -197,7 +195,7 @@ def _overview(scores: ExperimentScores) -> NamedTable | None:
             ]
         )
     headings = ["benchmark", "metric", "n", *(f"{model}\n{setting}" for model, setting in variants), "constant"]
-    note = "Behind ±: how far the farther end of the 95% interval lies. constant: the most frequent answer to all."
+    note = "In brackets: 95% intervals. constant: the most frequent answer to all."
     return NamedTable("overview", "", Table.of("All benchmarks", headings, lines, left=2, grouped=1, note=note))
 
 
@@ -373,7 +371,7 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | 
         left=3,
         grouped=1,
         strong=[number for number, test in enumerate(found) if test.p_holm < 0.05],
-        note=f"Paired tests: {kinds}. Interval: bootstrap over questions. gained / lost: questions that only the one "
+        note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: questions that only the one "
         f"named first, or only the one named second, got right. Holm: corrected for the {len(found)} tests of this "
         "table; rows below 0.05 are set off. Accuracy, exact match and supported in percentage points.",
     )
@@ -462,8 +460,9 @@ def mcq_tables(scores: McqScores) -> list[Table]:
                 [*shared, "difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
                 pairs,
                 left=len(shared) + 2,
-                note=f"Paired test: {tests}. gained / lost: questions that only the one named first, or only the one "
-                "named second, got right, in the option order of the file.",
+                note=f"Paired test: {tests}. Interval: differences that sign flips do not reject. gained / lost: "
+                "questions that only the one named first, or only the one named second, got right, in the option order "
+                "of the file.",
             )
         )
     if scores.position:

@@ -120,7 +120,7 @@ class TableData(Data):
     number: int = field(1, "From 1, in the order of the page.")
     section: str = field("Scores")
     title: str = field("Multiple choice and cloze")
-    note: str = field("Behind ±: how far the farther end of the 95% interval lies.")
+    note: str = field("In brackets: 95% intervals.")
     columns: list[ColumnData]
     rows: list[list[str]] = field([["small", "default", "41.7"]], "Cells as they are shown.")
     strong: list[int] = field([], "Rows that are set off, from 0.")
