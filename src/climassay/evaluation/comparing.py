@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import OVERALL, common_scores, is_right_or_wrong, outcomes_by_cell, score_of
-from climassay.evaluation.tables import shown_difference, shown_estimate, shown_p_value, shown_value
+from climassay.evaluation.tables import metric_axis, shown_difference, shown_estimate, shown_p_value, shown_value
 from climassay.metrics.registry import METRICS
 from climassay.questions import Kind
 from climassay.reporting import Dot, DotPlot, Table
@@ -599,11 +599,13 @@ def comparison_figure(found: RunComparison) -> DotPlot | None:
     if not found.scores:
         return None
     label = METRICS[found.metric].label
-    dots = []
-    for one in found.scores:
-        value, low, high = (min(1.0, max(0.0, end)) for end in (one.estimate.value, *one.estimate.interval))
-        dots.append(Dot(f"{one.cell.model}, {one.cell.setting} ({one.run})", one.run, value, low, high))
-    return DotPlot(label[0].upper() + label[1:], tuple(dots), label, "Dots: mean over questions. Bars: 95% interval.")
+    dots = tuple(
+        Dot(f"{one.cell.model}, {one.cell.setting} ({one.run})", one.run, one.estimate.value, *one.estimate.interval)
+        for one in found.scores
+    )
+    note = "Dots: mean over questions. Bars: 95% interval."
+    title = label[0].upper() + label[1:]
+    return DotPlot(title, dots, label, note, metric_axis(METRICS[found.metric], dots))
 
 
 def _named(one: RunScore) -> str:

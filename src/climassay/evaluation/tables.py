@@ -22,7 +22,7 @@ from climassay.grounding.text_check import STATUSES
 from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind
-from climassay.reporting import Mark, Table
+from climassay.reporting import Axis, Dot, Mark, Table
 from climassay.reporting.tables import Column
 from climassay.statistics import Estimate
 
@@ -91,6 +91,14 @@ class _Numbers:
 def shown_value(metric: str, value: float) -> str:
     """A score as tables show it: per cent with one decimal for binary metrics, else three decimals."""
     return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
+
+
+def metric_axis(metric: Metric, dots: Iterable[Dot]) -> Axis:
+    """Axis of a metric's scores: from 0 to 1, in per cent where tables show it so, or as far as the intervals reach."""
+    ends = [end for dot in dots for end in (dot.low, dot.high)]
+    if all(0 <= end <= 1 for end in ends):
+        return Axis(metric.label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=metric.percent)
+    return Axis.over(metric.label, (0.0, *ends), percent=metric.percent)
 
 
 def shown_estimate(metric: str, estimate: Estimate) -> str:
@@ -371,9 +379,10 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | 
         left=3,
         grouped=1,
         strong=[number for number, test in enumerate(found) if test.p_holm < 0.05],
-        note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: questions that only the one "
-        f"named first, or only the one named second, got right. Holm: corrected for the {len(found)} tests of this "
-        "table; rows below 0.05 are set off. Accuracy, exact match and supported in percentage points.",
+        note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
+        "questions that only the one named first, or only the one named second, got right. Holm: corrected for the "
+        f"{len(found)} tests of this table; rows below 0.05 are set off. Accuracy, exact match and supported in "
+        "percentage points.",
     )
 
 
