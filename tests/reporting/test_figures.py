@@ -92,7 +92,7 @@ def test_a_line_plot_draws_points_lines_and_intervals_where_they_belong():
     (whisker,) = drawing.of("line", **{"class": "whisker"})
     assert (whisker["x1"], whisker["y1"], whisker["y2"]) == ("0.0%", "100.0%", "50.0%")
     drawn = [line for line in drawing.of("line") if line["x1"].endswith("%") and line.get("class") != "grid"]
-    assert [line["class"] for line in drawn] == ["line g0", "whisker g0", "reference"]
+    assert [line["class"] for line in drawn] == ["line g0", "whisker g0", "reference d0"]
 
 
 def test_a_scatter_plot_tells_kinds_apart_by_shape_too():

@@ -88,7 +88,16 @@ def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None 
                 title = f"{metric.label[0].upper()}{metric.label[1:]} by level, setting {shown}"
                 note = "Dots: mean over questions. Bars: 95% interval."
                 figures.append(
-                    DotPlot(title, dots, metric.label, note, metric_axis(metric, dots), together=True, order=part)
+                    DotPlot(
+                        title,
+                        dots,
+                        metric.label,
+                        note,
+                        metric_axis(metric, dots),
+                        decimals=3,
+                        together=True,
+                        order=part,
+                    )
                 )
     return figures
 
@@ -118,7 +127,7 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
                 note += " Dashed tick: the best constant answer."
             of_type = "" if metric.external or task in metric.kinds else f", {TYPES[task].title.lower()}"
             title = f"{metric.label[0].upper()}{metric.label[1:]}{of_type}"
-            figures.append(DotPlot(title, dots, metric.label, note, metric_axis(metric, dots)))
+            figures.append(DotPlot(title, dots, metric.label, note, metric_axis(metric, dots), decimals=3))
     return figures
 
 

@@ -104,12 +104,14 @@ class DotPlot:
     axis: str = "accuracy"
     note: str = ""
     scale: Axis | None = None
-    """By default the axis goes from 0 to 100 %."""
+    """By default the axis goes from 0 to 100%."""
     together: bool = False
     """Dots of one label share a row; a legend names their groups."""
     order: tuple[str, ...] = ()
     """Order of the groups, which keep their colours where some of them have no dots; those that it does not name follow
     by first appearance. Where it is given, a legend names the groups."""
+    decimals: int = 2
+    """Of values that are not written in per cent."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -153,8 +155,7 @@ class DotPlot:
         """A value as it is written beside its dot."""
         if self.measure.percent:
             return f"{100 * value:.1f}%"
-        decimals = 3 if self.measure.low >= 0 and self.measure.high <= 1 else 2
-        return f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+        return f"{round(value, self.decimals) + 0.0:.{self.decimals}f}".replace("-", "\N{MINUS SIGN}")
 
     def interval(self, dot: Dot) -> str:
         """Both ends of a dot's interval, in brackets."""
@@ -237,8 +238,9 @@ class LinePlot:
 
     @property
     def tones(self) -> dict[str, int]:
-        """Number of each series' colour; references have none of their own."""
-        return {series.name: n for n, series in enumerate(s for s in self.series if not s.reference)}
+        """Number of each series' colour, or of a reference's dashes."""
+        kinds = ([one.name for one in self.series if one.reference is reference] for reference in (False, True))
+        return {name: number for names in kinds for number, name in enumerate(names)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +282,11 @@ class ScatterPlot:
     def height(self) -> int:
         """Height of the frame, in pixels or units of the drawing."""
         return 500 if self.wide else 360
+
+    @property
+    def few(self) -> bool:
+        """Whether specks can be drawn twice as large without covering each other."""
+        return sum(len(cloud.points) for cloud in self.clouds) <= 2000
 
     def specks(self, width: float) -> list[tuple[Cloud, str]]:
         """All points as SVG paths in a frame of that width: lines of no length, whose round ends are the specks.
