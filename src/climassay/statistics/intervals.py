@@ -217,7 +217,7 @@ def paired_tests(
     """
     # Of right and wrong, McNemar's test is the sign-flip test over all flips.
     exact = [mcnemar(*pair) if whole else None for pair, whole in zip(pairs, binary, strict=True)]
-    gaps = paired_differences(pairs, exact=[test and test.p_value for test in exact], seed=seed)
+    gaps = paired_differences(pairs, exact=[None if test is None else test.p_value for test in exact], seed=seed)
     p_values = [gap.p_value for gap in gaps]
     found = zip(gaps, exact, p_values, holm(p_values), strict=True)
     return [PairedComparison(gap.difference, test, p_value, adjusted) for gap, test, p_value, adjusted in found]
