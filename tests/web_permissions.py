@@ -39,6 +39,7 @@ READER = {
     "GET /api/v1/runs",
     "GET /api/v1/runs/compare",
     "GET /api/v1/runs/{run}",
+    "GET /api/v1/runs/{run}/grid",
     "GET /api/v1/runs/{run}/questions",
     "GET /api/v1/runs/{run}/questions/{number}",
     "GET /api/v1/runs/{run}/tables",

@@ -60,8 +60,8 @@ def test_tables_on_a_screen_are_whole(place, command, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     out = command("table", place[1], "-t", "freeform")[1]
     # Four models in one setting; twelve scores each, none of them cut.
-    assert len(re.findall(r"\d\.\d{3} ±\d\.\d{3}", out)) == 4 * 12
-    assert max(len(line) for line in out.splitlines() if "Behind ±" not in line) <= width
+    assert len(re.findall(r"\[\d\.\d{3}, \d\.\d{3}\]", out)) == 4 * 12
+    assert max(len(line) for line in out.splitlines() if "In brackets" not in line) <= width
     assert out.count("Freeform answers, primer") == (3 if width == 80 else 2)
 
 

@@ -25,7 +25,7 @@ from climassay.evaluation.comparing import (
     rank_agreement,
 )
 from climassay.evaluation.results import experiment_of
-from climassay.evaluation.scores import score_mcq
+from climassay.evaluation.scores import score_experiment, score_mcq
 from climassay.records import Records
 from climassay.records.queries import run_details
 from experiments import experiment, question, questions_of
@@ -186,6 +186,17 @@ def test_equal_runs_do_not_differ():
     assert (test.difference.value, test.first_only, test.second_only, test.p_value) == (0, 0, 0, 1)
     assert len(comparison_table(found).rows) == 2
     assert len(comparison_figure(found).dots) == 2
+    # Runs of one name are told apart by their ids; others are called by their names alone.
+    assert [row[3] for row in comparison_table(found).rows] == ["test, r1", "test, r2"]
+    again = compare_runs([named(one, "r1"), replace(named(one, "r2"), name="spring")], "accuracy")
+    assert [dot.label for dot in comparison_figure(again).dots] == ["small, default (test)", "small, default (spring)"]
+
+
+def test_a_run_has_the_interval_of_its_own_page_beside_one_with_several_option_orders():
+    one = experiment({("small", "default"): 0.5}, questions=[question("mcq", number) for number in range(12)])
+    halves = [replace(other, scores={"accuracy": 0.25 + other.scores["accuracy"] / 2}) for other in one.outcomes]
+    found = compare_runs([named(one, "r1"), named(replace(one, outcomes=tuple(halves)), "r2")], "accuracy")
+    assert found.scores[0].estimate == score_experiment(one).get(one.cells[0].cell, "accuracy").estimate
 
 
 def test_questions_are_matched_by_their_words_and_not_by_their_ids():

@@ -27,31 +27,28 @@ def scores(given):
 
 def test_levels_have_one_figure_a_published_metric(scores):
     figures = level_figures(scores, "primer")
-    assert [figure.y.label for figure in figures] == [
+    assert [figure.axis for figure in figures] == [
         "accuracy",
         "BLEU (characters)",
         "BERTScore",
         "factual accuracy",
     ]
-    assert [series.name for series in figures[0].series] == ["small", "large"]
-    assert [figures[0].x.words(point.x) for point in figures[0].series[0].points] == [
-        "base",
-        "reasoning",
-        "hypothetical",
-    ]
+    assert figures[0].groups == ("small", "large")
+    assert [label for label, _ in figures[0].rows] == ["base", "reasoning", "hypothetical"]
+    assert [figure.measure.percent for figure in figures] == [True, False, False, False]
     values = {s.level: s.estimate.value for s in scores.scores if s.cell.model == "large" and s.metric == "accuracy"}
-    assert [point.y for point in figures[0].series[1].points] == [
+    assert [dot.value for dot in figures[0].dots if dot.group == "large"] == [
         values[level] for level in ("base", "reasoning", "hypothetical")
     ]
 
 
 def test_another_setting_can_be_shown(scores):
-    assert [series.name for series in level_figures(scores, "primer", "rag-source")[0].series] == ["small"]
+    assert level_figures(scores, "primer", "rag-source")[0].groups == ("small",)
 
 
 def test_more_models_than_colours_are_parted():
     many = experiment({(f"m{n}", "default"): 0.5 for n in range(7)}, questions=questions_of(6, 0, 0))
-    assert [len(figure.series) for figure in level_figures(score_experiment(many), "primer")] == [5, 2]
+    assert [len(figure.groups) for figure in level_figures(score_experiment(many), "primer")] == [5, 2]
 
 
 def test_questions_without_levels_have_no_such_figure():
@@ -67,13 +64,14 @@ def test_forest_plots_show_every_cell_and_the_constant_answer(scores):
     assert all(0 <= dot.low <= dot.value <= dot.high <= 1 for figure in figures.values() for dot in figure.dots)
 
 
-def test_phrase_similarity_below_zero_is_drawn_at_the_axis(given):
+def test_phrase_similarity_below_zero_has_an_axis_that_reaches_it(given):
     below = [
         replace(one, scores={**one.scores, "phrase_similarity": -0.4}) if one.cell.task == "cloze" else one
         for one in given.outcomes
     ]
     figures = setting_figures(score_experiment(replace(given, outcomes=tuple(below))), "primer")
-    assert [dot.value for dot in figures[-1].dots] == [0.0, 0.0, 0.0]
+    assert [dot.value for dot in figures[-1].dots] == pytest.approx([-0.4] * 3)
+    assert figures[-1].measure.low <= -0.4 < 0 <= figures[-1].measure.high
 
 
 def test_questions_are_counted_over_their_sources():
@@ -124,5 +122,5 @@ def test_all_figures_can_be_drawn(given, scores):
     )
     page = Report("T", "L", (Section("S", blocks),)).to_html()
     assert page.count("<figure") == len(blocks)
-    assert ">reasoning</text>" in page
+    assert ">reasoning</span>" in page
     assert "nan" not in page.lower().replace("nano", "")

@@ -141,8 +141,8 @@ def test_published_values_have_the_digits_of_the_paper(scores):
 
 
 def test_intervals_show_their_farther_end():
-    assert shown_estimate("accuracy", Estimate(1.0, Interval(0.757, 1.0), 12)) == "100.0 ±24.3"
-    assert shown_estimate("bleu_char", Estimate(0.5, Interval(0.45, 0.52), 12)) == "0.500 ±0.050"
+    assert shown_estimate("accuracy", Estimate(1.0, Interval(0.757, 1.0), 12)) == "100.0 [75.7, 100.0]"
+    assert shown_estimate("bleu_char", Estimate(0.5, Interval(0.45, 0.52), 12)) == "0.500 [0.450, 0.520]"
 
 
 def test_metrics_of_our_own_stand_apart(scores):

@@ -62,9 +62,10 @@ def test_labels_do_not_cover_each_other_and_stay_within_the_map():
     axis = Axis("", 0.0, 1.0, ())
     labels = (*tuple(Label(0.5, 0.5, f"A long name, {n}") for n in range(5)), Label(1.0, 0.0, "At the corner"))
     plot = ScatterPlot("Map", (Cloud("a", ((0.5, 0.5),), 0.5),), axis, axis, small=True, labels=labels)
-    placed = plot.placed_labels(60, 544, 10, 376)
+    placed = plot.placed_labels(484)
     assert [one.text for one in placed] == [*(f"A long name, {n}" for n in range(3)), "At the corner"]
     ys = sorted(one.y for one in placed[:3])
     assert all(second - first >= 14 for first, second in itertools.pairwise(ys))
-    assert placed[-1].x < 544
+    assert placed[-1].x < 484
+    assert len(plot.placed_labels(60)) == 0
     assert as_svg(plot).count('class="place"') == 4

@@ -5,7 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.reporting import Axis, Cloud, LinePlot, Point, Report, ScatterPlot, Section, Series
+from climassay.reporting import (
+    Axis,
+    Category,
+    Cloud,
+    Dot,
+    DotPlot,
+    LinePlot,
+    Point,
+    Report,
+    ScatterPlot,
+    Section,
+    Series,
+    StackedBar,
+    StackedBars,
+)
+from climassay.reporting.html import as_svg
 
 SHARE = Axis("share", 0, 1, (0, 0.5, 1), percent=True)
 
@@ -72,16 +87,12 @@ def test_a_line_plot_draws_points_lines_and_intervals_where_they_belong():
     drawing = Drawing(page(line_plot()))
     plotted = drawing.of("circle", cx="", **{"class": "dot"})
     # A mark each in the legend for the two series, then three points.
-    marks = [mark for mark in plotted if mark["r"] == "4.5"]
-    assert len(marks) == 3
-    low, high = (float(mark["cy"]) for mark in marks[:2])
-    bottom, top = 400 - 44, 10
-    assert (low, high) == pytest.approx((bottom - 0.25 * (bottom - top), bottom - 0.75 * (bottom - top)), abs=0.1)
+    marks = [(mark["cx"], mark["cy"]) for mark in plotted if mark["r"] == "4.5"]
+    assert marks == [("0.0%", "75.0%"), ("100.0%", "25.0%"), ("50.0%", "0.0%")]
     (whisker,) = drawing.of("line", **{"class": "whisker"})
-    assert float(whisker["y1"]) == pytest.approx(bottom)
-    lines = drawing.of("polyline")
-    assert [line["class"] for line in lines] == ["line g0", "reference"]
-    assert all(len(line["points"].split()) == 2 for line in lines)
+    assert (whisker["x1"], whisker["y1"], whisker["y2"]) == ("0.0%", "100.0%", "50.0%")
+    drawn = [line for line in drawing.of("line") if line["x1"].endswith("%") and line.get("class") != "grid"]
+    assert [line["class"] for line in drawn] == ["line g0", "whisker g0", "reference d0"]
 
 
 def test_a_scatter_plot_tells_kinds_apart_by_shape_too():
@@ -93,7 +104,7 @@ def test_a_scatter_plot_tells_kinds_apart_by_shape_too():
     assert len(drawing.of("circle", **{"class": "mark g0"})) == 3
     assert len(drawing.of("path", **{"class": "mark g1"})) == 2
     assert "yes (2)" in text
-    assert "no: 1 points around 0.5, 0.5" in text
+    assert "no: 1 point around 0.5, 0.5" in text
 
 
 def test_figures_can_be_read_without_seeing_them():
@@ -102,6 +113,50 @@ def test_figures_can_be_read_without_seeing_them():
     described = [svg["aria-describedby"] for svg in drawing.of("svg", role="img")]
     assert len(set(described)) == 2
     assert {desc["id"] for desc in drawing.of("desc")} == set(described)
-    assert "&lt;a&gt;: 0% 25%, 100% 75%" in text
+    assert [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", text)[:4]] == [
+        "&lt;a&gt;",
+        "0.0%",
+        "25.0%",
+        "[0.0, 50.0]",
+    ]
+    assert "&lt;a&gt;, 0.0%: 25.0% [0.0, 50.0]</title>" in text
     assert "<a>" not in text
     assert not re.search(r"url\(|https?://", text)
+
+
+def test_no_size_of_a_figure_depends_on_the_width_of_its_page():
+    dots = DotPlot("Dots", (Dot("a", "a", 0.5, 0.4, 0.6),))
+    bars = StackedBars("Bars", (Category("yes"), Category("no")), (StackedBar("a", (1, 2)),))
+    small = ScatterPlot("Map", (Cloud("yes", ((0, 0),), 0.5),), SHARE, SHARE, small=True)
+    for figure in (line_plot(), dots, bars, small):
+        for svg in Drawing(page(figure)).of("svg"):
+            # A view box would shrink words with the page; only legends, and specks that keep their size, have one.
+            assert svg.get("viewbox") is None or svg.get("aria-hidden") or svg["preserveaspectratio"] == "none"
+
+
+def test_an_axis_without_zero_says_so_and_is_broken():
+    off, under, whole = (Axis.over("precision", values) for values in ([0.6, 0.8], [-0.8, -0.6], [-0.1, 0.8]))
+    assert "starts at 0.6" in off.caption
+    assert "ends at \u22120.6" in under.caption
+    assert whole.caption == "precision"
+    points = (Point(0.61, 0.62), Point(0.75, 0.75))
+    for plot, breaks in (
+        (LinePlot("P", (Series("a", points),), off, off), 2),
+        (LinePlot("P", (Series("a", points),), whole, off), 1),
+        (LinePlot("P", (Series("a", points),), whole, whole), 0),
+        (DotPlot("P", (Dot("a", "a", 0.7, 0.6, 0.8),), scale=off), 1),
+        (DotPlot("P", (Dot("a", "a", -0.7, -0.8, -0.6),), scale=under), 1),
+    ):
+        for text in (page(plot), as_svg(plot)):
+            assert len(Drawing(text).of("path", **{"class": "gap"})) == breaks
+            assert text.count("not at 0)") >= breaks
+    assert "logarithmic" in Axis.at("items", [10, 20]).caption
+
+
+def test_all_values_of_dots_and_bars_can_be_read():
+    dots = DotPlot("D", (Dot("a", "x", 0.5, 0.4, 0.6, 0.25), Dot("a", "y", 0.7, 0.6, 0.8)), together=True)
+    words = " ".join(re.sub(r"<title>.*?</title>|<[^>]*>", " ", page(dots)).split())
+    assert "a x: 50.0% [40.0, 60.0] ; dashed: 25.0% y: 70.0% [60.0, 80.0]" in words
+    bars = StackedBars("B", (Category("yes"), Category("no")), (StackedBar("few", (1, 30)), StackedBar("none", (0, 0))))
+    assert bars.table.rows == (("few", "31", "1 (3%)", "30 (97%)"), ("none", "0", "0 (0%)", "0 (0%)"))
+    assert ">1 (3%)</td>" in page(bars)

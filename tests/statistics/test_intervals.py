@@ -17,6 +17,7 @@ from climassay.statistics import (
     mean_estimates,
     paired_difference,
     paired_differences,
+    paired_tests,
     proportion,
     wilson_interval,
 )
@@ -88,9 +89,9 @@ def test_means_are_those_of_one_column_at_a_time():
 
 def test_differences_are_those_of_one_pair_at_a_time():
     pairs = [(OTHER, LONG), (SHORT, SHORT + 0.01), (LONG, LONG)]
-    together = paired_differences(pairs, resamples=4000, flips=4000)
+    together = paired_differences(pairs)
     for one, (first, second) in zip(together, pairs, strict=True):
-        alone = paired_difference(first, second, resamples=4000)
+        alone = paired_difference(first, second, seed=1)
         assert one.difference.value == pytest.approx(alone.difference.value)
         assert one.difference.interval == pytest.approx(alone.difference.interval, abs=0.01)
         assert one.p_value == pytest.approx(alone.p_value, abs=0.02)
@@ -99,6 +100,38 @@ def test_differences_are_those_of_one_pair_at_a_time():
 def test_sign_flips_of_eight_gains_have_the_exact_chance():
     [found] = paired_differences([(np.zeros(8), np.arange(1.0, 9.0))], flips=40_000)
     assert found.p_value == pytest.approx(2 / 2**8, rel=0.15)
+
+
+def test_interval_and_test_of_a_difference_agree_about_zero():
+    generator = np.random.default_rng(7)
+    seen = {True: 0, False: 0}
+    for n in (2, 4, 5, 6, 9, 30, 113):
+        for shift in np.linspace(-0.6, 0.6, 21):
+            for binary in (False, True):
+                first = generator.random(n) < 0.5 if binary else generator.normal(size=n)
+                second = generator.random(n) < 0.5 + shift if binary else first + generator.normal(shift, 0.5, n)
+                [found] = paired_tests([(first, second)], [binary], seed=int(generator.integers(99)))
+                low, high = found.difference.interval
+                assert low <= found.difference.value <= high
+                assert (found.p_value < 0.05) == (low > 0 or high < 0), (n, shift, binary)
+                seen[found.p_value < 0.05] += 1
+    assert min(seen.values()) > 50
+
+
+def test_right_and_wrong_of_thirty_questions_have_an_interval_around_zero_where_mcnemar_finds_nothing():
+    # Eight gained, two lost of thirty: a bootstrap over questions gives +0.033 to +0.4 beside p = .109.
+    first, second = [0] * 8 + [1] * 2 + [1] * 20, [1] * 8 + [0] * 2 + [1] * 20
+    [found] = paired_tests([(first, second)], [True], seed=0)
+    assert found.p_value == pytest.approx(0.109, abs=0.001)
+    assert found.difference.interval.low <= 0 < 0.3 < found.difference.interval.high
+
+
+def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says():
+    generator = np.random.default_rng(0)
+    gaps = generator.normal(0.3, 1.0, size=(400, 20))
+    found = paired_differences([(np.zeros(20), one) for one in gaps], flips=2000)
+    held = np.mean([one.difference.interval.low <= 0.3 <= one.difference.interval.high for one in found])
+    assert 0.92 <= held <= 0.98
 
 
 def test_p_values_can_survive_a_correction_for_many_tests():

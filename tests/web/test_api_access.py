@@ -71,6 +71,7 @@ READERS = {
     "GET /runs/compare",
     "GET /runs/{run}",
     "GET /runs/{run}/tables",
+    "GET /runs/{run}/grid",
     "GET /runs/{run}/questions",
     "GET /runs/{run}/questions/{number}",
     "GET /datasets",

@@ -103,6 +103,27 @@ def list_questions(server):
     assert server.get(path, text="number 3?", kind="mcq")["items"][0]["id"] == "mcq-3"
 
 
+@calls("GET /runs/{run}/grid")
+def get_grid(server):
+    run, other = server.content.run, server.content.other_run
+    path = f"/runs/{run}/grid"
+    seen = server.get(path, limit=200)
+    known = load_experiment(server.place.records, run)
+    columns = [(one["model"], one["setting"]) for one in seen["columns"]]
+    assert columns == list(dict.fromkeys((one.cell.model, one.cell.setting) for one in known.outcomes))
+    assert [row["id"] for row in seen["items"]] == [one.id for one in known.questions["primer"]]
+    scores = {(one.cell.model, one.cell.setting, one.question): one.scores for one in known.outcomes}
+    for row in seen["items"]:
+        assert [cell["scores"] for cell in row["cells"]] == [scores[*column, row["id"]] for column in columns]
+    chosen = server.get(path, right=0, fails=1, limit=200)["items"]
+    split = [one for one in seen["items"] if not one["cells"][0]["wrong"] and one["cells"][1]["wrong"]]
+    assert chosen == split
+    beside = server.get(path, beside=other, limit=200)
+    assert {one["run"] for one in beside["columns"]} == {run, other}
+    assert all(len(row["cells"]) == len(beside["columns"]) for row in beside["items"])
+    assert "no column 99" in server.get(path, right=99, status=404)["error"]
+
+
 @calls("GET /runs/{run}/questions/{number}")
 def get_question(server):
     seen = server.get(f"/runs/{server.content.run}/questions/0")

@@ -77,7 +77,8 @@ def evaluation_table(report: RetrievalReport) -> Table:
     note = (
         f"n = {report.n} questions with {report.golds} gold passages over {report.passages:,} passages{where}; 95% "
         f"intervals (recall: {recall}, others: {drawn}). nDCG takes grades as they are; p-values of differences: sign "
-        f"flips, Holm. Found means that hits hold {report.share:.0%} of the gold passage's words in order."
+        f"flips, Holm, which need not agree with the bootstrap's intervals. Found means that hits hold "
+        f"{report.share:.0%} of the gold passage's words in order."
     )
     if missing:
         note += f" {missing} gold passages are not in the collection and count as not found."

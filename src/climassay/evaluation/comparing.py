@@ -12,6 +12,7 @@ the same where their words are, whatever the benchmark or the id is called in ei
 """
 
 import csv
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import OVERALL, common_scores, is_right_or_wrong, outcomes_by_cell, score_of
-from climassay.evaluation.tables import shown_difference, shown_estimate, shown_p_value, shown_value
+from climassay.evaluation.tables import metric_axis, shown_difference, shown_estimate, shown_p_value, shown_value
 from climassay.metrics.registry import METRICS
 from climassay.questions import Kind
 from climassay.reporting import Dot, DotPlot, Table
@@ -490,10 +491,11 @@ def compare_runs(
     METRICS.find(metric)
     found = [(one, cell, chosen) for one in experiments for cell, chosen in _chosen_outcomes(one, metric, level)]
     values = [[v for outcome in chosen if (v := score_of(outcome, metric)) is not None] for _, _, chosen in found]
-    if is_right_or_wrong(METRICS[metric], *values):
-        estimates = [proportion(round(sum(column)), len(column)) for column in values]
-    else:
-        estimates = mean_estimates(values, seed=seed)
+    # As the page of each run has it.
+    estimates = [
+        proportion(round(sum(column)), len(column)) if is_right_or_wrong(METRICS[metric], column) else mean
+        for column, mean in zip(values, mean_estimates(values, seed=seed), strict=True)
+    ]
     scores = [
         RunScore(experiment.run, experiment.name, cell, estimate)
         for (experiment, cell, _), estimate in zip(found, estimates, strict=True)
@@ -543,12 +545,13 @@ def _chosen_outcomes(experiment: Experiment, metric: str, level: str) -> Iterato
 
 def comparison_table(found: RunComparison) -> Table:
     """Every cell of every run on a line of its own."""
+    names = _run_names(found)
     rows = [
         (
             one.cell.benchmark,
             one.cell.model,
             one.cell.setting,
-            one.run,
+            names[one.run],
             str(one.estimate.n),
             shown_estimate(found.metric, one.estimate),
         )
@@ -560,7 +563,7 @@ def comparison_table(found: RunComparison) -> Table:
         ["benchmark", "model", "setting", "run", "n", label],
         rows,
         left=4,
-        note="Behind ±: how far the farther end of the 95% interval lies." + _unit(found.metric),
+        note="In brackets: 95% intervals." + _unit(found.metric),
     )
 
 
@@ -568,10 +571,11 @@ def comparison_test_table(found: RunComparison) -> Table | None:
     """Paired tests between the runs; None where no two of them asked the same question."""
     if not found.tests:
         return None
+    names = _run_names(found)
     rows = [
         (
-            _named(test.first),
-            _named(test.second),
+            _named(test.first, names),
+            _named(test.second, names),
             str(test.difference.n),
             shown_difference(found.metric, test.difference.value),
             " to ".join(shown_difference(found.metric, end) for end in test.difference.interval),
@@ -588,9 +592,9 @@ def comparison_test_table(found: RunComparison) -> Table | None:
         rows,
         left=2,
         strong=[number for number, test in enumerate(found.tests) if test.p_holm < 0.05],
-        note=f"Paired test: {' and '.join(kinds)}. Interval: bootstrap over questions. gained / lost: questions that "
-        "only the second, or only the first, got right. Holm: corrected for all tests of this table; rows below 0.05 "
-        "are set off." + _unit(found.metric),
+        note=f"Paired test: {' and '.join(kinds)}. Interval: differences that sign flips do not reject. gained / lost: "
+        "questions that only the second, or only the first, got right. Holm: corrected for all tests of this table; "
+        "rows below 0.05 are set off." + _unit(found.metric),
     )
 
 
@@ -599,15 +603,24 @@ def comparison_figure(found: RunComparison) -> DotPlot | None:
     if not found.scores:
         return None
     label = METRICS[found.metric].label
-    dots = []
-    for one in found.scores:
-        value, low, high = (min(1.0, max(0.0, end)) for end in (one.estimate.value, *one.estimate.interval))
-        dots.append(Dot(f"{one.cell.model}, {one.cell.setting} ({one.run})", one.run, value, low, high))
-    return DotPlot(label[0].upper() + label[1:], tuple(dots), label, "Dots: mean over questions. Bars: 95% interval.")
+    names = _run_names(found)
+    dots = tuple(
+        Dot(_named(one, names), names[one.run], one.estimate.value, *one.estimate.interval) for one in found.scores
+    )
+    note = "Dots: mean over questions. Bars: 95% interval."
+    title = label[0].upper() + label[1:]
+    return DotPlot(title, dots, label, note, metric_axis(METRICS[found.metric], dots), decimals=3)
 
 
-def _named(one: RunScore) -> str:
-    return f"{one.cell.model}, {one.cell.setting} ({one.run})"
+def _named(one: RunScore, names: Mapping[str, str]) -> str:
+    return f"{one.cell.model}, {one.cell.setting} ({names[one.run]})"
+
+
+def _run_names(found: RunComparison) -> dict[str, str]:
+    """What each run is called: as its experiment, with its id where another run is called so too."""
+    names = {one.run: one.name or one.run for one in found.scores}
+    shared = [name for name, runs in Counter(names.values()).items() if runs > 1]
+    return {run: f"{name}, {run}" if name in shared and name != run else name for run, name in names.items()}
 
 
 def _unit(metric: str) -> str:

@@ -18,7 +18,7 @@ from climassay.evaluation.scores import (
     outcomes_by_cell,
     score_experiment,
 )
-from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, shown_value
+from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, metric_axis, shown_value
 from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Question, option_letter
@@ -56,15 +56,14 @@ if TYPE_CHECKING:
     from climassay.evaluation.contamination import ContaminationReport
 
 
-_LINES = 5
-"""Lines of one figure, which has as many colours."""
+_COLOURS = 5
+"""Colours of a figure, and so its most lines or models."""
+_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _PAPER = 3
 """Types of questions that the paper has."""
-_SPREAD = 0.24
-"""How far apart the models of one level stand, so that their intervals do not hide each other."""
 
 
-def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None = None) -> list[LinePlot]:
+def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None = None) -> list[DotPlot]:
     """Models by level in a setting, by default the first: at most five models a figure (the paper's Figure 5)."""
     ours = [score for score in scores.scores if score.cell.benchmark == benchmark]
     shown = setting or next((score.cell.setting for score in ours), "")
@@ -78,40 +77,29 @@ def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None 
         models = list(dict.fromkeys(score.cell.model for score in chosen))
         levels = [level for level in LEVELS if any(score.level == level for score in chosen)]
         if metric.published and len(levels) > 1:
-            for start in range(0, len(models), _LINES):
-                lines = _level_lines(levels, models[start : start + _LINES], chosen)
-                ends = [v for line in lines for point in line.points for v in (point.low, point.high) if v is not None]
-                places = tuple(float(place) for place in range(len(levels)))
+            for start in range(0, len(models), _COLOURS):
+                part = tuple(models[start : start + _COLOURS])
+                dots = tuple(
+                    _dot(score, score.level, None)
+                    for level in levels
+                    for score in chosen
+                    if score.level == level and score.cell.model in part
+                )
+                title = f"{metric.label[0].upper()}{metric.label[1:]} by level, setting {shown}"
+                note = "Dots: mean over questions. Bars: 95% interval."
                 figures.append(
-                    LinePlot(
-                        f"{metric.label[0].upper()}{metric.label[1:]} by level, setting {shown}",
-                        lines,
-                        Axis("level", -0.5, len(levels) - 0.5, places, names=tuple(levels)),
-                        Axis.over(metric.label, ends, percent=metric.binary),
-                        note="Bars: 95% interval. Models of one level stand side by side.",
-                        square=True,
+                    DotPlot(
+                        title,
+                        dots,
+                        metric.label,
+                        note,
+                        metric_axis(metric, dots),
+                        decimals=3,
+                        together=True,
+                        order=part,
                     )
                 )
     return figures
-
-
-def _level_lines(levels: Sequence[str], models: Sequence[str], scores: Sequence[Score]) -> tuple[Series, ...]:
-    return tuple(
-        Series(
-            model,
-            tuple(
-                Point(
-                    levels.index(score.level) + (_SPREAD * (place / (len(models) - 1) - 0.5) if len(models) > 1 else 0),
-                    score.estimate.value,
-                    *score.estimate.interval,
-                    f"{model}, {score.level}, n = {score.estimate.n}",
-                )
-                for score in scores
-                if score.cell.model == model
-            ),
-        )
-        for place, model in enumerate(models)
-    )
 
 
 def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
@@ -129,20 +117,22 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
             continue
         for task in dict.fromkeys(one.cell.task for one in overall if one.metric == metric.name):
             constant = constants.get((metric.name, task))
-            dots = tuple(_dot(one, constant) for one in overall if one.metric == metric.name and one.cell.task == task)
+            dots = tuple(
+                _dot(one, f"{one.cell.model}, {one.cell.setting}", constant)
+                for one in overall
+                if one.metric == metric.name and one.cell.task == task
+            )
             note = "Dots: mean over questions. Bars: 95% interval."
             if constant is not None:
                 note += " Dashed tick: the best constant answer."
             of_type = "" if metric.external or task in metric.kinds else f", {TYPES[task].title.lower()}"
-            figures.append(DotPlot(f"{metric.label[0].upper()}{metric.label[1:]}{of_type}", dots, metric.label, note))
+            title = f"{metric.label[0].upper()}{metric.label[1:]}{of_type}"
+            figures.append(DotPlot(title, dots, metric.label, note, metric_axis(metric, dots), decimals=3))
     return figures
 
 
-def _dot(score: Score, constant: float | None) -> Dot:
-    low, high = score.estimate.interval
-    # The axis goes from 0 to 1; phrase similarity can fall below 0, where nothing is drawn.
-    value, low, high = (min(1.0, max(0.0, end)) for end in (score.estimate.value, low, high))
-    return Dot(f"{score.cell.model}, {score.cell.setting}", score.cell.model, value, low, high, constant)
+def _dot(score: Score, label: str, constant: float | None) -> Dot:
+    return Dot(label, score.cell.model, score.estimate.value, *score.estimate.interval, constant)
 
 
 def source_figure(questions: Sequence[Question], title: str) -> StackedBars | None:
@@ -169,7 +159,6 @@ def source_figure(questions: Sequence[Question], title: str) -> StackedBars | No
 
 COVERAGES = (0.25, 0.5, 0.75, 1.0)
 _CURVE_POINTS = 25
-_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +257,9 @@ def calibration_figures(found: Sequence[CellCalibration], benchmark: str) -> lis
     """Risk-coverage and reliability curves of the cells of a benchmark, at most five lines a figure."""
     cells = [one for one in found if one.cell.benchmark == benchmark]
     figures = []
-    for start in range(0, len(cells), _LINES):
-        part = cells[start : start + _LINES]
-        more = f" ({start + 1} to {start + len(part)})" if len(cells) > _LINES else ""
+    for start in range(0, len(cells), _COLOURS):
+        part = cells[start : start + _COLOURS]
+        more = f" ({start + 1} to {start + len(part)})" if len(cells) > _COLOURS else ""
         lines = tuple(
             Series(
                 one.name,

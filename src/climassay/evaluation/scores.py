@@ -73,7 +73,7 @@ class PairedTest:
     second: str
     metric: str
     difference: Estimate
-    """Mean of second - first over the questions that both have a score for, with a bootstrap interval."""
+    """Mean of second - first over the questions that both have a score for, with the interval of the test."""
     first_only: int | None
     """Questions only the first got right (binary metrics)."""
     second_only: int | None

@@ -22,7 +22,7 @@ from climassay.grounding.text_check import STATUSES
 from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind
-from climassay.reporting import Mark, Table
+from climassay.reporting import Axis, Dot, Mark, Table
 from climassay.reporting.tables import Column
 from climassay.statistics import Estimate
 
@@ -93,11 +93,18 @@ def shown_value(metric: str, value: float) -> str:
     return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
 
 
+def metric_axis(metric: Metric, dots: Iterable[Dot]) -> Axis:
+    """Axis of a metric's scores: from 0 to 1, in per cent where tables show it so, or as far as the intervals reach."""
+    ends = [end for dot in dots for end in (dot.low, dot.high)]
+    if all(0 <= end <= 1 for end in ends):
+        return Axis(metric.label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=metric.percent)
+    return Axis.over(metric.label, (0.0, *ends), percent=metric.percent)
+
+
 def shown_estimate(metric: str, estimate: Estimate) -> str:
-    """A score with the distance to the farther end of its interval, for example ``61.1 ±7.2``."""
-    low, high = estimate.interval
-    farther = max(estimate.value - low, high - estimate.value)
-    return f"{shown_value(metric, estimate.value)} ±{shown_value(metric, farther)}"
+    """A score with both ends of its interval, for example ``61.1 [52.0, 69.4]``."""
+    low, high = (shown_value(metric, end) for end in estimate.interval)
+    return f"{shown_value(metric, estimate.value)} [{low}, {high}]"
 
 
 def shown_difference(metric: str, value: float) -> str:
@@ -131,22 +138,21 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
                 f"Multiple choice and cloze, {benchmark}",
                 numbers.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds),
                 numbers,
-                "Accuracy and exact match (EM) in per cent; PS: phrase similarity. Behind ±: how far the farther end "
-                "of the 95% interval lies (Wilson; PS: bootstrap over questions).",
+                "Accuracy and exact match (EM) in per cent; PS: phrase similarity. In brackets: 95% intervals (Wilson; "
+                "PS, and accuracy over several option orders: bootstrap over questions).",
             ),
             "freeform": _score_table(
                 f"Freeform answers, {benchmark}",
                 numbers.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds),
                 numbers,
-                "BLEU counts characters, as published. FA: factual accuracy. Behind ±: how far the farther end of the "
-                "95% bootstrap interval lies.",
+                "BLEU counts characters, as published. FA: factual accuracy. In brackets: 95% bootstrap intervals.",
             ),
             "own-metrics": _score_table(
                 f"Further metrics, {benchmark}",
                 [one for one in numbers.columns(lambda metric: not metric.published) if one.level == OVERALL],
                 replace(numbers, published=()),
-                "Metrics that the paper does not have, over all levels; supported and exact match in per cent. Behind "
-                "±: how far the farther end of the 95% interval lies.",
+                "Metrics that the paper does not have, over all levels; supported and exact match in per cent. In "
+                "brackets: 95% intervals.",
             ),
         }
         # A table of each type of question that the paper does not have.
@@ -158,7 +164,7 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
             )
             columns = numbers.columns(lambda _: True)
             columns = [column for column in columns if TYPES[task].levels or column.level == OVERALL]
-            note = "Behind ±: how far the farther end of the 95% interval lies."
+            note = "In brackets: 95% intervals."
             named[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
@@ -197,7 +203,7 @@ def _overview(scores: ExperimentScores) -> NamedTable | None:
             ]
         )
     headings = ["benchmark", "metric", "n", *(f"{model}\n{setting}" for model, setting in variants), "constant"]
-    note = "Behind ±: how far the farther end of the 95% interval lies. constant: the most frequent answer to all."
+    note = "In brackets: 95% intervals. constant: the most frequent answer to all."
     return NamedTable("overview", "", Table.of("All benchmarks", headings, lines, left=2, grouped=1, note=note))
 
 
@@ -373,9 +379,10 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | 
         left=3,
         grouped=1,
         strong=[number for number, test in enumerate(found) if test.p_holm < 0.05],
-        note=f"Paired tests: {kinds}. Interval: bootstrap over questions. gained / lost: questions that only the one "
-        f"named first, or only the one named second, got right. Holm: corrected for the {len(found)} tests of this "
-        "table; rows below 0.05 are set off. Accuracy, exact match and supported in percentage points.",
+        note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
+        "questions that only the one named first, or only the one named second, got right. Holm: corrected for the "
+        f"{len(found)} tests of this table; rows below 0.05 are set off. Accuracy, exact match and supported in "
+        "percentage points.",
     )
 
 
@@ -462,8 +469,9 @@ def mcq_tables(scores: McqScores) -> list[Table]:
                 [*shared, "difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
                 pairs,
                 left=len(shared) + 2,
-                note=f"Paired test: {tests}. gained / lost: questions that only the one named first, or only the one "
-                "named second, got right, in the option order of the file.",
+                note=f"Paired test: {tests}. Interval: differences that sign flips do not reject. gained / lost: "
+                "questions that only the one named first, or only the one named second, got right, in the option order "
+                "of the file.",
             )
         )
     if scores.position:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from climassay.reporting.tables import Column, Table, counted
+
 _TURNS = 8
 """Turns in which clouds of specks are drawn."""
 _CHARACTER, _LINE = 5.8, 14.0
@@ -38,8 +40,6 @@ class Axis:
     percent: bool = False
     """Show 0.5 as 50%."""
     logarithmic: bool = False
-    names: tuple[str, ...] = ()
-    """What appears at the places 0, 1, 2 ... where the axis has no numbers."""
 
     @classmethod
     def over(cls, label: str, values: Sequence[float], *, percent: bool = False, at_most: int = 6) -> "Axis":
@@ -65,10 +65,28 @@ class Axis:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
+    @property
+    def broken(self) -> bool:
+        """Whether values are measured from 0, which lies off the axis."""
+        return bool(self.ticks) and not self.logarithmic and not self.low <= 0 <= self.high
+
+    @property
+    def caption(self) -> str:
+        """The label; of an axis that leaves out 0 or is not linear, also how far it goes."""
+        if self.logarithmic:
+            return f"{self.label} (logarithmic)"
+        if self.broken:
+            end = f"starts at {self.words(self.ticks[0])}" if self.low > 0 else f"ends at {self.words(self.ticks[-1])}"
+            return f"{self.label} (scale {end}, not at 0)"
+        return self.label
+
+    def exactly(self, value: float) -> str:
+        """A value as it is written where it is read off: a tenth of a per cent, or three digits."""
+        text = f"{100 * value:.1f}%" if self.percent else f"{value:.3g}"
+        return text.replace("-", "\N{MINUS SIGN}")
+
     def words(self, value: float) -> str:
-        """A value as it is written at a tick; the name at, or nearest to, a place."""
-        if self.names:
-            return self.names[min(len(self.names) - 1, max(0, round(value)))]
+        """A value as it is written at a tick."""
         if not self.percent:
             return f"{value:g}".replace("-", "\N{MINUS SIGN}")
         steps = [abs(second - first) for first, second in pairwise(self.ticks)]
@@ -86,12 +104,14 @@ class DotPlot:
     axis: str = "accuracy"
     note: str = ""
     scale: Axis | None = None
-    """Where the values are not shares; by default the axis goes from 0 to 100 %."""
+    """By default the axis goes from 0 to 100%."""
     together: bool = False
     """Dots of one label share a row; a legend names their groups."""
     order: tuple[str, ...] = ()
     """Order of the groups, which keep their colours where some of them have no dots; those that it does not name follow
     by first appearance. Where it is given, a legend names the groups."""
+    decimals: int = 2
+    """Of values that are not written in per cent."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -124,28 +144,27 @@ class DotPlot:
 
     @property
     def row_height(self) -> int:
-        """Room of a row, in units of the drawing; dots that share it appear below each other."""
-        return max(26, 9 * len(self.groups) + 8) if self.together else 26
+        """Room of a row, in pixels or units of the drawing; dots that share it stand below each other."""
+        return max(26, 18 * len(self.groups) + 8) if self.together else 26
 
     def shift(self, dot: Dot) -> float:
         """How far below the middle of its row a dot stands, so that intervals do not hide each other."""
-        return 9 * (self.groups.index(dot.group) - (len(self.groups) - 1) / 2) if self.together else 0.0
+        return 18 * (self.groups.index(dot.group) - (len(self.groups) - 1) / 2) if self.together else 0.0
 
     def words(self, value: float) -> str:
         """A value as it is written beside its dot."""
-        if self.scale is None:
+        if self.measure.percent:
             return f"{100 * value:.1f}%"
-        return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "\N{MINUS SIGN}")
+        return f"{round(value, self.decimals) + 0.0:.{self.decimals}f}".replace("-", "\N{MINUS SIGN}")
+
+    def interval(self, dot: Dot) -> str:
+        """Both ends of a dot's interval, in brackets."""
+        return f"[{self.words(dot.low).rstrip('%')}, {self.words(dot.high).rstrip('%')}]"
 
     @property
     def label_width(self) -> int:
         """Room for the longest label, in units of the drawing (about 6.6 a character at its font size)."""
         return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
-
-    @property
-    def height(self) -> int:
-        """Height of the drawing, in its units: all rows, and the axis."""
-        return self.row_height * len(self.rows) + 46
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,21 +199,48 @@ class LinePlot:
     y: Axis
     note: str = ""
     square: bool = False
+    """Both axes go alike: drawn nearly as high as wide."""
 
     @property
     def description(self) -> str:
-        """What a reader who does not see the figure is told: all values."""
-        lines = [
-            f"{series.name}: " + ", ".join(f"{self.x.words(p.x)} {self.y.words(p.y)}" for p in series.points)
+        """What a reader who does not see the figure is told; the values are in the table."""
+        names = [series.name for series in self.series if not series.reference]
+        return (
+            f"{self.y.caption} against {self.x.caption}. Lines: {', '.join(names)}. The values stand in a table below."
+        )
+
+    @property
+    def table(self) -> Table:
+        """All values, those of references too."""
+        rows = [
+            (series.name, self.x.exactly(p.x), self.y.exactly(p.y), self.interval(p) or "-", p.note or "-")
             for series in self.series
-            if not series.reference
+            for p in series.points
         ]
-        return f"{self.y.label} against {self.x.label}. " + "; ".join(lines) + "."
+        kept = [place for place in range(5) if place < 3 or any(row[place] != "-" for row in rows)]
+        headings = ("line", self.x.label, self.y.label, "95% interval", "what")
+        return Table(
+            self.title,
+            tuple(Column(headings[place], "left" if place in (0, 4) else "right") for place in kept),
+            tuple(tuple(row[place] for place in kept) for row in rows),
+        )
+
+    def interval(self, point: Point) -> str:
+        """Both ends of a point's interval, in brackets; empty where it has none."""
+        if point.low is None or point.high is None:
+            return ""
+        return f"[{self.y.exactly(point.low).rstrip('%')}, {self.y.exactly(point.high).rstrip('%')}]"
+
+    @property
+    def height(self) -> int:
+        """Height of the frame, in pixels or units of the drawing."""
+        return 360 if self.square else 270
 
     @property
     def tones(self) -> dict[str, int]:
-        """Number of each series' colour; references have none of their own."""
-        return {series.name: n for n, series in enumerate(s for s in self.series if not s.reference)}
+        """Number of each series' colour, or of a reference's dashes."""
+        kinds = ([one.name for one in self.series if one.reference is reference] for reference in (False, True))
+        return {name: number for names in kinds for number, name in enumerate(names)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,58 +274,59 @@ class ScatterPlot:
     small: bool = False
     """Thousands of points: specks without shape, some ten bytes each; colours follow the clouds' places."""
     wide: bool = False
+    """For many points: drawn higher."""
     labels: tuple[Label, ...] = ()
     """Names of places, the most important first; one that would cover an earlier one is left out."""
 
     @property
-    def size(self) -> tuple[int, int]:
-        """Width and height of the drawing, in its units."""
-        return (760, 560) if self.wide else (560, 420)
+    def height(self) -> int:
+        """Height of the frame, in pixels or units of the drawing."""
+        return 500 if self.wide else 360
 
-    def specks(self, left: float, right: float, top: float, foot: float) -> list[tuple[Cloud, str]]:
-        """All points as SVG paths: lines of no length, whose round ends are the specks.
+    @property
+    def few(self) -> bool:
+        """Whether specks can be drawn twice as large without covering each other."""
+        return sum(len(cloud.points) for cloud in self.clouds) <= 2000
+
+    def specks(self, width: float) -> list[tuple[Cloud, str]]:
+        """All points as SVG paths in a frame of that width: lines of no length, whose round ends are the specks.
 
         Clouds take turns with a part of their points each, so that none lies on top of the others everywhere.
-
-        Args:
-            left: Where the frame begins; with the others, in units of the drawing.
-            right: Where it ends.
-            top: Its upper edge.
-            foot: Its lower edge.
         """
 
         def path(points: Sequence[tuple[float, float]]) -> str:
             return "".join(
-                f"M{left + (right - left) * self.x.share(x):.1f} {foot - (foot - top) * self.y.share(y):.1f}h0"
-                for x, y in points
+                f"M{width * self.x.share(x):.1f} {self.height * (1 - self.y.share(y)):.1f}h0" for x, y in points
             )
 
         turns = ((cloud, cloud.points[turn::_TURNS]) for turn in range(_TURNS) for cloud in self.clouds)
         return [(cloud, path(points)) for cloud, points in turns if points]
 
-    def placed_labels(self, left: float, right: float, top: float, foot: float) -> list[Label]:
-        """The labels that have room, at their places in the drawing; see :meth:`specks`."""
+    def placed_labels(self, width: float) -> list[Label]:
+        """The labels that have room in a frame of that width, at their places in it; see :meth:`specks`."""
         placed: list[tuple[Label, float]] = []
         for label in self.labels:
             half = _CHARACTER * len(label.text) / 2
-            x = left + (right - left) * self.x.share(label.x)
-            x = min(max(x, left + half), right - half)
-            y = foot - (foot - top) * self.y.share(label.y)
+            x = min(max(width * self.x.share(label.x), half), width - half)
+            y = self.height * (1 - self.y.share(label.y))
             for moved in (y, y - _LINE, y + _LINE):
-                free = all(abs(moved - o.y) >= _LINE or abs(x - o.x) >= half + width for o, width in placed)
-                if free and top + _LINE <= moved <= foot:
+                free = all(abs(moved - o.y) >= _LINE or abs(x - o.x) >= half + other for o, other in placed)
+                if free and 2 * half <= width and _LINE <= moved <= self.height:
                     placed.append((Label(round(x, 1), round(moved, 1), label.text), half))
                     break
         return [label for label, _ in placed]
 
     @property
     def description(self) -> str:
-        """What a reader who does not see the figure is told: where each cloud has its middle."""
+        """What a reader who does not see the figure is told: where each cloud has its middle, and the names on it."""
         told = []
         for cloud in self.clouds:
             middle = ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*cloud.points, strict=True))
-            told.append(f"{cloud.name}: {len(cloud.points)} points" + (f" around {middle}" if middle else ""))
-        return f"{self.y.label} against {self.x.label}. " + "; ".join(told)
+            told.append(
+                f"{cloud.name}: {counted(len(cloud.points), 'point')}" + (f" around {middle}" if middle else "")
+            )
+        named = ", ".join(label.text for label in self.labels)
+        return f"{self.y.label} against {self.x.label}. {'; '.join(told)}." + (f" Named: {named}." if named else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +426,20 @@ class StackedBars:
             if count
         ]
         return f"{bar.label}: " + (", ".join(parts) or "no cases")
+
+    @property
+    def table(self) -> Table:
+        """All counts with their shares."""
+        headings = ["", "n", *(category.name for _, category in self.used)]
+        rows = [
+            (
+                bar.label,
+                str(bar.total),
+                *(f"{bar.counts[number]} ({100 * bar.share(number):.0f}%)" for number, _ in self.used),
+            )
+            for bar in self.bars
+        ]
+        return Table.of(self.title, headings, rows)
 
     def parts(self, bar: StackedBar) -> tuple[BarPart, ...]:
         """The parts of a bar from left to right; their widths are those of the shares, but none vanishes."""

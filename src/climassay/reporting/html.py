@@ -373,7 +373,9 @@ def _read(kind: Any, value: Any) -> Any:
         wanted = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
         return tuple(_read(one, entry) for one, entry in zip(wanted, value, strict=True))
     if is_dataclass(kind) and isinstance(kind, type):
-        given = {name: one for name, one in _fitting(value, isinstance(value, Mapping)).items() if name != "block"}
+        # Axes of earlier versions had ``names``.
+        other = ("block", "names")
+        given = {name: one for name, one in _fitting(value, isinstance(value, Mapping)).items() if name not in other}
         marked: dict[str, Any] = {}
         if kind is Table:
             marks = {(row, column): frozenset(found) for row, column, found in given.pop("marks", [])}

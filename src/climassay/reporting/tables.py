@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -274,6 +275,9 @@ class FittedTable:
                         shown.add_row(Text(group, style="bold", justify="left"))
                     if self.table.grouped:
                         cells[0].pad_left(2)
+                    for cell, width in zip(cells, widths, strict=True):
+                        if cell.cell_len > width:
+                            cell.plain = _interval_below(cell.plain)
                     shown.add_row(*cells, style="bold" if number in self.table.strong else None)
                 yield shown
                 return
@@ -309,11 +313,18 @@ def _column_width(table: Table, place: int, folded: bool, wrapped: bool) -> int:
 
     column = table.columns[place]
     first = bool(table.grouped) and place == table.grouped
-    cells = [line for row in table.rows for line in row[place].split("\n")]
+    cells = [
+        line for row in table.rows for line in (_interval_below(row[place]) if wrapped else row[place]).split("\n")
+    ]
     widest = _widest(cells, wrapped and column.align == "left") + (2 if first else 0)
     groups = [", ".join(row[: table.grouped]) for row in table.rows] if first else []
     heading = column.label.split() if folded else column.heading.split("\n")
     return max([widest, _widest(groups, wrapped), *map(cell_len, heading)])
+
+
+def _interval_below(cell: str) -> str:
+    """A cell with the interval behind its value on a line of its own."""
+    return re.sub(r"(?<=\d) (?=\[[^][]*\]$)", "\n", cell)
 
 
 def _widest(texts: list[str], wrapped: bool) -> int:

@@ -33,7 +33,7 @@ _FEWEST_DOCUMENTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Estimated shares of the levels, lowest level first, with intervals of 95 %."""
+    """Estimated shares of the levels, lowest level first, with intervals of 95%."""
 
     values: tuple[float, ...]
     """One share per level, summing to 1."""

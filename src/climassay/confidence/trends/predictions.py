@@ -80,7 +80,7 @@ class UntaggedScore:
     """Score of tagged and untagged statements."""
     low: float
     high: float
-    """Interval of 95 % of ``together``: both parts' errors, added in quadrature."""
+    """Interval of 95% of ``together``: both parts' errors, added in quadrature."""
 
 
 def read_predictions(path: Path) -> Predictions:

@@ -46,7 +46,7 @@ def score_table(analysis: TrendAnalysis) -> Table:
         rows.append((topic.name, *cells, format_score(scores.by_topic[topic.number])))
     rows.append(("all topics", *map(format_score, scores.by_column), format_score(scores.overall)))
     note = (
-        "Mean of \N{MINUS SIGN}2 (very low) to 2 (very high), interval of 95 % over sections, number of statements. "
+        "Mean of \N{MINUS SIGN}2 (very low) to 2 (very high), interval of 95% over sections, number of statements. "
         f"No interval stands where fewer than {FEWEST_SECTIONS} sections speak of a topic."
     )
     if any("not tagged" in cell for row in rows for cell in row):
@@ -111,7 +111,7 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
         f"p: two-sided, corrected for the {len(found)} topics looked at (Holm). High or low says how a topic's "
         "statements compare with others of these reports, not whether their authors were right."
     )
-    headings = ["topic", "difference", "95 % interval", "unshrunken", "its 95 % interval", "p (Holm)"]
+    headings = ["topic", "difference", "95% interval", "unshrunken", "its 95% interval", "p (Holm)"]
     return Table.of("Most and least confident topics", headings, rows, note=note)
 
 
@@ -131,12 +131,12 @@ def change_table(analysis: TrendAnalysis) -> Table:
     ]
     looked = sum(one.topic is not None for one in analysis.changes)
     note = (
-        "Mean score with number of statements; change: later minus earlier, interval of 95 % over sections. p: "
+        "Mean score with number of statements; change: later minus earlier, interval of 95% over sections. p: "
         f"two-sided, by permuting sections, corrected for the {looked} topics looked at (Holm); that of all topics is "
         "not corrected. Only topics with five sections in both. A change says that levels were given otherwise, not "
         "why: other findings are assessed, by other authors."
     )
-    headings = ["columns", "topic", "earlier", "later", "change", "95 % interval", "p (Holm)"]
+    headings = ["columns", "topic", "earlier", "later", "change", "95% interval", "p (Holm)"]
     return Table.of(f"Changes between {analysis.cases.kind}s", headings, rows, note=note, left=2, grouped=1)
 
 
@@ -191,7 +191,7 @@ def accuracy_table(analysis: TrendAnalysis) -> Table:
         "Held-out tagged statements. Constant: always the level that is most frequent over all topics; error: mean "
         "number of levels between the tagger's and the authors'."
     )
-    headings = ["topic", "accuracy", "95 % interval", "constant", "error", "statements"]
+    headings = ["topic", "accuracy", "95% interval", "constant", "error", "statements"]
     return Table.of("The tagger by topic", headings, rows, note=note, strong=[0])
 
 
@@ -327,7 +327,7 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
             *facts,
             ("topics", f"seed {settings.seed}, {analysis.model.clusters} clusters joined by {settings.reduction}"),
             ("encoder", analysis.model.encoder[:16]),
-            ("intervals", f"95 %, sections resampled, seed {analysis.seed}"),
+            ("intervals", f"95%, sections resampled, seed {analysis.seed}"),
         ),
     )
 

@@ -417,8 +417,8 @@ def left_out_table(analysis: RunAnalysis) -> Table | None:
         rows,
         grouped=1,
         note="The mediator asked again without the advocate. changed: claims whose verdict becomes another one. gain: "
-        "points of accuracy that the advocate brings, on the n claims with a published verdict; paired bootstrap and "
-        "sign-flip test.",
+        "points of accuracy that the advocate brings, on the n claims with a published verdict, with interval and "
+        "p-value of a sign-flip test.",
     )
 
 

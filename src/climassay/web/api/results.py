@@ -8,6 +8,7 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
 
 from climassay.evaluation.report import is_wrong
+from climassay.evaluation.results import Outcome
 from climassay.generation import Draft
 from climassay.generation.dataset_results import dataset_stats
 from climassay.generation.dataset_store import State
@@ -39,7 +40,7 @@ from climassay.web.api.base import (
 from climassay.web.app_state import App
 from climassay.web.failures import Missing
 from climassay.web.results.pages import MOST_RUNS, compared, dataset_store, placed_drafts
-from climassay.web.results.questions import QuestionFilter, index_of
+from climassay.web.results.questions import QuestionFilter, grid_columns, grid_rows, index_of
 from climassay.web.results.stored_run import StoredRun, found_run, found_summary
 
 router = area("", "results")
@@ -120,7 +121,7 @@ class TableData(Data):
     number: int = field(1, "From 1, in the order of the page.")
     section: str = field("Scores")
     title: str = field("Multiple choice and cloze")
-    note: str = field("Behind ±: how far the farther end of the 95% interval lies.")
+    note: str = field("In brackets: 95% intervals.")
     columns: list[ColumnData]
     rows: list[list[str]] = field([["small", "default", "41.7"]], "Cells as they are shown.")
     strong: list[int] = field([], "Rows that are set off, from 0.")
@@ -156,6 +157,44 @@ class AnswerData(Data):
     violations: list[str] = field([], "Rules of the answer that were not kept.")
     passages: list[str] = field(["3f2a9c1d-4"], "Ids of what the model was given.")
     error: str | None = field(None)
+
+
+class GridColumnData(Data):
+    """One model in one setting of a run."""
+
+    run: str = field("r00c0ffee")
+    model: str = field("small")
+    setting: str = field("default")
+
+
+class GridCellData(Data):
+    """An answer in the grid of questions."""
+
+    wrong: bool = field(True)
+    failed: bool = field(False)
+    scores: dict[str, Figure] = field(
+        {"accuracy": 0.25}, "By metric; accuracy over several option orders is their mean."
+    )
+    violations: list[str] = field([], "Rules of the answer that were not kept.")
+
+
+class GridRowData(Data):
+    """A question with an answer by each column."""
+
+    number: int = field(0, "In the run, from 0; `GET /api/v1/runs/{run}/questions/{number}` has the answers.")
+    benchmark: str = field("primer")
+    id: str = field("mcq-17")
+    kind: Kind = field("mcq")
+    level: Level | None = field("base")
+    question: str = field("What drives the seasonal cycle of carbon dioxide?", "A cloze statement has `<MASK>`.")
+    cells: list[GridCellData | None]
+    """One a column; null where the question was not asked there."""
+
+
+class GridData(Listed[GridRowData]):
+    """Questions by models and settings, of one run or of two."""
+
+    columns: list[GridColumnData]
 
 
 class AnsweredQuestionData(Data):
@@ -387,6 +426,54 @@ def list_questions(
     stored = index.part(part["items"])
     numbered = zip(part["items"], stored.questions, strict=True)
     return part | {"items": [_question(stored, number, key, model) for number, key in numbered]}
+
+
+@router.get("/runs/{run}/grid", response_model=GridData)
+def get_grid(
+    app: App,
+    user: Reader,
+    run: RunId,
+    beside: Annotated[Word, Query(description="Id of another run, whose columns follow.")] = "",
+    benchmark: Annotated[Word, Query(description="Only questions of this benchmark.")] = "",
+    kind: Annotated[Kind | Literal[""], Query(description="Only questions of this kind.")] = "",
+    level: Annotated[Level | Literal[""], Query(description="Only questions of this level.")] = "",
+    text: Annotated[Word, Query(description="In the question, its reference or an answer.")] = "",
+    right: Annotated[
+        int | None, Query(description="Only questions answered rightly in this column, from 0.", ge=0)
+    ] = None,
+    fails: Annotated[
+        int | None, Query(description="Only questions answered wrongly in this column, from 0.", ge=0)
+    ] = None,
+    wrong: Annotated[bool, Query(description="Only questions with a wrong answer.")] = False,
+    invalid: Annotated[bool, Query(description="Only questions with a failed or invalid answer.")] = False,
+    unstable: Annotated[bool, Query(description="Only questions on whose option orders a model disagrees.")] = False,
+    limit: Limit = 50,
+    after: AfterNumber = -1,
+) -> dict[str, Any]:
+    """Questions that fit, with every model and setting of the run, and of another run; `after` is the last number."""
+    index, other, columns = grid_columns(app, run, beside)
+    unknown = [place for place in (right, fails) if place is not None and place >= len(columns)]
+    if unknown:
+        raise Missing(f"The grid has {len(columns)} columns, numbered from 0; there is no column {unknown[0]}.")
+    good, bad = (None if place is None else columns[place] for place in (right, fails))
+    wanted = QuestionFilter(benchmark, kind, level, "", wrong, text.strip(), good, bad, invalid, unstable)
+    part = first_of(index.numbers(wanted, limit + 1, after=after), limit, lambda number: number)
+    plain = ("id", "kind", "level", "question")
+    rows = [
+        {name: getattr(row.question, name) for name in plain}
+        | {"number": row.number, "benchmark": row.key[0], "cells": [cell and _cell(cell.outcome) for cell in row.cells]}
+        for row in grid_rows(index, other, part["items"])
+    ]
+    return part | {"items": rows, "columns": [one._asdict() for one in columns]}
+
+
+def _cell(said: Outcome) -> dict[str, Any]:
+    return {
+        "wrong": is_wrong(said),
+        "failed": said.error is not None,
+        "scores": said.scores,
+        "violations": said.violations,
+    }
 
 
 @router.get("/runs/{run}/questions/{number}", response_model=AnsweredQuestionData)

@@ -19,7 +19,7 @@ from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.metrics.registry import Metric
-from climassay.questions import option_letter
+from climassay.questions import Question, option_letter
 from climassay.records import tables
 from climassay.records.queries import RunDetails, RunSummary, answers_about, run_details, run_rows, run_settings
 from climassay.reporting.html import render_answer
@@ -175,8 +175,13 @@ class QuestionIndex:
                 for table, name in columns
             }
 
-    def part(self, numbers: Sequence[int]) -> StoredRun:
-        """The run with the questions of some numbers, their answers and the passages of these."""
+    def part(self, numbers: Sequence[int], *, orders: bool = False) -> StoredRun:
+        """The run with the questions of some numbers, their answers and the passages of these.
+
+        Args:
+            numbers: Of the questions.
+            orders: Whether the choices in every option order come with them.
+        """
         config, seeds, error = run_settings(self._database, self.run)
         ours = questions.c.run == self.run, questions.c.number.in_(numbers)
         theirs = answers.c.run == self.run, answers.c.number.in_(numbers)
@@ -188,9 +193,14 @@ class QuestionIndex:
         for names, positions in ((("questions",), sorted(known)), (_ANSWER_ROWS, said)):
             place = tables.results.c.name.in_(names) & tables.results.c.position.in_(positions)
             results |= run_rows(self._database, self.run, place)
-        given = {name for row in results.get("outcomes", ()) for name in row["passages"]}
-        if given:
-            results |= run_rows(self._database, self.run, _passages(given))
+        said_of = [("passages", "id", {name for row in results.get("outcomes", ()) for name in row["passages"]})]
+        if "outcomes" in results:
+            # Their positions are not those of predictions, which are found by their questions.
+            results.pop("predictions", None)
+            said_of += [("predictions", "question", {row["question"] for row in results["outcomes"]})] * orders
+        for name, first, values in said_of:
+            if values:
+                results |= run_rows(self._database, self.run, _beginning(name, first, values))
         return StoredRun(RunDetails(self.summary, config, seeds, error, (), results))
 
     def _fitting(self, *columns: Any, wanted: QuestionFilter) -> sa.Select[Any]:
@@ -219,11 +229,13 @@ class QuestionIndex:
         return query
 
 
-def _passages(ids: set[str]) -> sa.ColumnElement[bool]:
-    """Rows of the passages of these ids, found by how such a row begins."""
+def _beginning(name: str, first: str, values: set[str]) -> sa.ColumnElement[bool]:
+    """Rows of a table whose first field has one of these values, found by how such a row begins."""
     row = tables.results.c.row
-    starts = (row.startswith(f'{{"id": {json.dumps(one, ensure_ascii=False)}', autoescape=True) for one in sorted(ids))
-    return (tables.results.c.name == "passages") & sa.or_(*starts)
+    starts = (
+        row.startswith(f'{{"{first}": {json.dumps(one, ensure_ascii=False)}', autoescape=True) for one in sorted(values)
+    )
+    return (tables.results.c.name == name) & sa.or_(*starts)
 
 
 def _answered(cell: Column, *, wrong: bool) -> sa.ColumnElement[bool]:
@@ -255,28 +267,22 @@ def show_questions(
     beside: Word = "",
     number: PageNumber = 1,
 ) -> Response:
-    """A grid of the questions that fit: a row per question, a column per model and setting, of this run and another."""
-    index = index_of(app, run)
-    other = index_of(app, beside) if beside and beside != run else None
-    columns = [*index.columns(), *(other.columns() if other else ())]
+    """A grid of the questions that fit: a row a question, a column a model in a setting, of this run and of another."""
+    index, other, columns = grid_columns(app, run, beside)
     good, bad = (next(iter(columns[int(place) :]), None) if place else None for place in (right, fails))
     wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip(), good, bad, invalid, unstable)
     total = index.count(wanted)
     shown = within(number, total, PAGE)
     found = index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE, wrong_first=order == "wrong") if total else []
-    stored = index.part(found)
-    keys = dict(zip(sorted(found), stored.questions, strict=True))
-    runs = [stored, *([other.part(other.numbers_of(list(stored.questions)))] if other and found else [])]
-    marks = {
-        (one.id, said.cell.model, said.cell.setting, key): mark_of(said, f"{_address(one.id, key)}#answer-{place}")
-        for one in runs
-        for key, outcomes in one.outcomes.items()
-        for place, said in enumerate(outcomes, start=1)
-    }
     lines = [
-        {"question": stored.questions[key], "benchmark": key[0], "address": _address(run, key)}
-        | {"marks": [marks.get((*column, key)) for column in columns]}
-        for key in map(keys.__getitem__, found)
+        {"question": row.question, "benchmark": row.key[0], "address": _address(run, row.key)}
+        | {
+            "marks": [
+                cell and mark_of(cell.outcome, f"{_address(column.run, row.key)}#answer-{cell.place}")
+                for column, cell in zip(columns, row.cells, strict=True)
+            ]
+        }
+        for row in grid_rows(index, other, found)
     ]
     filters = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
     filters |= {"order": order, "beside": beside, "right": right, "fails": fails}
@@ -295,6 +301,54 @@ def show_questions(
         order=order,
         beside=other.run if other else "",
     )
+
+
+class GridCell(NamedTuple):
+    """An answer in the grid."""
+
+    place: int
+    """Among the answers to its question in its run, from 1."""
+    outcome: Outcome
+
+
+class GridRow(NamedTuple):
+    """A question and the answers to it, one a column."""
+
+    number: int
+    key: tuple[str, str]
+    """Benchmark and id."""
+    question: Question
+    cells: tuple[GridCell | None, ...]
+
+
+def grid_columns(app: AppState, run: str, beside: str) -> tuple[QuestionIndex, QuestionIndex | None, list[Column]]:
+    """The questions of a run, those of the run beside it, and the columns of both; missing where there are none."""
+    index = index_of(app, run)
+    other = index_of(app, beside) if beside and beside != run else None
+    return index, other, [*index.columns(), *(other.columns() if other else ())]
+
+
+def grid_rows(index: QuestionIndex, other: QuestionIndex | None, numbers: Sequence[int]) -> list[GridRow]:
+    """Questions of a run by their numbers, in that order, with the answers of both runs."""
+    stored = index.part(numbers)
+    keys = dict(zip(sorted(numbers), stored.questions, strict=True))
+    runs = [stored, *([other.part(other.numbers_of(list(stored.questions)))] if other and numbers else [])]
+    cells = {
+        (Column(one.id, said.cell.model, said.cell.setting), key): GridCell(place, said)
+        for one in runs
+        for key, outcomes in one.outcomes.items()
+        for place, said in enumerate(outcomes, start=1)
+    }
+    columns = [*index.columns(), *(other.columns() if other else ())]
+    return [
+        GridRow(
+            number,
+            keys[number],
+            stored.questions[keys[number]],
+            tuple(cells.get((one, keys[number])) for one in columns),
+        )
+        for number in numbers
+    ]
 
 
 class AnswerMark(NamedTuple):
@@ -319,6 +373,10 @@ def mark_of(said: Outcome, address: str) -> AnswerMark:
         )
     wrong = is_wrong(said)
     words = ("wrong" if wrong else "right") + (f" ({', '.join(said.violations)})" if said.violations else "")
+    share = said.scores.get("accuracy", 0.0)
+    if 0 < share < 1:
+        words = f"right in {100 * share:.0f}% of the option orders"
+        return AnswerMark(f"{100 * share:.0f}%", "bad" if wrong else "good", words, address)
     return AnswerMark("✗" if wrong else "✓", "bad" if wrong else "good", words, address)
 
 
@@ -326,7 +384,7 @@ def mark_of(said: Outcome, address: str) -> AnswerMark:
 def show_question(request: Request, app: App, _user: Reader, run: str, question: str, benchmark: Word = "") -> Response:
     """One question with every answer to it."""
     index, number = _number(app, run, question, benchmark)
-    stored = index.part([number])
+    stored = index.part([number], orders=True)
     [(key, asked)] = stored.questions.items()
     outcomes = stored.outcomes[key]
     metrics = metrics_of(outcomes)
@@ -336,7 +394,7 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
         {
             "outcome": one,
             "said": render_answer(row := answer_row(one, asked, metrics)),
-            "remarks": row.remarks,
+            "remarks": (*row.remarks, *_order_words(stored, one)),
             "wrong": is_wrong(one),
             "scores": [_score(metric, one.scores.get(metric.name)) for metric in metrics],
             "passages": [(name, texts.get(name, "(text not kept)")) for name in one.passages],
@@ -415,7 +473,18 @@ def _number(app: AppState, run: str, question: str, benchmark: str) -> tuple[Que
 def _score(metric: Metric, value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.0f}" if metric.percent else f"{value:.3f}"
+    # A mean over option orders is neither 0 nor 1.
+    return f"{value:.2g}" if metric.percent else f"{value:.3f}"
+
+
+def _order_words(stored: StoredRun, said: Outcome) -> list[str]:
+    """What a model chose in each option order, where it was asked in several."""
+    known = stored.experiment.predictions.get(said.cell, ()) if stored.experiment else ()
+    orders = sorted((one for one in known if one.question == said.question), key=lambda one: one.permutation)
+    if len(orders) < 2:
+        return []
+    chosen = ", ".join("none" if one.chosen is None else f"{option_letter(one.chosen)})" for one in orders)
+    return [f"right in {sum(one.correct for one in orders)} of {len(orders)} option orders: {chosen}"]
 
 
 def _address(run: str, key: tuple[str, str]) -> str:
