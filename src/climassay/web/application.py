@@ -25,7 +25,7 @@ from climassay.web.access import check_csrf
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.app_state import AppState
 from climassay.web.failures import API, Failure, SignInNeeded
-from climassay.web.middleware import HEADERS, BodyLimit, PathPrefix, PublicView, SafeHeaders, Turns
+from climassay.web.middleware import HEADERS, BodyLimit, Compressed, PathPrefix, PublicView, SafeHeaders, Turns
 from climassay.web.pages import page
 
 AREAS = ("annotate", "api", "ask", "checks", "confidence", "auth", "job_pages", "library", "results")
@@ -85,6 +85,7 @@ def create_app(state: AppState) -> FastAPI:
     app.add_middleware(Turns, state=state)
     app.add_middleware(BodyLimit, state=state)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.settings.hosts))
+    app.add_middleware(Compressed, minimum_size=1024, compresslevel=6)
     app.add_middleware(PathPrefix, prefix=state.settings.prefix)
     app.add_middleware(SafeHeaders, https=state.settings.https)
     return app

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -82,6 +83,25 @@ class SafeHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class Compressed(GZipMiddleware):
+    """Compresses what is worth it, for who takes it: neither short answers, nor pictures, nor event streams.
+
+    The compressed form of a file is not byte for byte the file, so that its ETag becomes a weak one.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+        async def weakened(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if "content-encoding" in headers and headers.get("etag", "").startswith('"'):
+                    headers["etag"] = f"W/{headers['etag']}"
+            await send(message)
+
+        await super().__call__(scope, receive, weakened)
 
 
 class PathPrefix:
