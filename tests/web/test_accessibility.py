@@ -130,9 +130,23 @@ def test_accounts_and_jobs(visit, running_server, look):
     page.goto("/account")
     page.get_by_label("What the token is for").fill("nightly figures")
     with arriving(page):
-        page.get_by_role("button", name="Make a token").click()
+        page.get_by_role("button", name="Create a token").click()
     look(page)
     look.all(page, "people", job_id=job)
+
+
+@pytest.mark.parametrize("role", [None, "admin"])
+def test_every_entry_of_the_navigation_is_on_a_phone(visit, role):
+    page = visit(role, phone=True)
+    for width in (390, 320):
+        page.set_viewport_size({"width": width, "height": 640})
+        page.goto("/" if role is None else "/account")
+        links = page.locator("header nav a, header nav button")
+        assert links.count() == (7 if role is None else 10)
+        for link in links.all():
+            box = link.bounding_box()
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= width, link.inner_text()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_the_library(visit, running_server, look, tmp_path):

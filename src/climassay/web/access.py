@@ -52,7 +52,7 @@ def _at_least(role: Role) -> Callable[[User | None], User]:
         if user is None:
             raise SignInNeeded("Please sign in first.")
         if not user.may(role):
-            raise Refused(f"This is for the role {role}; yours is {user.role}.")
+            raise Refused(f"This page needs the role {role}; yours is {user.role}.")
         return user
 
     return check
@@ -145,7 +145,7 @@ async def check_csrf(request: Request) -> None:
         given = field if isinstance(field, str) else None
     known = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
     if not given or not known or not _is_csrf_token(given, request):
-        raise Refused("This page is out of date: go back, load it again, and send it once more.")
+        raise Refused("This page is out of date: go back, reload it, and send the form again.")
 
 
 def _is_form(request: Request) -> bool:

@@ -185,7 +185,7 @@ class AccountStore:
         """
         if not NAME.fullmatch(name):
             raise InputError(
-                f"{name!r} cannot be a user name: 2 to 40 small letters, digits, dots, dashes, underscores."
+                f"{name!r} cannot be a user name: 2 to 40 lower-case letters, digits, dots, dashes, underscores."
             )
         _check_role(role)
         row = {
@@ -225,7 +225,7 @@ class AccountStore:
             connection.execute(users.update().where(users.c.name == name).values(values))
             admins = sa.select(sa.func.count()).where(users.c.role == "admin", users.c.active)
             if connection.execute(admins).scalar_one() == 0 and before.role == "admin":
-                raise InputError("There must be an admin: make somebody else one first.")
+                raise InputError("There must be at least one admin: make somebody else an admin first.")
             if active is False:
                 connection.execute(sessions.delete().where(sessions.c.user == name))
                 connection.execute(links.delete().where(links.c.user == name))

@@ -171,7 +171,7 @@ class BodyLimit:
             return
         headers = Headers(scope=scope)
         limit = await self._limit(scope)
-        too_much = f"Too large: at most {limit / 2**20:.3g} MB are taken here."
+        too_much = f"Too large: the limit here is {limit / 2**20:.3g} MB."
         announced = headers.get("content-length", "")
         if announced.isdigit() and int(announced) > limit:
             await refuse(scope, receive, send, 413, too_much)
