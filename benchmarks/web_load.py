@@ -2,11 +2,13 @@
 
 Claim: search and agreement take at most three times the mean page, and 95% of all pages come within a second.
 
-The workspace has the primer's books as four collections, a dataset of 400 drafts with the labels of eight annotators,
-an experiment and a fact-check. Every search is for other words. Beside each page stands its ratio to the mean page;
-once without thinking, to see where the server is saturated. Clients are threads of this process, on the same machine.
+The workspace has the primer's books as four collections, one of 12,000 passages of their sentences (as large as the
+Sixth Assessment Report; its vectors are random numbers), a dataset of 400 drafts with the labels of eight annotators,
+two experiments and a fact-check. Every search is for other words, in all collections. Beside each page stands its ratio
+to the mean page; once without thinking, to see where the server is saturated. Clients are threads of this process, on
+the same machine, and take compressed pages as browsers do.
 
-Run: python benchmarks/web_load.py [--clients 20] [--seconds 30] [--think 1] [--json]
+Run: python benchmarks/web_load.py [--clients 20] [--seconds 60] [--think 1] [--passages 12000] [--json]
 """
 
 import argparse
@@ -24,10 +26,16 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "corpus"))
+
+
+from random_passages import RandomEncoder
 
 from climassay import primer
-from climassay.corpus import open_or_create, read
+from climassay.corpus import Block, Collection, Document, open_or_create, read
+from climassay.corpus.sentences import split_sentences
 from climassay.generation.annotation import AnnotationStore
+from climassay.models.contract import Encoder
 from climassay.records import Records
 from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import AccountStore
@@ -64,12 +72,34 @@ VERBS = [
 ]
 
 
-def filled(folder: Path) -> tuple[Place, str, str]:
-    """A workspace with something on every page, the session of an administrator, and the id of a run."""
+class Drawn(RandomEncoder):
+    """Random vectors under the name of an encoder, which then encodes what is searched for."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.name, self.fingerprint, self.width = encoder.name, encoder.fingerprint, encoder.width
+
+
+def report(number: int, sentences: list[str]) -> Document:
+    """A document of a hundred passages, each of ten sentences."""
+    chance = random.Random(number)
+    blocks = tuple(
+        Block(" ".join(chance.sample(sentences, 10)), chapter=f"Section {part}", page=part) for part in range(1, 101)
+    )
+    return Document(f"report-{number}", f"Report {number}", f"report-{number}.pdf", blocks)
+
+
+def filled(folder: Path, passages: int) -> tuple[Place, str, dict[str, str]]:
+    """A workspace with something on every page, the session of an administrator, and what addresses name."""
     made = prepare(folder, annotators=ANNOTATORS, drafts=DRAFTS, overlap=OVERLAP)
     chance = random.Random(0)
+    workspace, sentences = Workspace.open(folder), []
     for name in primer.book_names():
-        open_or_create(Workspace.open(folder), name).add(read(primer.book_path(name)).documents)
+        book = open_or_create(workspace, name)
+        documents = read(primer.book_path(name)).documents
+        book.add(documents)
+        sentences += [one for document in documents for block in document.blocks for one in split_sentences(block.text)]
+    large = Collection.create(workspace, "reports", Drawn(book.encoder))
+    large.add(report(number, sentences) for number in range(passages // 100))
     with Records(made.url) as records:
         store = AnnotationStore(records)
         for number, item in enumerate(list(store.items(DATASET))):
@@ -78,38 +108,64 @@ def filled(folder: Path) -> tuple[Place, str, str]:
                 reasons = () if right else ("wrong answer",)
                 key = f"{item.draft.id} {annotator}"
                 store.label(DATASET, item.draft.id, annotator, accepted=right, reasons=reasons, key=key)
-        run = store_experiment(records)
-        store_factchecks(records)
+        known = {
+            "run": store_experiment(records, asked=("What about mcq?",)),
+            "other": store_experiment(records),
+            "claims": store_factchecks(records),
+            "document": "report-0",
+            "passage": large.passages_at("report-0", range(1))[0].id,
+        }
         accounts = AccountStore(records.database)
         accounts.add("chief", "admin")
         session = accounts.begin_session("chief", days=1)
-    return made, session, run
+    return made, session, known
 
 
-def pages(run: str, chance: random.Random) -> dict[str, str]:
+def pages(known: dict[str, str], chance: random.Random) -> dict[str, str]:
     """Addresses by name; searches are for other words each time."""
     words = quote(f"{chance.choice(TOPICS)} {chance.choice(VERBS)} {chance.choice(TOPICS)} {chance.randrange(10**6)}")
+    run, claims = f"/results/{known['run']}", f"/results/{known['claims']}"
     return {
         "start": "/",
+        "account": "/account",
+        "users": "/users",
+        "jobs": "/jobs",
+        "API": "/api/docs",
+        "check": "/check",
+        "checks": "/checks",
+        "check a text": "/check-text",
+        "ask": "/ask",
+        "confidence": "/confidence",
+        "queues": "/annotate",
         "queue": f"/annotate/{DATASET}",
+        "history": f"/annotate/{DATASET}/history",
+        "conflicts": f"/annotate/{DATASET}/conflicts",
         "agreement": f"/annotate/{DATASET}/agreement",
         "library": "/library",
-        "collection": f"/library/{primer.book_names()[0]}",
+        "collection": "/library/reports",
+        "document": f"/library/reports/documents/{known['document']}",
+        "passage": f"/library/reports/passages/{known['passage']}",
         "search": f"/library/search?q={words}",
-        "checks": "/checks",
-        "results": "/results",
-        "run": f"/results/{run}",
-        "questions": f"/results/{run}/questions",
+        "runs": "/results",
+        "run": run,
+        "tables": f"{run}?show=tables",
+        "figures": f"{run}?show=figures",
+        "questions": f"{run}/questions",
+        "requests": f"{run}/requests",
+        "comparison": f"/results/compare?runs={known['run']}&runs={known['other']}",
+        "claims": f"{claims}/claims",
+        "claim": f"{claims}/claims/1",
+        "usage": "/usage",
     }
 
 
 class Client(threading.Thread):
     """Looks at one page after the other."""
 
-    def __init__(self, url: str, session: str, run: str, number: int, until: float, think: float) -> None:
+    def __init__(self, url: str, session: str, known: dict[str, str], number: int, until: float, think: float) -> None:
         super().__init__()
         self._at = urlsplit(url)
-        self._session, self._run, self._until, self._think = session, run, until, think
+        self._session, self._known, self._until, self._think = session, known, until, think
         self._chance = random.Random(number)
         self.times: dict[str, list[float]] = defaultdict(list)
         self.errors: list[str] = []
@@ -117,11 +173,12 @@ class Client(threading.Thread):
     def run(self) -> None:
         """Look until the time is up."""
         connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=60)
+        headers = {"Cookie": f"{SESSION_COOKIE}={self._session}", "Accept-Encoding": "gzip"}
         time.sleep(self._chance.random() * self._think)
         while time.perf_counter() < self._until:
-            name, address = self._chance.choice(list(pages(self._run, self._chance).items()))
+            name, address = self._chance.choice(list(pages(self._known, self._chance).items()))
             before = time.perf_counter()
-            connection.request("GET", address, headers={"Cookie": f"{SESSION_COOKIE}={self._session}"})
+            connection.request("GET", address, headers=headers)
             answer = connection.getresponse()
             answer.read()
             self.times[name].append(time.perf_counter() - before)
@@ -130,10 +187,12 @@ class Client(threading.Thread):
             time.sleep(self._think * self._chance.uniform(0.5, 1.5))
 
 
-def crowd(url: str, session: str, run: str, clients: int, seconds: float, think: float) -> dict[str, object]:
+def crowd(
+    url: str, session: str, known: dict[str, str], clients: int, seconds: float, think: float
+) -> dict[str, object]:
     """What they measured, in milliseconds."""
     until = time.perf_counter() + seconds
-    several = [Client(url, session, run, number, until, think) for number in range(clients)]
+    several = [Client(url, session, known, number, until, think) for number in range(clients)]
     for client in several:
         client.start()
     for client in several:
@@ -154,6 +213,7 @@ def crowd(url: str, session: str, run: str, clients: int, seconds: float, think:
         "by_page": {
             name: {
                 "n": len(some),
+                "p50_ms": round(statistics.median(some)),
                 "mean_ms": round(statistics.fmean(some)),
                 "p95_ms": round(statistics.quantiles(some, n=20)[-1]),
                 "ratio": round(statistics.fmean(some) / mean, 2),
@@ -167,24 +227,27 @@ def crowd(url: str, session: str, run: str, clients: int, seconds: float, think:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--think", type=float, default=1)
+    parser.add_argument("--passages", type=int, default=12_000)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
-        place, session, run = filled(Path(name) / "workspace")
+        place, session, known = filled(Path(name) / "workspace", given.passages)
         with ServerProcess(place) as server:
             # The first page of each kind waits for imports and for the encoder.
-            first = dict.fromkeys(pages(run, random.Random(0)), 0.0)
-            for kind, address in pages(run, random.Random(0)).items():
+            first = dict.fromkeys(pages(known, random.Random(0)), 0.0)
+            for kind, address in pages(known, random.Random(0)).items():
                 before = time.perf_counter()
                 at = urlsplit(server.url)
                 connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=60)
                 connection.request("GET", address, headers={"Cookie": f"{SESSION_COOKIE}={session}"})
                 connection.getresponse().read()
                 first[kind] = round(1000 * (time.perf_counter() - before))
-            found = [crowd(server.url, session, run, given.clients, given.seconds, think) for think in (given.think, 0)]
+            found = [
+                crowd(server.url, session, known, given.clients, given.seconds, think) for think in (given.think, 0)
+            ]
     result = {"clients": given.clients, "load_before": load, "first_ms": first, "crowds": found}
     if given.json:
         print(json.dumps(result, indent=2))
@@ -193,7 +256,7 @@ def main() -> None:
         by_page = one.pop("by_page")
         sys.stdout.write(", ".join(f"{key} {value}" for key, value in one.items()) + "\n")
         for kind, figures in by_page.items():
-            sys.stdout.write(f"  {kind:12}" + "".join(f"{key} {value:<8}" for key, value in figures.items()) + "\n")
+            sys.stdout.write(f"  {kind:14}" + "".join(f"{key} {value:<8}" for key, value in figures.items()) + "\n")
 
 
 if __name__ == "__main__":

@@ -281,3 +281,22 @@ def sideways(page) -> int:
     wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     page.set_viewport_size(before)
     return int(wider)
+
+
+def barriers(page) -> list[str]:
+    """What axe-core finds on a page, in a wide light window and on a dark phone: empty where nothing is wrong."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    before, found = page.viewport_size, []
+    for look, size, scheme in (("wide, light", WIDE, "light"), ("phone, dark", PHONE, "dark")):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        # Fading colours are none of the page's own.
+        page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+        for fault in Axe().run(page).response["violations"]:
+            node = fault["nodes"][0]
+            said = "; ".join(one["message"] for one in (*node["any"], *node["all"], *node["none"]))
+            found.append(f"{look}, {len(fault['nodes'])} times: {fault['help']}. {said}: {node['html'][:200]}")
+    page.set_viewport_size(before)
+    page.emulate_media(color_scheme="light")
+    return found

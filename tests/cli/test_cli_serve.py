@@ -38,12 +38,13 @@ def test_users_come_and_go(climassay, tmp_path):
         (["users", "add", "a b"], "cannot be a user name"),
         (["users", "add", "ada", "--role", "boss"], "no role 'boss'"),
         (["users", "reset", "nobody"], "no user 'nobody'"),
+        (["users", "add", "ada", "--address", "x.example"], "must look like https://"),
         (["users", "remove", "nobody"], "no user 'nobody'"),
         (["serve", "--public", "all"], "--public is one of"),
         (["serve", "--port", "0", "--address", "x.example"], "must look like https://"),
         (["serve", "--host", "256.1.1.1"], "cannot be used"),
     ],
-    ids=["name", "role", "reset", "remove", "public", "address", "host"],
+    ids=["name", "role", "reset", "link", "remove", "public", "address", "host"],
 )
 def test_bad_input_is_one_sentence(climassay, tmp_path, arguments, sentence):
     assert sentence in refused(climassay(*arguments, "-w", str(tmp_path)))
@@ -65,6 +66,17 @@ def test_the_link_leads_into_the_application_that_is_served(monkeypatch, climass
     [app] = served
     page = TestClient(app, base_url=told["address"]).get(told["link"]).text
     assert "signs you in once as <strong>admin</strong>" in page
+
+
+@pytest.mark.parametrize("address", ["", "https://example.org/climassay/"], ids=["its port", "behind a proxy"])
+def test_links_lead_where_the_workspace_is_served(monkeypatch, climassay, tmp_path, address):
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
+    served = json.loads(done(climassay("serve", "--port", "0", "--address", address, "--json", "-w", str(tmp_path))))
+    assert served["address"] == (address.rstrip("/") or served["address"])
+    assert not served["address"].endswith(":8000")
+    for command in ("users add ada", "users reset ada"):
+        link = json.loads(done(climassay(command, "--json", "-w", str(tmp_path))))["link"]
+        assert link.startswith(f"{served['address']}/enter/")
 
 
 @pytest.mark.process

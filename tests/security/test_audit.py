@@ -29,6 +29,7 @@ WEAK_ALLOWED = {
 """Weak copyleft: it binds those who change the package itself, which nobody does here."""
 READ_BY_US = {
     "agent-client-protocol": "Apache-2.0 by its licence file; the metadata say nothing",
+    "axe-playwright-python": "MIT by its licence file; the axe-core within is MPL-2.0, unchanged; tests only",
     "locate": "MIT by its licence file; the metadata say 'other'",
     "umap-learn": "BSD-3-Clause by its licence file",
     "hdbscan": "BSD-3-Clause by its licence file",

@@ -247,9 +247,9 @@ def test_tokens_of_programs(accounts):
 
 def test_the_last_admin_stays(accounts):
     accounts.add("root", "admin")
-    with pytest.raises(InputError, match="must be an admin"):
+    with pytest.raises(InputError, match="must be at least one admin"):
         accounts.change("root", role="annotator")
-    with pytest.raises(InputError, match="must be an admin"):
+    with pytest.raises(InputError, match="must be at least one admin"):
         accounts.change("root", active=False)
     assert accounts.user("root").may("admin")
     accounts.add("second", "admin")

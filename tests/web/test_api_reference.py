@@ -131,7 +131,7 @@ def test_failures_are_one_sentence_in_json(client_of, place):
     broken = client.post(f"{API}/users", content=b'{"name": ', headers={"Content-Type": "application/json"})
     assert (broken.status_code, broken.json()["error"].startswith("The body is not JSON: ")) == (422, True)
     large = client.post(f"{API}/users", content=b" " * (2**20 + 1), headers={"Content-Type": "application/json"})
-    assert (large.status_code, large.json()["error"]) == (413, "Too large: at most 1 MB are taken here.")
+    assert (large.status_code, large.json()["error"]) == (413, "Too large: the limit here is 1 MB.")
 
 
 @pytest.mark.process

@@ -77,7 +77,7 @@ def test_an_answer_stands_sentence_by_sentence_with_passages_pages_and_marks(cli
     assert QUESTION in prompt
     assert "The brightness of the Sun shows no trend since 1978" in seen.text
     assert seen.text.count(MARK) == 1
-    assert "Sentences that no passage bears, marked below: 1 of 2." in seen.text
+    assert "Sentences that no passage supports, marked below: 1 of 2." in seen.text
     assert seen.every("a", class_="cite", href="#passage-1")
     assert seen.every("article", id="passage-1")
     links = {found["href"] for found in seen.every("a") if "/passages/" in found["href"]}
@@ -111,7 +111,7 @@ def test_what_the_library_does_not_hold_is_said_with_what_was_found(client_of, p
     _, seen = answered(place, client_of("annotator"))
     assert "Not enough information." in seen.text
     assert len(model.texts) == found
-    assert ("What was found" in seen.text) == found
+    assert ("Passages found" in seen.text) == found
     assert bool(seen.every("article", id="passage-1")) == found
     assert ("was not asked" in seen.text) == (not found)
     assert not seen.every("button", data_copy="copied")

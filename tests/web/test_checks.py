@@ -149,7 +149,7 @@ def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(clien
         ({"claim": "   "}, "The claim is empty."),
         ({"claim": "warm " * 2000}, "The claim has 9,999 characters, and the limit is 2,000: shorten it."),
         ({"claim": SUN, "source": "a" * 501}, "The source has 501 characters, and the limit is 500: shorten it."),
-        ({"claim": SUN, "date": "x" * 41}, "is none: write it like 2024-05-31"),
+        ({"claim": SUN, "date": "x" * 41}, "is not a date: write it like 2024-05-31"),
         ({"claim": SUN, "set_up": "nobody"}, "There is no set-up &#39;nobody&#39;; there are two sides."),
     ],
     ids=["empty", "long", "source", "date", "set-up"],

@@ -88,7 +88,7 @@ def test_a_text_without_findings_says_so(client_of, no_tagger):
 def test_a_text_without_an_assessment_gets_no_all_clear(client_of, no_tagger):
     page = post(client_of("annotator"), "/confidence", {"text": "Whisk the eggs. Bake the cake for an hour."}).text
     assert "nothing to check" in page
-    assert "Not looked at: " in page
+    assert "Not checked: " in page
     assert "good-news" not in page
 
 

@@ -1,6 +1,7 @@
 """What stands between the pages and whoever asks: HEAD, a path prefix of a proxy, bodies that do not come in."""
 
 import asyncio
+import gzip
 import re
 
 import pytest
@@ -8,7 +9,8 @@ from starlette.requests import HTTPConnection
 
 from climassay.web import ServerSettings
 from climassay.web.middleware import BodyLimit
-from web_parts import application_over
+from patience import until
+from web_parts import application_over, csrf_of
 
 PAGES = ("/", "/sign-in", "/results", "/checks", "/library", "/static/app.js", "/api/v1/checks", "/nothing")
 
@@ -33,6 +35,56 @@ def test_the_head_of_an_endless_stream_ends(client_of, place):
     head = client_of().request("HEAD", f"/jobs/{job}/events")
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"].startswith("text/event-stream")
+
+
+def raw(client, path, **headers):
+    """An answer as it comes over the wire: the headers and the body before it is unpacked."""
+    with client.stream("GET", path, headers=headers) as answer:
+        return answer, b"".join(answer.iter_raw())
+
+
+@pytest.mark.parametrize("path", ["/", "/static/style.css", "/api/openapi.json", "/results"])
+def test_what_is_long_is_compressed_for_those_who_take_it(client_of, path):
+    plain, body = raw(client_of(), path, **{"accept-encoding": "identity"})
+    packed, less = raw(client_of(), path, **{"accept-encoding": "gzip, br"})
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "accept-encoding" in packed.headers["vary"].lower()
+    assert int(packed.headers["content-length"]) == len(less) < len(body) / 2
+    tokens = re.compile(rb"[0-9a-f]{128}")
+    assert tokens.sub(b"", gzip.decompress(less)) == tokens.sub(b"", body)
+
+
+def test_short_answers_and_streams_are_left_as_they_are(client_of, place):
+    answer, _ = raw(client_of(), "/api/v1/checks")
+    assert "content-encoding" not in answer.headers
+    place.jobs.register("check", lambda place, payload, report: None, "corpus")
+    job = place.jobs.submit("check", "Work that is done", {})
+    until(lambda: place.jobs.get(job).ended)
+    answer, stream = raw(client_of(), f"/jobs/{job}/events")
+    assert "content-encoding" not in answer.headers
+    assert b"event: end" in stream
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_a_file_that_a_browser_has_is_not_sent_again(client_of, encoding):
+    first, _ = raw(client_of(), "/static/style.css", **{"accept-encoding": encoding})
+    assert first.headers["etag"].startswith("W/") == (encoding == "gzip")
+    again, body = raw(
+        client_of(), "/static/style.css", **{"accept-encoding": encoding, "if-none-match": first.headers["etag"]}
+    )
+    assert (again.status_code, body) == (304, b"")
+
+
+def test_the_token_of_forms_differs_in_every_answer_and_stays_good(client_of):
+    client = client_of("annotator")
+    first, second = csrf_of(client), csrf_of(client)
+    assert first[:64] != second[:64]
+    assert first[64:] != second[64:]
+    for token in (first, second):
+        assert client.post("/account/tokens", data={"csrf": token, "label": "figures"}).status_code == 200
+    for wrong in (first[:64] + second[64:], first[:64], first + "00", "00" * 64, "é"):
+        assert client.post("/account/tokens", data={"csrf": wrong, "label": "figures"}).status_code == 403
 
 
 def test_head_changes_nothing(client_of, place):

@@ -1,5 +1,6 @@
 """Sessions, passwords and links under attack: fixation, theft, guessing, open redirects, foreign hosts."""
 
+import re
 import threading
 from urllib.parse import urlsplit
 
@@ -50,8 +51,6 @@ def test_a_session_known_before_signing_in_is_not_the_one_after(site):
 
 def csrf(client):
     """The token for whatever cookies the client holds."""
-    import re
-
     return re.search(r'<meta name="csrf" content="([0-9a-f]+)">', client.get("/").text).group(1)
 
 
@@ -243,7 +242,7 @@ def test_answers_do_not_tell_who_has_an_account(site, monkeypatch):
         answer = sign_in(client, name=name, password=password)
         assert answer.status_code == 401
         assert len(verified) == before + 1, name
-        texts.add(answer.text.replace(client.headers["x-csrf-token"], "TOKEN").replace(f'value="{name[:40]}"', "NAME"))
+        texts.add(re.sub("[0-9a-f]{128}", "TOKEN", answer.text).replace(f'value="{name[:40]}"', "NAME"))
     assert len(texts) == 1
 
 

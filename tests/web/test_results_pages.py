@@ -153,7 +153,7 @@ def test_questions_are_found_by_what_went_wrong_and_by_text(reader, place):
     [line] = page_of(reader, f"/results/{run}/questions?text=CLOZE-3").rows("Questions")
     assert "Statement 3 has a" in line[0]
     assert "1 to 12 of 12" in page_of(reader, f"/results/{run}/questions?kind=mcq&right=&fails=&order=&text=").text
-    assert "No question fits" in page_of(reader, f"/results/{run}/questions?text=nowhere").text
+    assert "No questions match" in page_of(reader, f"/results/{run}/questions?text=nowhere").text
     wrong = [one for one in experiment().outcomes if one.cell.model == "large" and one.scores.get("accuracy") == 0]
     found = page_of(reader, f"/results/{run}/questions?model=large&wrong=true&kind=mcq").rows("Questions")
     assert 0 < len(found) == len(wrong)
@@ -184,7 +184,7 @@ def test_prompts_are_shown_word_for_word_where_they_are_kept(reader, place):
     assert asked[1] not in page.text
     assert "a) this one" in page.text
     nothing = page_of(reader, f"/results/{run}/requests?question=mcq-2&benchmark=primer")
-    assert "No prompt of this run" in nothing.text
+    assert "None of the prompts" in nothing.text
 
 
 def test_ids_of_questions_may_hold_anything(reader, place):

@@ -219,8 +219,10 @@ def _listen(host: str, port: int) -> tuple[list[Any], int]:
 
 
 users = CommandGroup(no_args_is_help=True)
-AddressOption = Annotated[str, typer.Option(help="Address where people reach the server, for the link.")]
-LOCAL = "http://127.0.0.1:8000"
+AddressOption = Annotated[
+    str,
+    typer.Option(help="Where people reach the server, for the link; by default where it is served, or was last."),
+]
 
 
 @contextmanager
@@ -236,27 +238,28 @@ def add(
     name: Annotated[str, typer.Argument(help="Name to sign in with.")],
     role: Annotated[str, typer.Option(help="Role: annotator, adjudicator or admin.")] = "annotator",
     shown: Annotated[str, typer.Option(help="Name that others see.")] = "",
-    address: AddressOption = LOCAL,
+    address: AddressOption = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add somebody, and print the link that lets them in."""
     with _accounts(workspace) as accounts:
+        root = _root(accounts, address)
         user = accounts.add(name.strip().lower(), cast("Role", role), shown)
-        link = f"{address.rstrip('/')}/enter/{accounts.make_link(user.name, 'invitation')}"
+        link = f"{root}/enter/{accounts.make_link(user.name, 'invitation')}"
     _show_link(user.name, link, "This link lets them in once, to set a password", as_json)
 
 
 @users.command()
 def reset(
     name: Annotated[str, typer.Argument(help="Name of whoever forgot the password.")],
-    address: AddressOption = LOCAL,
+    address: AddressOption = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print a link by which somebody sets a new password."""
     with _accounts(workspace) as accounts:
-        link = f"{address.rstrip('/')}/enter/{accounts.make_link(name, 'password')}"
+        link = f"{_root(accounts, address)}/enter/{accounts.make_link(name, 'password')}"
     _show_link(name, link, "This link lets them set a new password", as_json)
 
 
@@ -292,6 +295,14 @@ def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as
     ]
     table = Table.of("Users", ("name", "shown as", "role", "state", "password"), rows, left=5)
     emit(Shown([asdict(user) for user in found], (table,)), as_json, output)
+
+
+def _root(accounts: "AccountStore", address: str) -> str:
+    """Where links lead: what was given, or where the workspace is served, or was last."""
+    from climassay.records.database import announced_address
+    from climassay.web.settings import ServerSettings
+
+    return ServerSettings(address=address or announced_address(accounts.database) or "").root
 
 
 def _show_link(name: str, link: str, words: str, as_json: bool) -> None:

@@ -443,7 +443,7 @@ class ServerLock:
         database = Database(self._url)
         until: float | None = None
         while not self._try(database):
-            address = _stored_address(database)
+            address = announced_address(database) or "an address that it has not told yet"
             if until is None:
                 until = time.monotonic() + WAIT_SECONDS
                 on_wait(address)
@@ -489,7 +489,9 @@ class ServerLock:
         return False
 
 
-def _stored_address(database: Database) -> str:
+def announced_address(database: Database) -> str | None:
+    """Where people reach the server of a records database, or its last one; None where there was none yet."""
     with database.read() as connection:
         query = sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS)
-        return connection.execute(query).scalar_one_or_none() or "an address that it has not told yet"
+        found: str | None = connection.execute(query).scalar_one_or_none()
+    return found

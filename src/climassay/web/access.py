@@ -21,6 +21,7 @@ DEVICE_COOKIE = "climassay_device"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
+_CSRF_BYTES = hashlib.sha256().digest_size
 
 
 def bearer(request: HTTPConnection) -> str | None:
@@ -51,7 +52,7 @@ def _at_least(role: Role) -> Callable[[User | None], User]:
         if user is None:
             raise SignInNeeded("Please sign in first.")
         if not user.may(role):
-            raise Refused(f"This is for the role {role}; yours is {user.role}.")
+            raise Refused(f"This page needs the role {role}; yours is {user.role}.")
         return user
 
     return check
@@ -98,9 +99,31 @@ def visitor_token(request: Request) -> str:
 
 
 def csrf_token(request: Request) -> str:
-    """The token that a form of this visitor carries."""
+    """The token that a form of this visitor carries, masked anew for each answer.
+
+    Answers are compressed, and the length of a compressed answer says whether what it repeats of a request occurs in it
+    elsewhere: a token that stays the same could be guessed letter by letter (BREACH).
+    """
+    mask = secrets.token_bytes(_CSRF_BYTES)
+    return (mask + _xor(mask, _csrf_secret(request))).hex()
+
+
+def _csrf_secret(request: Request) -> bytes:
     app: AppState = request.app.state.climassay
-    return hmac.new(app.csrf_key, visitor_token(request).encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    return hmac.new(app.csrf_key, visitor_token(request).encode("utf-8", "replace"), hashlib.sha256).digest()
+
+
+def _is_csrf_token(given: str, request: Request) -> bool:
+    try:
+        masked = bytes.fromhex(given)
+    except ValueError:
+        return False
+    mask, rest = masked[:_CSRF_BYTES], masked[_CSRF_BYTES:]
+    return len(rest) == _CSRF_BYTES and hmac.compare_digest(_xor(mask, rest), _csrf_secret(request))
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))
 
 
 async def check_csrf(request: Request) -> None:
@@ -121,8 +144,8 @@ async def check_csrf(request: Request) -> None:
         field = (await request.form()).get(CSRF_FIELD)
         given = field if isinstance(field, str) else None
     known = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
-    if not given or not known or not hmac.compare_digest(given.encode(), csrf_token(request).encode()):
-        raise Refused("This page is out of date: go back, load it again, and send it once more.")
+    if not given or not known or not _is_csrf_token(given, request):
+        raise Refused("This page is out of date: go back, reload it, and send the form again.")
 
 
 def _is_form(request: Request) -> bool:

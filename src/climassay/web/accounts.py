@@ -144,7 +144,7 @@ class AccountStore:
     """
 
     def __init__(self, database: Database, now: Callable[[], float] = time.time) -> None:
-        self._database = database
+        self.database = database
         self._now = now
         database.create_tables(metadata)
 
@@ -152,18 +152,18 @@ class AccountStore:
 
     def users(self) -> list[User]:
         """Everybody, those removed included, by name."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return [_user(row) for row in connection.execute(sa.select(users).order_by(users.c.name))]
 
     def _execute(self, statement: sa.Insert | sa.Update | sa.Delete) -> int:
-        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+        return self.database.write(lambda connection: connection.execute(statement).rowcount)
 
     def _first(self, query: sa.Select[Any]) -> Any:
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return connection.execute(query).first()
 
     def _scalar(self, query: sa.Select[Any]) -> Any:
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return connection.execute(query).scalar()
 
     def user(self, name: str) -> User:
@@ -185,7 +185,7 @@ class AccountStore:
         """
         if not NAME.fullmatch(name):
             raise InputError(
-                f"{name!r} cannot be a user name: 2 to 40 small letters, digits, dots, dashes, underscores."
+                f"{name!r} cannot be a user name: 2 to 40 lower-case letters, digits, dots, dashes, underscores."
             )
         _check_role(role)
         row = {
@@ -203,7 +203,7 @@ class AccountStore:
             connection.execute(users.insert().values(row))
             return True
 
-        if not self._database.write(work):
+        if not self.database.write(work):
             raise InputError(f"There is already a user {name!r}.")
         return self.user(name)
 
@@ -225,7 +225,7 @@ class AccountStore:
             connection.execute(users.update().where(users.c.name == name).values(values))
             admins = sa.select(sa.func.count()).where(users.c.role == "admin", users.c.active)
             if connection.execute(admins).scalar_one() == 0 and before.role == "admin":
-                raise InputError("There must be an admin: make somebody else one first.")
+                raise InputError("There must be at least one admin: make somebody else an admin first.")
             if active is False:
                 connection.execute(sessions.delete().where(sessions.c.user == name))
                 connection.execute(links.delete().where(links.c.user == name))
@@ -233,7 +233,7 @@ class AccountStore:
                 connection.execute(api_tokens.update().where(theirs).values(revoked_at=self._now()))
 
         if values:
-            self._database.write(work)
+            self.database.write(work)
         return self.user(name)
 
     # Passwords
@@ -246,7 +246,7 @@ class AccountStore:
         """
         self.user(name)
         kept = passwords.hashed(name, password)
-        self._database.write(lambda connection: _keep_password(connection, name, kept, keep_session))
+        self.database.write(lambda connection: _keep_password(connection, name, kept, keep_session))
 
     def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
         """Who signs in; None for a wrong name or password, in the same time.
@@ -325,7 +325,7 @@ class AccountStore:
             made = [connection.execute(failures.insert().values(row)).inserted_primary_key for row in rows]
             return [int(key[0]) for key in made if key is not None]
 
-        attempt = self._database.write(begin)
+        attempt = self.database.write(begin)
         # Whoever commits later sees who committed before, so that no more pass than are borne.
         since = failures.c.at > now - WINDOW_SECONDS
         if any(
@@ -349,7 +349,7 @@ class AccountStore:
             connection.execute(sessions.delete().where(sessions.c.expires_at < now))
             connection.execute(sessions.insert().values(row))
 
-        self._database.write(work)
+        self.database.write(work)
         return token
 
     def session_user(self, token: str) -> User | None:
@@ -384,7 +384,7 @@ class AccountStore:
             connection.execute(links.delete().where(sa.or_(earlier, links.c.expires_at < now)))
             connection.execute(links.insert().values(row))
 
-        self._database.write(work)
+        self.database.write(work)
         return token
 
     def link(self, token: str) -> Link | None:
@@ -415,7 +415,7 @@ class AccountStore:
                 _keep_password(connection, name, kept)
             return True
 
-        return found if self._database.write(work) else None
+        return found if self.database.write(work) else None
 
     # Tokens for programs
 
@@ -436,7 +436,7 @@ class AccountStore:
     def tokens(self, name: str) -> list[ApiToken]:
         """Those of a user, the newest first."""
         query = sa.select(api_tokens).where(api_tokens.c.user == name).order_by(api_tokens.c.made_at.desc())
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return [ApiToken(row.id, row.label, row.made_at, row.revoked_at) for row in connection.execute(query)]
 
     def token_user(self, token: str) -> User | None:
@@ -459,7 +459,7 @@ class AccountStore:
     def secret(self, name: str) -> bytes:
         """A random key of this installation, the same at every start; 32 bytes."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
-        self._database.write(lambda connection: self._database.insert_new(connection, secrets, [row]))
+        self.database.write(lambda connection: self.database.insert_new(connection, secrets, [row]))
         return bytes(self._scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
 
     def _owner(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> User | None:

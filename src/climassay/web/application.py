@@ -25,13 +25,13 @@ from climassay.web.access import check_csrf
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.app_state import AppState
 from climassay.web.failures import API, Failure, SignInNeeded
-from climassay.web.middleware import HEADERS, BodyLimit, PathPrefix, PublicView, SafeHeaders, Turns
+from climassay.web.middleware import HEADERS, BodyLimit, Compressed, PathPrefix, PublicView, SafeHeaders, Turns
 from climassay.web.pages import page
 
 AREAS = ("annotate", "api", "ask", "checks", "confidence", "auth", "job_pages", "library", "results")
 """Parts of this room; each has a ``router`` and perhaps ``register(app_state)``."""
 TITLES = {
-    400: "This does not work",
+    400: "That did not work",
     401: "Please sign in",
     403: "Not allowed",
     404: "Not found",
@@ -85,6 +85,7 @@ def create_app(state: AppState) -> FastAPI:
     app.add_middleware(Turns, state=state)
     app.add_middleware(BodyLimit, state=state)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.settings.hosts))
+    app.add_middleware(Compressed, minimum_size=1024, compresslevel=6)
     app.add_middleware(PathPrefix, prefix=state.settings.prefix)
     app.add_middleware(SafeHeaders, https=state.settings.https)
     return app
@@ -118,7 +119,7 @@ async def _known(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: "There is no such page.", 405: "This address does not take such requests."}
+    words = {404: "There is no such page.", 405: "This address does not accept requests of this kind."}
     answer = _failure(request, error.status_code, words.get(error.status_code, f"{str(error.detail).rstrip('.')}."))
     answer.headers.update(error.headers or {})
     return answer
@@ -136,7 +137,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _unforeseen(request: Request, error: Exception) -> Response:
-    answer = _failure(request, 500, f"The server made a mistake ({type(error).__name__}); it was noted in its log.")
+    answer = _failure(request, 500, f"Something went wrong on the server ({type(error).__name__}); its log says more.")
     # Starlette sends this answer from outside of all middleware.
     answer.headers.update(HEADERS)
     return answer

@@ -23,6 +23,7 @@ from climassay.factcheck.transcript import PassageCitation
 from climassay.grounding.answer import removed_note, unchecked_note
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.profiles import profile_of
+from climassay.reporting import counted
 from climassay.web.access import Asker, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK, chosen, plain, refuse_crowds
@@ -115,7 +116,9 @@ def answer_it(app: AppState, payload: dict[str, Any], report: JobReport) -> dict
     question, names = payload["question"], payload["collections"]
     found = app.collections(names).search(question, k=PASSAGES)
     titles = ", ".join(dict.fromkeys(hit.passage.document for hit in found))
-    report.progress(0, 0, f"writing from {len(found)} passages of {titles}" if found else "nothing relevant found")
+    report.progress(
+        0, 0, f"writing from {counted(len(found), 'passage')} of {titles}" if found else "nothing relevant found"
+    )
     answer = documents.ask(
         question, names, model=model, workspace=app, passages=PASSAGES, profile=settings.profile.name
     )
@@ -202,7 +205,7 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
     cited = sorted({number for one in sentences for number in one.citations})
     notes = [page_words.DEMONSTRATION] if result["demonstration"] else []
     if own := sum(one.in_house for one in sentences):
-        notes.append(f"Sentences that no passage bears, marked below: {own} of {len(sentences)}.")
+        notes.append(f"Sentences that no passage supports, marked below: {own} of {len(sentences)}.")
     if attributed := sum(one.origin == "attributed" for one in sentences):
         notes.append(f"Sentences whose passages were found by comparison, not named by the model: {attributed}.")
     unchecked = unchecked_note(name for one in sentences for name in one.unchecked_references)

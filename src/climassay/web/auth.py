@@ -82,19 +82,19 @@ def use_link(request: Request, app: App, token: str, password: Field = "", again
     link = _link(app, token)
     try:
         if link.purpose != "enter" and password != again:
-            raise InputError("The two passwords are not the same.")
+            raise InputError("The two passwords do not match.")
         used = app.accounts.use_link(token, None if link.purpose == "enter" else password)
     except InputError as error:
         return page(request, "auth/enter.html.j2", status=400, link=link, token=token, error=str(error))
     if used is None:
-        raise Missing("This link was used a moment ago.")
+        raise Missing("This link has just been used.")
     return _begin(app, request, link.user, "/")
 
 
 def _link(app: AppState, token: str) -> Link:
     link = app.accounts.link(token)
     if link is None:
-        raise Missing("This link is no longer good: it was used, or it is too old. Ask for a new one.")
+        raise Missing("This link no longer works: it has been used, or it is too old. Ask for a new one.")
     return link
 
 
@@ -129,14 +129,16 @@ def change_password(
     try:
         address = visitor_address(request)
         if user.has_password and app.accounts.check_password(user.name, present, address, device) is None:
-            raise InputError("The present password is not right.")
+            raise InputError("The current password is wrong.")
         if password != again:
-            raise InputError("The two new passwords are not the same.")
+            raise InputError("The two new passwords do not match.")
         app.accounts.set_password(user.name, password, keep_session=request.cookies.get(SESSION_COOKIE))
     except InputError as error:
         status = 429 if isinstance(error, TooManyAttempts) else 400
         return _account_page(request, app, user, error=str(error), status=status)
-    return _account_page(request, app, user, said="The password is changed; you are signed out everywhere else.")
+    return _account_page(
+        request, app, user, said="Your password has been changed, and you have been signed out everywhere else."
+    )
 
 
 @router.post("/account/tokens")

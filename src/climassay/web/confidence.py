@@ -56,7 +56,7 @@ def check_text(
     """What is found in a text."""
     asked = {"text": readable_text(text, LONGEST_TEXT, "text"), "kind": kind}
     if kind not in KINDS:
-        raise InputError(f"A text is one of {', '.join(KINDS)}, not {kind[:40]!r}.")
+        raise InputError(f"The format must be one of {', '.join(KINDS)}, not {kind[:40]!r}.")
     if not asked["text"].strip():
         return _page(request, app, asked=asked, error="Paste a text to check.", status=400)
     return _page(request, app, asked=asked, checked=check(draft_of(asked["text"], kind)))

@@ -380,7 +380,7 @@ class Jobs:
             self._end(job.id, "failed", error=str(error))
         except Exception as error:
             traceback.print_exc()
-            self._end(job.id, "failed", error=f"Something unforeseen went wrong ({type(error).__name__}).")
+            self._end(job.id, "failed", error=f"Something unexpected went wrong ({type(error).__name__}).")
         else:
             self._end(job.id, "done", result=result)
 

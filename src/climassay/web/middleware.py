@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -84,6 +85,25 @@ class SafeHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
+class Compressed(GZipMiddleware):
+    """Compresses what is worth it, for who takes it: neither short answers, nor pictures, nor event streams.
+
+    The compressed form of a file is not byte for byte the file, so that its ETag becomes a weak one.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+        async def weakened(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if "content-encoding" in headers and headers.get("etag", "").startswith('"'):
+                    headers["etag"] = f"W/{headers['etag']}"
+            await send(message)
+
+        await super().__call__(scope, receive, weakened)
+
+
 class PathPrefix:
     """Turns what comes from outside into what the pages know: paths without the prefix, and HEAD as GET.
 
@@ -151,7 +171,7 @@ class BodyLimit:
             return
         headers = Headers(scope=scope)
         limit = await self._limit(scope)
-        too_much = f"Too large: at most {limit / 2**20:.3g} MB are taken here."
+        too_much = f"Too large: the limit here is {limit / 2**20:.3g} MB."
         announced = headers.get("content-length", "")
         if announced.isdigit() and int(announced) > limit:
             await refuse(scope, receive, send, 413, too_much)

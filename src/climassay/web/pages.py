@@ -15,6 +15,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from climassay import __version__
+from climassay.reporting import counted
 from climassay.web.access import (
     CSRF_FIELD,
     DEVICE_COOKIE,
@@ -171,7 +172,7 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"asset": asset, "is_web_address": is_web_address}
+    made.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
     made.filters["moment"] = day_and_time
     made.filters["laid_out"] = laid_out
     return made

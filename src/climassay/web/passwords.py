@@ -17,7 +17,7 @@ def hashed(name: str, password: str) -> str:
         InputError: It is too short, too long or too easy.
     """
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise InputError(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters.")
+        raise InputError(f"A password must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters.")
     if password.lower() == name or len(set(password)) < 4:
         raise InputError("This password is too easy to guess.")
     return str(hasher().hash(password))

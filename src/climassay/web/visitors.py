@@ -26,7 +26,7 @@ WAITING_OF_ONE = 20
 STREAMS_OF_ONE = 50
 """Event streams of one visitor without an account."""
 RETRY_SECONDS = 5
-MANY = "Many people are asking at this moment: try again in a few seconds."
+MANY = "The server is busy: try again in a few seconds."
 
 
 class Crowded(Failure):
@@ -68,7 +68,7 @@ class Visitors:
         if user is not None or is_this_machine(address):
             return lines
         if self._streams[address] >= STREAMS_OF_ONE:
-            raise Crowded("Too many pages of yours wait for news: close some of them.")
+            raise Crowded("You have too many pages open that wait for news: close some of them.")
 
         async def counted() -> AsyncIterator[str]:
             self._streams[address] += 1

@@ -73,7 +73,7 @@ def import_labels(store: AnnotationStore, dataset: str, name: str, given: Binary
     _check_format(name)
     suffix = PurePosixPath(file_name).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(f"A file of labels ends in {', '.join(SUFFIXES)}; this one does not.")
+        raise InputError(f"The name of a file of labels ends in {', '.join(SUFFIXES)}; this one does not.")
     with TemporaryDirectory() as made:
         path = Path(made) / f"labels{suffix}"
         with path.open("wb") as kept:

@@ -181,7 +181,7 @@ def known_caller(request: Request, app: App) -> User | None:
     if user is None and "authorization" in request.headers:
         if bearer(request) is None:
             raise SignInNeeded("Send the token as `Authorization: Bearer TOKEN`.")
-        raise SignInNeeded("This token is not good: it is wrong, or it was revoked.")
+        raise SignInNeeded("This token is not valid: it is wrong, or it has been revoked.")
     return user
 
 

@@ -227,5 +227,5 @@ def download_page(app: App, _user: Reader, check: str) -> Response:
     """The fact-check as one file that asks nothing of any server."""
     kept, _ = found_check(app, check)
     if kept.transcript is None:
-        raise Missing("This check has no result, so there is no page of it.")
+        raise Missing("This check has no result, so it has no page.")
     return as_file(factcheck_page(kept.transcript, load_scale(kept.settings.scale)), f"{check}.html")

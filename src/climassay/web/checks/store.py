@@ -271,7 +271,7 @@ class ClaimForm(BaseModel):
         date = iso_date(" ".join(plain(self.date).split()))
         if len(date) > LONGEST_DATE:
             raise InputError(
-                f"The date {date[:LONGEST_DATE]!r}... is none: write it like 2024-05-31, or the year alone."
+                f"The date {date[:LONGEST_DATE]!r}... is not a date: write it like 2024-05-31, or give the year alone."
             )
         return Claim(claim.text, claim.source, date)
 
@@ -320,13 +320,13 @@ def refuse_crowds(app: AppState, request: Request, user: User | None) -> str:
     asked = app.jobs.unended_or_since((KIND, ASK), time.time() - 3600)
     questions = sum(job.kind == ASK and not job.ended for job in asked)
     if checks_of(app).waiting() + questions >= (MOST_WAITING_FOR_ANYBODY if user is None else MOST_WAITING):
-        raise Busy("Many claims and questions are waiting already: try again later.")
+        raise Busy("Too many claims and questions are waiting: try again later.")
     address = f"user {user.name}" if user else f"visitor {visitor_address(request)}"
     asker = hmac.new(app.csrf_key, address.encode(), hashlib.sha256).hexdigest()[:32]
     mine = [job for job in asked if job.payload.get("asker") == asker]
     if sum(not job.ended for job in mine) >= (MOST_WAITING_OF_ONE if user is None else MOST_WAITING_OF_ACCOUNT):
-        raise TooMany("As many of your claims and questions are waiting as may: wait until one is done.")
+        raise TooMany("You have as many claims and questions waiting as is allowed: wait until one is done.")
     if user is None and len(mine) >= app.settings.visitor_checks:
         many = app.settings.visitor_checks
-        raise TooMany(f"Without an account {many} claims and questions an hour are taken: try again later.")
+        raise TooMany(f"Without an account you can send {many} claims and questions an hour: try again later.")
     return asker

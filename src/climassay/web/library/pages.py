@@ -115,7 +115,7 @@ def _file(results: SearchResults, wanted: SearchSpec, ending: str, name: str) ->
         told = {"query": wanted.words, "mode": wanted.mode, "document": wanted.document, "all": wanted.everything}
         content = told | {"not_searched": results.failed, "hits": rows}
         return as_file([json.dumps(content, ensure_ascii=False, indent=2) + "\n"], f"{name}.json")
-    raise Missing("What was found can be had as .csv and as .json.")
+    raise Missing("Search results are available as .csv and as .json.")
 
 
 async def sent_form(request: Request) -> AsyncIterator[FormData]:
@@ -258,7 +258,7 @@ def show_collection(
 def all_passages(app: App, reader: Reader, collection: str, ending: str) -> Response:
     """All passages of a collection as a file."""
     if ending not in ("jsonl", "csv"):
-        raise Missing("Passages can be had as .jsonl and as .csv.")
+        raise Missing("Passages are available as .jsonl and as .csv.")
     passages = library_of(app).browse(collection).each_passage()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
     if ending == "csv":

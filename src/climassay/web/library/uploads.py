@@ -95,7 +95,7 @@ def allowed_suffix(name: str) -> str:
     """
     suffix = PurePosixPath(name).suffix.lower()
     if suffix not in ALLOWED_SUFFIXES:
-        raise InputError(f"{name} is of no kind that is taken here: {', '.join(ALLOWED_SUFFIXES)}.")
+        raise InputError(f"{name} is not a kind of file that can be added; these can: {', '.join(ALLOWED_SUFFIXES)}.")
     return suffix
 
 
@@ -212,7 +212,7 @@ def receive(folder: Path, sent: Sequence[SentFile], most_bytes: int) -> Upload:
     if not sent:
         raise InputError("Choose at least one file.")
     if len(sent) > MOST_FILES:
-        raise InputError(f"At most {MOST_FILES} files can be sent at once, these are {len(sent)}.")
+        raise InputError(f"At most {MOST_FILES} files can be sent at once, and these are {len(sent)}.")
     upload = secrets.token_hex(8)
     here = folder / upload
     here.mkdir(parents=True)
@@ -245,7 +245,7 @@ def _keep(folder: Path, content: BinaryIO, shown: str, most_bytes: int) -> KeptF
         while part := content.read(_STEP):
             taken += len(part)
             if taken > most_bytes:
-                raise TooLarge(f"{shown} is larger than the {most_bytes / 2**20:.3g} MB that are taken here.")
+                raise TooLarge(f"{shown} is larger than {most_bytes / 2**20:.3g} MB, the limit here.")
             digest.update(part)
             file.write(part)
     check_content(coming, file_endings()[suffix], shown)
