@@ -9,7 +9,7 @@ from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.grounding.text_check import SupportJudge, check_sentences
-from climassay.grounding.text_differences import foreign_names, opposed_words, other_places
+from climassay.grounding.text_differences import differing_figures, foreign_names, opposed_words, other_places
 from climassay.metrics.entailment_loading import bundled_entailment
 from command_line import run_command
 from scripted_model import ScriptedModel
@@ -108,6 +108,57 @@ def test_names_and_places_that_the_source_does_not_have():
     assert foreign_names("Models of Greenland and Norway agree.", ["Greenland melts."]) == ("Norway",)
     assert [one.said for one in other_places("The tropics dry.", "The subtropics dry.")] == ["tropics"]
     assert not other_places("The tropics dry.", "Rainfall decreases.")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "differing"),
+    [
+        ("The sea rose by 0.2 m from 1901 to 2018.", []),
+        # Another passage has 2 m, for something else.
+        ("The sea rose by about 2 m from 1901 to 2018.", [("2 m", "0.20 m")]),
+        ("The sea rose by 0.20 m from 1951 to 2018.", [("1951", "1901")]),
+        # Both figures stand in the sentence, each of another ice sheet.
+        ("Greenland lost 4900 Gt of ice, Antarctica 2700 Gt.", []),
+        ("Greenland lost 2700 Gt of ice, Antarctica 4900 Gt.", [("2700 Gt", "4900 Gt")]),
+        # A length of another thing is no other value of this one.
+        ("Glaciers creep by 12 m.", [("12 m", "")]),
+        # It may be the same figure, rounded.
+        ("Sunlight of about 340 W m-2 arrives.", []),
+    ],
+)
+def test_figures_are_compared_with_those_of_the_same_thing(sentence, differing):
+    sources = [
+        ("The sea rose by about 0.20 m from 1901 to 2018.", 1.6),
+        ("Under very high emissions a rise of nearly 2 m by 2100 cannot be ruled out.", 0.7),
+        ("They agree that Greenland lost about 4900 Gt of ice and Antarctica about 2700 Gt between 1992 and 2020.", 1.2),
+        ("The sunlight that arrives is 342 W m-2.", 1.2),
+        ("The planet spreads it over a sphere, about 340 W m-2.", 0.5),
+    ]
+    assert [(one.said, one.source) for one in differing_figures(sentence, sources)] == differing
+
+
+def test_a_figure_of_another_thing_is_shown_with_the_sentence_that_speaks_against_it():
+    passages = {1: PASSAGES[1], 3: Passage("p-3", "A rise of 0.90 m by 2100 is possible.", "p", "A book", "book.md", 3)}
+    scorer = bundled_entailment()
+    text = "Global mean sea level rose by about 0.90 m from 1901 to 2018."
+    [found] = check_sentences(text, None, scorer=scorer, encoder=scorer.head.encoder, passages=passages)
+    assert (found.status, found.evidence.passage) == ("contradicted", "p-1")
+    assert "0.20 m" in found.evidence.quotation
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Smith (2019) showed that sea level rose by 0.20 m from 1901 to 2018.",
+        "According to Smith (2019), sea level rose by 0.20 m from 1901 to 2018.",
+        "As Smith et al. 2019 say, sea level rose by 0.20 m from 1901 to 2018.",
+        "A 2019 study says that sea level rose by 0.20 m from 1901 to 2018.",
+    ],
+)
+def test_the_year_of_a_work_is_no_figure(text):
+    [found] = checked(text)
+    assert not found.differing, found
+    assert found.status == "supported"
 
 
 def judge(**answer):

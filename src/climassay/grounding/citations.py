@@ -61,10 +61,16 @@ _LOCATOR = re.compile(
     rf"|{_YEAR}[a-z]?)\s*",
     re.IGNORECASE,
 )
+_NAME = r"\b[^\W\d_a-z][\w'\u2019-]*"
+_REPORTING = r"(?:show|find|found|report|estimat|argu|suggest|conclud|not(?:e|ed)\b|demonstrat|calculat|project|attribut|observ|point)"
+_YEAR_BEHIND = rf"\s*\({_YEAR}[a-z]?(?:,\s*pp?\.\s*\d+)?\)"
 _NARRATIVE = re.compile(
-    rf"(?:\b[^\W\d_a-z][\w'\u2019-]*(?:\s+et\s+al\.?|\s+(?:and|&)\s+[^\W\d_a-z][\w'\u2019-]*)|\b[A-Z]{{3,8}})"
-    rf"\s*\({_YEAR}[a-z]?(?:,\s*pp?\.\s*\d+)?\)"
+    rf"(?:{_NAME}(?:\s+et\s+al\.?|\s+(?:and|&)\s+[^\W\d_a-z][\w'\u2019-]*)|\b[A-Z]{{3,8}}){_YEAR_BEHIND}"
+    # Of a single name only what is said of it tells an author from a place or an eruption.
+    rf"|{_NAME}{_YEAR_BEHIND}(?=\s+(?:also\s+)?{_REPORTING})"
+    rf"|(?<=[Aa]ccording\sto\s){_NAME}{_YEAR_BEHIND}"
 )
+_BARE = re.compile(rf"{_NAME}\s+et\s+al\.?,?\s+{_YEAR}[a-z]?\b")
 _JOINING = re.compile(r"et|al|and|of|the|de|la|van|von|der|den|on|for|in|to|&|du", re.IGNORECASE)
 _NO_AUTHOR = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?"
@@ -127,7 +133,7 @@ def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
         return pattern.sub(place, text)
 
     plain = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
-    for pattern in (_NARRATIVE, _BRACKET):
+    for pattern in (_NARRATIVE, _BRACKET, _BARE):
         plain = taken_out(pattern, plain, lambda _, match: _reference(match[0]))
     plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known) if match["square"] else None)
     bare_round = not any(isinstance(one, tuple) for one in found)
@@ -188,8 +194,8 @@ def _cited(
 
 def _reference(written: str) -> Reference | None:
     """The works that a bracket, or a name with a bracket, refers to; None where it holds anything else."""
-    opened = written.find("(") if written[0] not in "([" else 0
-    inside = written[1:-1] if opened == 0 else f"{written[:opened].strip()}, {written[opened + 1 : -1]}"
+    opened = written.find("(")
+    inside = f"{written[:opened].strip()}, {written[opened + 1 : -1]}" if opened > 0 else written.strip("([])")
     words: list[str] = []
     pages = None
     for part in inside.split(";"):

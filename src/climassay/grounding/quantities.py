@@ -109,6 +109,7 @@ _UNITS = (
     _unit("volume", 1, rf"m{_CUBE}|(?i:cubic\s+met(?:re|er)s?)\b"),
     _unit("length", 1e-3, r"mm\b|(?i:millimet(?:re|er)s?)\b"),
     _unit("length", 1e-2, r"cm\b|(?i:centimet(?:re|er)s?)\b"),
+    _unit("length", 1e-9, r"nm\b|(?i:nanomet(?:re|er)s?)\b"),
     _unit("length", 1e-6, r"[µμ]m\b|(?i:micromet(?:re|er)s?|microns?)\b"),
     _unit("length", 1e3, r"km\b(?!/h)|(?i:kilomet(?:re|er)s?)\b"),
     _unit("length", 1, r"m\b(?!\s?/\s?s)|(?i:met(?:re|er)s?)\b"),
@@ -317,7 +318,16 @@ def quantities(text: str) -> tuple[Quantity, ...]:
 
     Number words below a hundred are quantities where a unit or magnitude follows them ("two degrees").
     """
-    return tuple(found for found in _read(text) if found.unit or found.text.lower() not in _WORDS)
+    return split_at_quantities(text)[1]
+
+
+def split_at_quantities(text: str) -> tuple[tuple[str, ...], tuple[Quantity, ...]]:
+    """The words before, between and behind the quantities of a text, and the quantities: one piece more than those."""
+    plain, places = _located(text)
+    kept = [one for one in places if one.quantity.unit or one.quantity.text.lower() not in _WORDS]
+    starts, ends = [one.start for one in kept], [one.end for one in kept]
+    pieces = tuple(plain[low:high] for low, high in zip([0, *ends], [*starts, len(plain)], strict=True))
+    return pieces, tuple(one.quantity for one in kept)
 
 
 def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...]:
@@ -327,12 +337,12 @@ def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...
         sentence: What was written, citations included or not.
         passages: The texts it rests on; also those that it answers, such as the claim, whose figures may be repeated.
     """
-    known = [quantity for text in passages for quantity in _read(text)]
-    foreign = (quantity for quantity in quantities(sentence) if not any(_has(other, quantity) for other in known))
+    known = [place.quantity for text in passages for place in _located(text)[1]]
+    foreign = (quantity for quantity in quantities(sentence) if not any(backs(other, quantity) for other in known))
     return tuple(dict.fromkeys(quantity.bounded or quantity.text for quantity in foreign))
 
 
-def _has(known: Quantity, wanted: Quantity) -> bool:
+def backs(known: Quantity, wanted: Quantity) -> bool:
     """Whether the quantity ``known`` of a passage backs the quantity ``wanted`` of a sentence."""
     if wanted.value < 0 <= known.value or (wanted.positive and known.value < 0):
         return False
@@ -386,8 +396,8 @@ class _Place:
 
 
 @lru_cache(maxsize=512)
-def _read(text: str) -> tuple[Quantity, ...]:
-    """All quantities, number words without a unit included."""
+def _located(text: str) -> tuple[str, tuple[_Place, ...]]:
+    """The text with torn numbers made whole, and all quantities in it, number words without a unit included."""
     text = _mended(text)
     plain = text.translate(_CHARACTERS)
     places = list(_places(text, plain))
@@ -404,7 +414,7 @@ def _read(text: str) -> tuple[Quantity, ...]:
             _from_the_left(plain, places[right - 1], places[right], passed_on=passed_on),
         )
         passed_on = places[right] is not before
-    return tuple(_without_extent(place) for place in places)
+    return plain, tuple(replace(place, quantity=_without_extent(place)) for place in places)
 
 
 def _mended(text: str) -> str:

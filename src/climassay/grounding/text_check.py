@@ -34,7 +34,13 @@ from climassay.grounding.references import (
     open_links,
     without_addresses,
 )
-from climassay.grounding.text_differences import Difference, foreign_names, opposed_words, other_places
+from climassay.grounding.text_differences import (
+    Difference,
+    differing_figures,
+    foreign_names,
+    opposed_words,
+    other_places,
+)
 from climassay.metrics.entailment import RelationScorer
 from climassay.metrics.entailment_features import content_words
 from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, Sampling, Usage
@@ -51,6 +57,7 @@ PASSAGES = 5
 SUPPORTED = 0.4
 CONTRADICTED = 0.8
 ABOUT = 0.5
+SAME = 0.7
 LONGEST_TEXT = 200_000
 """Characters."""
 
@@ -67,6 +74,9 @@ _TALK = re.compile(
     r"(?:i\b|i['’]m|we\s+hope|let\s+me|let['’]s|please|here\s+(?:is|are)|sure\b|of\s+course|certainly[!,]|thank|hello|hi\b|dear\b|"
     r"as\s+an\s+ai|feel\s+free|if\s+you\s+(?:would|want|need|have|like)|great\s+question|you\s+(?:can|may|might)\s+(?:also\s+)?)",
     re.IGNORECASE,
+)
+_YEAR_OF_A_WORK = re.compile(
+    r"\b(?:1[89]|20)\d\d\s+(?=(?:study|paper|report|review|assessment|article|analysis|publication)\b)", re.IGNORECASE
 )
 _FEWEST_WORDS = 3
 """A sentence with fewer words of content and no quantity claims nothing that could be looked up."""
@@ -146,6 +156,8 @@ class Thresholds:
     """Least probability of a contradiction that is shown by no rule."""
     about: float = ABOUT
     """Least similarity of a sentence of a passage that speaks about the same."""
+    same: float = SAME
+    """Least similarity of one that says nearly the same; below, a supported sentence asks to be compared with it."""
 
 
 class SupportJudge:
@@ -321,7 +333,7 @@ def _claims(
         for sentence in read_citations(open_links(shown), checker.known):
             if not re.search(r"\w", sentence.text):
                 continue
-            plain = without_addresses(sentence.plain)
+            plain = _YEAR_OF_A_WORK.sub("", without_addresses(sentence.plain))
             references = checker.check(sentence)
             claims.append(
                 _Claim(
@@ -374,6 +386,8 @@ class _Near:
     """Share of the claim's words of content that the nearest sentences have."""
     lacking: float
     """Share of the claim's quantities that the passage does not have."""
+    sentences: Sequence[tuple[str, float]]
+    """Sentences of the passage, each with its nearness to the claim: cosine plus the share of the claim's words."""
 
 
 def _evidence(
@@ -404,7 +418,16 @@ def _evidence(
             lacking = len(foreign_quantities(claim.plain, [one.text])) / max(1, len(quantities(claim.plain)))
             shares = (None, None) if relation is None else (relation.confirms, relation.contradicts)
             read.append(
-                _Near(Evidence(one.id, one.citation, quotation, float(cosines.max()), *shares), one, covered, lacking)
+                _Near(
+                    Evidence(one.id, one.citation, quotation, float(cosines.max()), *shares),
+                    one,
+                    covered,
+                    lacking,
+                    tuple(
+                        (text, float(cosine) + max(_share(claim.plain, text), _share(claim.in_context, text)))
+                        for text, cosine in zip(sentences, cosines, strict=True)
+                    ),
+                )
             )
         ranked.append(sorted(read, key=lambda one: one.covered + one.evidence.similarity - one.lacking, reverse=True))
     return ranked
@@ -412,10 +435,9 @@ def _evidence(
 
 def _nearest(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple[str, float]:
     """The sentence nearest to a claim, with its neighbour where that has more of the claim's words."""
-    words = content_words(claim)
 
     def share(text: str) -> float:
-        return len(words & content_words(text)) / max(1, len(words))
+        return _share(claim, text)
 
     best = max(range(len(sentences)), key=lambda place: float(cosines[place]) + share(sentences[place]))
     chosen = sentences[best]
@@ -423,6 +445,12 @@ def _nearest(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple
     longer = max(wider, key=share, default=chosen)
     # A neighbour belongs to it where it brings words that the sentence itself lacks.
     return (longer, share(longer)) if share(longer) >= share(chosen) + 0.15 else (chosen, share(chosen))
+
+
+def _share(claim: str, text: str) -> float:
+    """Share of a claim's words of content that a text has."""
+    words = content_words(claim)
+    return len(words & content_words(text)) / max(1, len(words))
 
 
 def _decided(
@@ -439,7 +467,9 @@ def _decided(
         return replace(bare, status="unsupported", reason="No passage speaks about it.", evidence=closest)
     best = about[0]
     support = _support(best)
-    figures = _differing_quantities(claim.plain, [one.passage.text for one in about], best.evidence.quotation)
+    sources = [(one, text, nearness) for one in about for text, nearness in one.sentences]
+    otherwise = differing_figures(claim.plain, [(text, nearness) for _, text, nearness in sources])
+    figures = [Difference(one.said, one.source) for one in otherwise]
     words = (*opposed_words(claim.plain, best.evidence.quotation), *other_places(claim.plain, best.evidence.quotation))
     names = foreign_names(claim.plain, [f"{one.passage.text} {one.evidence.citation}" for one in about])
     differing = (*figures, *words, *(Difference(name, "") for name in names))
@@ -452,6 +482,10 @@ def _decided(
     )
     against = [one for one in differing if one.source]
     if against:
+        spoken = next((sources[one.place] for one in otherwise if one.place is not None), None)
+        if spoken is not None and not words:
+            # The sentence that has the other figure.
+            shown = replace(shown, evidence=replace(spoken[0].evidence, quotation=spoken[1]))
         told = "; ".join(f"{one.said} here, {one.source} there" for one in against)
         return replace(shown, status="contradicted", reason=f"The passage says otherwise: {told}.")
     if names or figures:
@@ -462,34 +496,15 @@ def _decided(
         said = "A passage about the same probably says the contrary."
         return replace(shown, status="contradicted", reason=said, evidence=worst.evidence)
     if support >= limits.supported:
-        return replace(shown, status="supported", reason="A passage says nearly the same.")
+        near_words = best.evidence.similarity >= limits.same
+        said = "A passage says nearly the same." if near_words else "A passage bears it in other words: compare the two."
+        return replace(shown, status="supported", reason=said)
     return replace(shown, status="unsupported", reason="Passages speak about it, but none says it.")
 
 
 def _support(near: _Near) -> float:
     """How far a passage bears a claim, 0 to 1: nearness, words in common and entailment, in equal parts."""
     return (max(0.0, near.evidence.similarity) + near.covered + (near.evidence.confirms or 0.0)) / 3
-
-
-def _differing_quantities(claim: str, texts: Sequence[str], quotation: str) -> tuple[Difference, ...]:
-    """Quantities that no passage has, each with those of its kind in the nearest sentences."""
-    foreign = set(foreign_quantities(claim, [texts[0]]))
-    for text in texts[1:]:
-        foreign &= set(foreign_quantities(claim, [text]))
-    found = []
-    there = quantities(quotation)
-    for one in quantities(claim):
-        written = one.bounded or one.text
-        if written not in foreign:
-            continue
-        same = [
-            other.bounded or other.text
-            for other in there
-            if (other.unit is None) == (one.unit is None)
-            and (one.unit is None or (other.unit is not None and one.unit.is_kind_of(other.unit)))
-        ]
-        found.append(Difference(written, ", ".join(dict.fromkeys(same))))
-    return tuple(dict.fromkeys(found))
 
 
 def _judged(

@@ -1,15 +1,19 @@
-"""Single words by which a sentence says something else than a sentence that it nearly repeats.
+"""Words and figures by which a sentence says something else than a sentence that it nearly repeats.
 
 Encoders lay "the Arctic warms" and "the Antarctic warms", "rises" and "falls" close together. Told apart are words of
 opposite direction (:data:`~climassay.metrics.entailment_features.OPPOSITES`), regions, seasons and layers of which one
 excludes the other, and names that the source does not have. A source may name both sides ("the troposphere warms and
-the stratosphere cools"): what decides is which of them appears among the words that stand around it in the sentence.
+the stratosphere cools"): what decides is which of them stands among the words that stand around it in the sentence.
+
+A figure is compared with those of its kind of unit that the sources have, of the same measured thing: the one whose
+sentence is near to the whole, and that has the same words close by. Another figure of that kind elsewhere bears nothing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from climassay.grounding.quantities import Quantity, backs, split_at_quantities
 from climassay.metrics.entailment_features import OPPOSITES, content_words
 
 
@@ -68,6 +72,18 @@ _NO_NAMES = frozenset(
         "sun", "celsius", "kelvin", "report", "according", "however",
     )
 )  # fmt: skip
+_SAME_THING = 2.0
+"""Weight of the words close to a figure beside the nearness of its whole sentence."""
+_CLEARLY_NEARER = 0.4
+"""How much nearer another figure must be than one that bears it; chosen on the seen half of docs/results/check_text.md."""
+_ROUNDING = 0.01
+_HALF = 3.0
+"""Words away at which a word counts for half."""
+_APART = 6
+"""Words for which a sign, a conjunction or a figure between counts."""
+_WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
+_SEPARATORS = frozenset([*",;:()", "and", "but", "while", "whereas", "or", "against", "versus"])
+_FIRST_YEAR, _LAST_YEAR = 1500, 2300
 
 
 class Difference(NamedTuple):
@@ -75,6 +91,98 @@ class Difference(NamedTuple):
 
     said: str
     source: str
+
+
+class DifferingFigure(NamedTuple):
+    """A figure that no source bears, or that another figure of the same thing speaks against."""
+
+    said: str
+    source: str
+    """The nearest figure of its kind; empty where the sources have none."""
+    place: int | None
+    """Place of that figure's sentence among the sources."""
+
+
+def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tuple[DifferingFigure, ...]:
+    """Figures of a sentence that the sources do not have, or have otherwise for the same thing.
+
+    Args:
+        sentence: What was written.
+        sources: Sentences, each with its nearness to the whole of what was written: cosine plus the share of words.
+    """
+    own = _figures(sentence)
+    known = [
+        (place, nearness, figure, around)
+        for place, (text, nearness) in enumerate(sources)
+        for figure, around in _figures(text)
+    ]
+    found = []
+    for number, (figure, around) in enumerate(own):
+        bearing, others = [], []
+        for place, nearness, other, there in known:
+            alike = _alike(around, there)
+            score = nearness + _SAME_THING * alike
+            if backs(other, figure):
+                bearing.append(score)
+            elif alike and _same_kind(figure, other) and not any(
+                # It belongs to another figure of the sentence, such as the other end of a range.
+                backs(other, one) and _alike(words, there) >= alike
+                for at, (one, words) in enumerate(own)
+                if at != number
+            ):  # fmt: skip
+                others.append((score, place, other))
+        score, place, nearest = max(others, key=lambda one: one[0], default=(0.0, None, None))
+        if bearing and (nearest is None or score <= max(bearing) + _CLEARLY_NEARER or _rounded(figure, nearest)):
+            continue
+        source = "" if nearest is None else nearest.bounded or nearest.text
+        found.append(DifferingFigure(figure.bounded or figure.text, source, place))
+    return tuple(dict.fromkeys(found))
+
+
+def _figures(text: str) -> list[tuple[Quantity, Mapping[str, float]]]:
+    """The figures of a text, each with the words around it and their weights, 1 beside it."""
+    pieces, figures = split_at_quantities(text)
+    words = [_WORD_OR_SIGN.findall(piece.lower()) for piece in pieces]
+    found = []
+    for number, figure in enumerate(figures):
+        weights: dict[str, float] = {}
+        before = [piece[::-1] for piece in reversed(words[: number + 1])]
+        for side in (before, words[number + 1 :]):
+            away = 0
+            for beside, piece in enumerate(side):
+                away += _APART * (beside > 0)
+                for word in piece:
+                    if word in _SEPARATORS:
+                        away += _APART
+                        continue
+                    away += 1
+                    for stem in content_words(word):
+                        weights[stem] = max(weights.get(stem, 0.0), 1 / (1 + away / _HALF))
+        found.append((figure, weights))
+    return found
+
+
+def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """How far the words around a figure stand around another one, 0 to 1."""
+    shared = sum(weight * other[word] for word, weight in one.items() if word in other)
+    return shared / max(sum(one.values()), 1e-9)
+
+
+def _same_kind(one: Quantity, other: Quantity) -> bool:
+    """Whether two figures may be two values of one thing: in the same kind of unit, both years, or both bare numbers."""
+    if one.unit is None or other.unit is None:
+        return one.unit is other.unit and _is_year(one) == _is_year(other)
+    return other.unit.is_kind_of(one.unit) and one.unit.rate == other.unit.rate
+
+
+def _rounded(one: Quantity, other: Quantity) -> bool:
+    """Whether two figures with units are so close that they may be one, rounded: 340 and 342."""
+    first, second = (figure.value * figure.unit.factor if figure.unit else 0.0 for figure in (one, other))
+    return one.unit is not None and abs(first - second) <= _ROUNDING * abs(second)
+
+
+def _is_year(figure: Quantity) -> bool:
+    return figure.whole and _FIRST_YEAR <= figure.value <= _LAST_YEAR
 
 
 def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
