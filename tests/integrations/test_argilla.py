@@ -83,7 +83,7 @@ def test_a_folder_is_what_argilla_reads(annotated, tmp_path):
 def test_answers_of_people_whom_argilla_does_not_know_stay_here(annotated, tmp_path):
     assert write_argilla(tmp_path, "silver", annotated.items(DATASET)) == (4, 0)
     assert write_argilla(tmp_path, "silver", annotated.items(DATASET), users={"bob": BOB}) == (4, 2)
-    with pytest.raises(InputError, match="no id of a user in Argilla"):
+    with pytest.raises(InputError, match="not an id of a user in Argilla"):
         write_argilla(tmp_path, "silver", annotated.items(DATASET), users={"bob": "bob"})
 
 

@@ -153,7 +153,7 @@ def test_what_makes_no_label_is_told(tmp_path):
 def test_what_is_no_export_is_refused(text, tmp_path):
     file = tmp_path / "export.json"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match="no export of Label Studio"):
+    with pytest.raises(InputError, match="not an export of Label Studio"):
         read_label_studio(file, BY_ID)
 
 
