@@ -163,7 +163,7 @@ def filled(kind: type[T], data: object, where: str, part: str, *, shown: Mapping
         shown: What a field is called in the file, where that differs.
 
     Raises:
-        InputError: It is no table, or an entry does not exist, does not fit or is missing.
+        InputError: It is not a table, or an entry does not exist, does not fit or is missing.
     """
     if not isinstance(data, Mapping):
         raise InputError(f"{where}: {part.strip('[]')} is a table that begins with {part}.")

@@ -31,7 +31,7 @@ class MergedDatasets:
 def merge_datasets(records: Records, other: Records) -> MergedDatasets:
     """Take in datasets; doing it again changes nothing.
 
-    A dataset of the same name and recipe is one dataset: missing drafts come in, and labels stand side by side
+    A dataset of the same name and recipe is one dataset: missing drafts come in, and labels appear side by side
     as if they had been given here. One of the same name and another recipe is left out.
 
     Args:

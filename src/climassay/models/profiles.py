@@ -85,11 +85,14 @@ class ProfileSettings:
         ),
     ] = None
     text_tokens: Annotated[
-        int | None, Field(description="Most tokens of a draft, an explanation or a reply.", examples=[80])
+        int | None, Field(description="Maximum number of tokens of a draft, an explanation or a reply.", examples=[80])
     ] = None
     sentence_tokens: Annotated[
         int | None,
-        Field(description="Most tokens of each sentence, where a number of sentences is asked for.", examples=[60]),
+        Field(
+            description="Maximum number of tokens of each sentence, where a number of sentences is asked for.",
+            examples=[60],
+        ),
     ] = None
     queries: Annotated[
         int | None,

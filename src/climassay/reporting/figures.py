@@ -144,7 +144,7 @@ class DotPlot:
 
     @property
     def row_height(self) -> int:
-        """Room of a row, in pixels or units of the drawing; dots that share it stand below each other."""
+        """Room of a row, in pixels or units of the drawing; dots that share it appear below each other."""
         return max(26, 18 * len(self.groups) + 8) if self.together else 26
 
     def shift(self, dot: Dot) -> float:

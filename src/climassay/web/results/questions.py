@@ -267,7 +267,7 @@ def show_questions(
     beside: Word = "",
     number: PageNumber = 1,
 ) -> Response:
-    """A grid of the questions that fit: a row a question, a column a model in a setting, of this run and of another."""
+    """A grid of the questions that fit: a row per question, a column per model and setting, of this run and another."""
     index, other, columns = grid_columns(app, run, beside)
     good, bad = (next(iter(columns[int(place) :]), None) if place else None for place in (right, fails))
     wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip(), good, bad, invalid, unstable)
