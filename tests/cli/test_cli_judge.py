@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from climassay.judging.probe import load_probe
+from climassay.records.queries import list_runs, run_details
+from climassay.session import Session
+from climassay.web.results.stored_run import StoredRun
 from command_line import done, refused
 from tiny_models import save_tiny
 
@@ -295,6 +298,26 @@ def test_ablate_compares_with_random_directions(climassay, table, probe):
     assert len(found["controls"]) == 2
     assert found["p_value"] in [pytest.approx(n / 3) for n in (1, 2, 3)]
     assert "probe's direction" in climassay("ablate", probe, table, *COLUMNS, "--controls", 0)[1]
+
+
+def test_runs_of_judges_have_a_page_with_tables_and_figures(climassay, table, probe, places):
+    done(climassay("evaluate", probe, table, *COLUMNS, "--label", "relevance", "--include-trained"))
+    done(climassay("apply", probe, table, *COLUMNS))
+    done(climassay("ablate", probe, table, *COLUMNS, "--controls", 1))
+    with Session.opened(places[1]) as session:
+        runs = {one.command: one.id for one in list_runs(session.records.database)}
+        pages = {name: StoredRun(run_details(session.records.database, run)).report() for name, run in runs.items()}
+    for command, kinds in (
+        ("judge train", {"Table", "LinePlot", "ScatterPlot"}),
+        ("judge evaluate", {"Table", "DotPlot"}),
+        ("judge apply", {"Table"}),
+        ("judge ablate", {"Table"}),
+    ):
+        page = pages[command]
+        assert all(page.has(kind) for kind in kinds), command
+        # Nothing is shown as the plain rows that it was stored as.
+        assert not {section.heading for section in page.sections} & {"Probe", "Judges", "Ablation"}
+        assert page.to_html()
 
 
 @pytest.mark.parametrize(

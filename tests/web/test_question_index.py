@@ -15,7 +15,7 @@ from climassay.web.app_state import ResultCache
 from climassay.web.results import questions as question_index
 from climassay.web.results.questions import QuestionFilter, QuestionIndex
 from climassay.web.results.stored_run import StoredRun
-from experiments import experiment
+from experiments import experiment, question
 from html_pages import Page
 from stored_runs import store_experiment, store_mcq
 
@@ -193,6 +193,29 @@ def test_the_grid_has_a_column_for_each_model_and_setting_of_both_runs(place, cl
     target = Page(reader.get(links[0].partition("#")[0]).text)
     assert target.root.css_first(f"#{links[0].partition('#')[2]}") is not None
     assert stored.questions.keys() == other.questions.keys()
+
+
+def test_what_was_chosen_in_each_option_order_is_shown(place, client_of):
+    given = experiment({("small", "default"): 0.5}, questions=[question("mcq", 1), question("mcq", 11)])
+    cell = given.cells[0].cell
+    orders = [
+        Prediction("mcq-1", None, "default", "letter", n, (0, 1, 2, 3), chosen, chosen, chosen == 1, 1)
+        for n, chosen in enumerate((1, 1, 1, 3))
+    ]
+    # A question whose id begins alike has predictions of its own.
+    alike = [replace(one, question="mcq-11", correct=False, chosen=None) for one in orders]
+    shares = {"mcq-1": 0.75, "mcq-11": 0.0}
+    outcomes = tuple(replace(one, scores={"accuracy": shares[one.question]}) for one in given.outcomes)
+    run = store_experiment(place.records, replace(given, outcomes=outcomes, predictions={cell: (*alike, *orders)}))
+    reader = client_of("annotator")
+    marks = [one.text() for one in Page(reader.get(f"/results/{run}/questions").text).root.css("a.mark")]
+    assert "75%" in marks[0]
+    assert "wrong" in marks[1]
+    text = Page(reader.get(f"/results/{run}/questions/mcq-1").text).root.text()
+    assert "right in 3 of 4 option orders: b), b), b), d)" in text
+    assert "0.75" in text
+    none = Page(reader.get(f"/results/{run}/questions/mcq-11").text).root.text()
+    assert "right in 0 of 4 option orders: none, none, none, none" in none
 
 
 def test_a_large_experiment_is_ready_when_it_ends(place, client_of, monkeypatch):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from climassay.api.learned import card, check_model_path, skipped_note
 from climassay.errors import InputError, ModelError
 from climassay.models import DEFAULT_MODEL, Generator
-from climassay.reporting import counted
+from climassay.reporting import Report, Section, counted
+from climassay.reporting.html import report_data
 from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from climassay.judging.judges import Cost
     from climassay.judging.settings import InsertMode, Scope, SortMethod
     from climassay.records import RecordedModel, Run
-    from climassay.reporting import Report, Table
+    from climassay.reporting import Table
 
     Probe = PairProbe | PointProbe
 
@@ -266,7 +267,7 @@ def evaluate_judge(
     from climassay.judging import JudgeResult
     from climassay.judging import evaluate_judge as measured
     from climassay.judging.benchmark import result_row
-    from climassay.judging.report import judge_tables
+    from climassay.judging.report import judge_sections, judge_tables
 
     known = None if judge.known is None or include_trained else judge.known.provenance
     fresh = [one for one in items.items if known is None or not known.knows(one.text)]
@@ -289,6 +290,12 @@ def evaluate_judge(
         result = JudgeResult(at.quality, scores, at.cost, items.skipped)
         row, left_out = result_row(result), len(items.items) - len(fresh)
         at.run.save_results("judges", [row])
+        page = Report(
+            f"{judge.model_name} as a judge of {Path(file).name}",
+            f"{scores.n_items} labelled items, by {scores.method}.",
+            tuple(judge_sections([result])),
+        )
+        at.run.save_results("report", [report_data(page)])
         data = {"run": at.run.id, "file": file, "model": judge.model_name, "left_out": left_out, **row}
     told = f"{left_out} items are left out: the probe was trained on them." if left_out else ""
     return Shown(data, judge_tables([result]), noted=(*at.notes, *skipped_note(items.skipped), *filter(None, [told])))
@@ -753,6 +760,8 @@ def train_judge_on_table(
                 "provenance": card(trained.probe.provenance),
             }
             run.save_results("probe", [data])
+            report = training_report(trained, Path(file).name)
+            run.save_results("report", [report_data(report)])
     save_probe(trained.probe, output)
     notes = [*skipped_note(items.skipped)]
     if known is not None:
@@ -764,8 +773,7 @@ def train_judge_on_table(
         f"Trained on {trained.n_items} items ({trained.n_pairs} pairs, {trained.failed} requests failed): "
         f"{cost.stored} requests from disk, {cost.computed} computed. Saved as {output}."
     )
-    name = Path(file).name
-    return Shown(data, (evidence_table(trained),), noted=notes, reported=lambda: training_report(trained, name))
+    return Shown(data, (evidence_table(trained),), noted=notes, reported=lambda: report)
 
 
 def ablate_judge(
@@ -837,7 +845,11 @@ def ablate_judge(
             )
             data = {"run": run.id, **asdict(found)}
             run.save_results("ablation", [data])
-    return Shown(data, (ablation_table(found),), noted=skipped_note(items.skipped))
+            table = ablation_table(found)
+            lead = f"{counted(len(pairs), 'pair')} of {Path(file).name}, asked of {model}."
+            page = Report(f"{Path(probe).name} taken out", lead, (Section("What changes", (table,)),))
+            run.save_results("report", [report_data(page)])
+    return Shown(data, (table,), noted=skipped_note(items.skipped))
 
 
 def _quality(wanted: "Quality | str | None") -> "Quality":

@@ -16,12 +16,20 @@ from starlette.responses import Response
 
 from climassay.evaluation.question_index import answers, count_rows, indexes, metadata, questions, write_index
 from climassay.evaluation.report import answer_row, is_wrong
-from climassay.evaluation.results import Outcome
+from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.metrics.registry import Metric
 from climassay.questions import Question, option_letter
 from climassay.records import tables
-from climassay.records.queries import RunDetails, RunSummary, answers_about, run_details, run_rows, run_settings
+from climassay.records.queries import (
+    RunDetails,
+    RunSummary,
+    answers_about,
+    run_details,
+    run_lines,
+    run_rows,
+    run_settings,
+)
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
@@ -32,6 +40,8 @@ from climassay.web.results.stored_run import StoredRun, found_summary
 
 router = APIRouter(include_in_schema=False)
 PAGE = 50
+MOST_BESIDE = 100
+"""Newest runs of a command from which one is chosen to stand beside another."""
 REQUESTS = 25
 """Requests on one page."""
 Word = Annotated[str, Query(max_length=200)]
@@ -284,6 +294,11 @@ def show_questions(
         }
         for row in grid_rows(index, other, found)
     ]
+    runs = [(one.run, one.summary.name, len(one.columns())) for one in (index, other) if one]
+    listed = [
+        line.summary for command in COMMANDS for line in run_lines(app.database, command=command, most=MOST_BESIDE)
+    ]
+    others = {one.id: one.name for one in (*([other.summary] if other else []), *listed) if one.id != run}
     filters = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
     filters |= {"order": order, "beside": beside, "right": right, "fails": fails}
     filters |= {name: "true" for name, on in (("wrong", wrong), ("invalid", invalid), ("unstable", unstable)) if on}
@@ -296,6 +311,8 @@ def show_questions(
         wanted=wanted,
         choices=index.choices(),
         columns=columns,
+        runs=runs,
+        others=others,
         right=right,
         fails=fails,
         order=order,

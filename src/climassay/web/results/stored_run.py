@@ -281,13 +281,14 @@ def _stored_report(run: StoredRun, _published: str) -> Report:
 
 _EXPERIMENT = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
 _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
-    ("", "report", _stored_report, ()),
+    ("", "report", _stored_report, ("judges", "probe", "ablation")),
     ("evaluate run", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "predictions", experiment_page, ("accuracy", "paired", "position", "questions")),
     ("", "transcript", _factcheck, ("published",)),
     ("judge benchmark", "judges", _judges, ()),
     ("judge rank", "ranking", _ranking, ()),
+    ("judge apply", "ranking", _ranking, ()),
     ("judge insert", "labels", _labels, ()),
     ("ask", "answer", _answer, ()),
     ("generate run", "streams", _generation, ()),
