@@ -288,7 +288,7 @@ def show(
 
 @kept.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="File to write: one check a line (.jsonl), with debate and reviews.")],
+    file: Annotated[Path, typer.Argument(help="File to write: one check per line (.jsonl), with debate and reviews.")],
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write all checks, the oldest first, with their debates and every review."""

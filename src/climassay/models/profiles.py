@@ -85,15 +85,21 @@ class ProfileSettings:
         ),
     ] = None
     text_tokens: Annotated[
-        int | None, Field(description="Most tokens of a draft, an explanation or a reply.", examples=[80])
+        int | None, Field(description="Maximum number of tokens of a draft, an explanation or a reply.", examples=[80])
     ] = None
     sentence_tokens: Annotated[
         int | None,
-        Field(description="Most tokens of each sentence, where a number of sentences is asked for.", examples=[60]),
+        Field(
+            description="Maximum number of tokens per sentence, where a number of sentences is asked for.",
+            examples=[60],
+        ),
     ] = None
     queries: Annotated[
         int | None,
-        Field(description="Search queries for each statement of a claim; 0: the statement alone.", examples=[3]),
+        Field(
+            description="Maximum number of search queries per statement of a claim; 0: the statement alone.",
+            examples=[3],
+        ),
     ] = None
     grade_passages: Annotated[
         bool | None,
