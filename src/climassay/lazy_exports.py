@@ -32,9 +32,9 @@ def export_lazily(package: str, *, earlier: Mapping[str, str] = MappingProxyType
     def places() -> dict[str, str]:
         import ast
 
-        nodes = ast.walk(ast.parse(module.__loader__.get_source(package)))
-        found = ((node.module, one.asname) for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names)
-        return {name: str(place) for place, name in found if name}
+        tree = ast.parse(module.__loader__.get_source(package))
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        return {one.name: str(node.module) for node in found for one in node.names if one.asname == one.name}
 
     def find(name: str) -> Any:
         name = earlier.get(name, name)

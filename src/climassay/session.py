@@ -15,9 +15,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+
+from pydantic import Field
 
 from climassay.progress import Progress, default_progress
+from climassay.settings import Flag
 from climassay.workspace import Workspace, cache_folder
 
 if TYPE_CHECKING:
@@ -40,21 +43,41 @@ class ModelOptions:
 
     base_url: str | None = None
     """Server of an ``openai:`` model."""
-    concurrency: int | None = None
-    """Maximum number of concurrent requests to a server."""
-    deadline: float | None = None
-    """Seconds after which a request has failed, retries included."""
-    timeout: float | None = None
-    """Seconds that one attempt may take."""
-    max_output_tokens: int | None = None
-    reasoning_effort: str | None = None
-    dtype: str | None = None
-    """Number format of a local model."""
-    prompts: Path | None = None
-    """Folder of the user's own templates."""
-    price_in: float | None = None
-    """US dollars per million prompt tokens."""
-    price_out: float | None = None
+    concurrency: Annotated[
+        int | None, Field(ge=1, description="Maximum number of concurrent requests to a server."), Flag()
+    ] = None
+    deadline: Annotated[
+        float | None,
+        Field(ge=1, description="Seconds after which a request to an openai: model has failed, retries included."),
+        Flag(),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        Field(ge=1, description="Seconds that one attempt of it may take; by default as long as the deadline allows."),
+        Flag(),
+    ] = None
+    max_output_tokens: Annotated[
+        int | None,
+        Field(ge=1, description="Maximum number of tokens of each answer; what a model thinks before it comes on top."),
+        Flag(),
+    ] = None
+    reasoning_effort: Annotated[
+        str | None,
+        Field(description="Effort of an openai: model that reasons, for example low, medium or high."),
+        Flag(),
+    ] = None
+    dtype: Annotated[
+        str | None,
+        Field(description="float32, bfloat16 or float16, for local: models; by default what is fastest here."),
+        Flag(),
+    ] = None
+    prompts: Annotated[
+        Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export)."), Flag()
+    ] = None
+    price_in: Annotated[float | None, Field(ge=0, description="US dollars per million prompt tokens."), Flag()] = None
+    price_out: Annotated[float | None, Field(ge=0, description="US dollars per million completion tokens."), Flag()] = (
+        None
+    )
     no_cache: bool = False
     """Ask everything afresh."""
 

@@ -77,6 +77,7 @@ def change_settings(server):
     assert queue.store.settings("changed") == AnnotationSettings(3, order="random", hide_confidence=False)
     assert answered == queue.get("settings")
     server.ask("PUT", f"{queue.path}/settings", json={"overlap": 0}, status=422)
+    server.ask("PUT", f"{queue.path}/settings", json={"overlaps": 2}, status=422)
 
 
 @calls("POST /annotate/datasets/{dataset}/retrain")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from climassay.cli import generate_learned
-from climassay.cli.model_options import LoadingOptions, PromptsOption, RayOptions, RequestOptions
+from climassay.cli.model_options import LoadingOptions, PromptOptions, RayOptions, RequestOptions
 from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
 from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, add_init, done, emit
 from climassay.errors import InputError
@@ -178,7 +178,7 @@ def publish(
     examples: Annotated[int, typer.Option(min=0, help="Worked examples in every prompt of the tasks.")] = 0,
     pool: Annotated[str, typer.Option(help="Question file of the examples, or 'primer'.")] = "primer",
     seed: Annotated[int, typer.Option(help="Seed of the splits and of the draw of examples.")] = 0,
-    prompts: PromptsOption = None,
+    prompts: PromptOptions = PromptOptions(),
     push: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
     private: Annotated[bool, typer.Option("--private", help="Make a new repository of the hub private.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what another dataset left in the folder.")] = False,
@@ -191,7 +191,6 @@ def publish(
     """
     from climassay.api.publishing import publish
     from climassay.questions import KINDS
-    from climassay.session import ModelOptions
 
     unknown = next((one for one in kind or () if one not in KINDS), None)
     if unknown is not None:
@@ -201,7 +200,7 @@ def publish(
             "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
         )
     either = not (inspect or lm_eval or data_only)
-    with to.session(ModelOptions(prompts=prompts)) as session:
+    with to.session(prompts) as session:
         found = publish(
             dataset,
             output,

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from climassay.cli.option_groups import with_flags
 from climassay.cli.output import WorkspaceOptions, waiting
 from climassay.errors import InputError
 from climassay.redaction import TrustedUrl
@@ -37,78 +37,57 @@ BaseUrlOption = Annotated[
         help="Address of an OpenAI-compatible server, for openai: models (or $OPENAI_BASE_URL); it gets the API key.",
     ),
 ]
-ConcurrencyOption = Annotated[
-    int | None, typer.Option(min=1, help="Maximum number of concurrent requests to a server.")
-]
-DtypeOption = Annotated[
-    str | None, typer.Option(help="float32, bfloat16 or float16, for local: models; by default what is fastest here.")
-]
-DeadlineOption = Annotated[
-    float | None,
-    typer.Option(min=1, help="Seconds after which a request to an openai: model has failed, retries included."),
-]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option(min=1, help="Seconds that one attempt of it may take; by default as long as the deadline allows."),
-]
-MaxOutputTokensOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Maximum number of tokens of each answer; what a model thinks before it comes on top."),
-]
-ReasoningEffortOption = Annotated[
-    str | None,
-    typer.Option(help="Effort of an openai: model that reasons, for example low, medium or high."),
-]
 ProfileOption = Annotated[
     Literal["small", "strong"] | None,
     typer.Option(help="Ask the model as a small or a strong one; by default its size decides."),
-]
-PriceInOption = Annotated[float | None, typer.Option(min=0, help="US dollars per million prompt tokens.")]
-PriceOutOption = Annotated[float | None, typer.Option(min=0, help="US dollars per million completion tokens.")]
-PromptsOption = Annotated[
-    Path | None, typer.Option(help="Folder of your own prompt templates (see climassay prompts export).")
 ]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Ask everything afresh.")]
 
 
 @dataclass(frozen=True)
+@with_flags(
+    ModelOptions,
+    only=("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype"),
+)
 class ReachOptions(ModelOptions):
     """How a model is loaded or reached."""
 
     base_url: BaseUrlOption = None
-    concurrency: ConcurrencyOption = None
-    deadline: DeadlineOption = None
-    timeout: TimeoutOption = None
-    max_output_tokens: MaxOutputTokensOption = None
-    reasoning_effort: ReasoningEffortOption = None
-    dtype: DtypeOption = None
 
 
 @dataclass(frozen=True)
+@with_flags(ModelOptions, only=("prompts",))
+class PromptOptions(ModelOptions):
+    """With which prompts a model is asked."""
+
+
+@dataclass(frozen=True)
+@with_flags(ModelOptions, only=("dtype", "deadline", "timeout", "reasoning_effort"))
+class CheckOptions(ModelOptions):
+    """How a model that is checked is loaded or reached."""
+
+    base_url: BaseUrlOption = None
+
+
+@dataclass(frozen=True)
+@with_flags(ModelOptions, only=("prompts",))
 class PromptedOptions(ReachOptions):
     """How a model is loaded or reached, and with which prompts it is asked."""
 
-    prompts: PromptsOption = None
-
 
 @dataclass(frozen=True)
+@with_flags(ModelOptions, only=("price_in", "price_out"))
 class LoadingOptions(PromptedOptions):
     """How a model is asked as well, what it costs, and whether earlier answers of it serve."""
 
-    price_in: PriceInOption = None
-    price_out: PriceOutOption = None
     no_cache: NoCacheOption = False
 
 
 @dataclass(frozen=True)
+@with_flags(ModelOptions, only=("prompts", "deadline", "timeout", "max_output_tokens", "reasoning_effort"))
 class RequestOptions(ModelOptions):
     """How the models that a file names are asked."""
 
-    prompts: PromptsOption = None
-    deadline: DeadlineOption = None
-    timeout: TimeoutOption = None
-    max_output_tokens: MaxOutputTokensOption = None
-    reasoning_effort: ReasoningEffortOption = None
     no_cache: NoCacheOption = False
 
 

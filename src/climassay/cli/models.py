@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from climassay.cli.model_options import BaseUrlOption, DeadlineOption, DtypeOption, ReasoningEffortOption, TimeoutOption
+from climassay.cli.model_options import CheckOptions
 from climassay.cli.option_groups import CommandGroup
 from climassay.cli.output import (
     FilesOption,
@@ -17,7 +17,6 @@ from climassay.cli.output import (
     stdout_console,
     waiting,
 )
-from climassay.session import ModelOptions
 
 app = CommandGroup(no_args_is_help=True)
 prompts = CommandGroup(no_args_is_help=True)
@@ -34,17 +33,13 @@ def list_models(output: FilesOption = None, as_json: JsonOption = False) -> None
 @app.command()
 def check(
     name: Annotated[str, typer.Argument(help="Model, for example local:smollm2 or openai:gpt-4o-mini.")],
-    base_url: BaseUrlOption = None,
     device: Annotated[str | None, typer.Option(help="Device of a local model, for example cpu or cuda.")] = None,
-    dtype: DtypeOption = None,
     adapter: Annotated[str | None, typer.Option(help="Folder of a PEFT adapter, for a local model.")] = None,
     prompt: Annotated[str, typer.Option(help="Prompt to ask.")] = "In one sentence, why is the sky blue?",
     again: Annotated[
         bool, typer.Option("--again", help="Forget what is known of the server, and find it out.")
     ] = False,
-    deadline: DeadlineOption = None,
-    timeout: TimeoutOption = None,
-    reasoning_effort: ReasoningEffortOption = None,
+    options: CheckOptions = CheckOptions(),
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Load a model, ask it one thing, and say what it is, how fast, and what its server can do.
@@ -53,9 +48,6 @@ def check(
     """
     from climassay.api.models import check_model
 
-    options = ModelOptions(
-        base_url=base_url, dtype=dtype, deadline=deadline, timeout=timeout, reasoning_effort=reasoning_effort
-    )
     with to.session(options) as session:
         found = check_model(name, device=device, adapter=adapter, prompt=prompt, again=again, workspace=session)
     to.emit(found)

@@ -1,7 +1,7 @@
 """How commands are found and take their options: loaded when they are used, dataclasses of options in one argument."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial, wraps
 from types import UnionType
@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origi
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
-from typer.models import CommandInfo, TyperInfo
+from typer.models import CommandInfo, ParameterInfo, TyperInfo
 
 from climassay.cli import command_module
 from climassay.settings import entries
@@ -151,7 +151,7 @@ def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx:
         option.opts = names
 
 
-def with_flags(*kinds: type, defaults: bool = True) -> Callable[[type[T]], type[T]]:
+def with_flags(*kinds: type, defaults: bool = True, only: Collection[str] = ()) -> Callable[[type[T]], type[T]]:
     """Give a dataclass of options, before it is made one, an option for each entry of settings that is a flag.
 
     A field of such an option is None where the user does not give it.
@@ -159,12 +159,13 @@ def with_flags(*kinds: type, defaults: bool = True) -> Callable[[type[T]], type[
     Args:
         kinds: Settings (:mod:`climassay.settings`), whose entries with a ``Flag`` are taken.
         defaults: Whether the help tells the entries' defaults.
+        only: Names of the entries that are taken; all by default.
     """
 
     def add(group: type[T]) -> type[T]:
         for entry in (entry for kind in kinds for entry in entries(kind)):
             flag = entry.flag
-            if flag is None:
+            if flag is None or (only and entry.name not in only):
                 continue
             wanted = entry.kind
             if get_origin(wanted) in (Union, UnionType):
@@ -211,7 +212,11 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         groups[parameter.name] = annotation
         kinds = get_type_hints(annotation, include_extras=True)
         own = inspect.get_annotations(annotation)
-        entries = [entry for entry in fields(annotation) if get_origin(kinds[entry.name]) is Annotated]
+        entries = [
+            entry
+            for entry in fields(annotation)
+            if any(isinstance(part, ParameterInfo) for part in getattr(kinds[entry.name], "__metadata__", ()))
+        ]
         for entry in sorted(entries, key=lambda entry: entry.name not in own):
             default = inspect.Parameter.empty if entry.default is MISSING else entry.default
             shown.append(

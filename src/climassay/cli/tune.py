@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from climassay.cli.model_options import PromptsOption
+from climassay.cli.model_options import PromptOptions
 from climassay.cli.option_groups import CommandGroup, given, with_flags
 from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, emit
 from climassay.errors import InputError
@@ -136,16 +136,15 @@ def finetune(
     with_context: Annotated[
         bool, typer.Option("--with-context", help="Put the text that a question comes from before it.")
     ] = False,
-    prompts: PromptsOption = None,
+    prompts: PromptOptions = PromptOptions(),
     tuning: TuningOptions = TuningOptions(output=""),
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Fine-tuning: learn the answers to questions, asked as the evaluation asks them."""
     from climassay.api.tuning import finetune
-    from climassay.session import ModelOptions
 
     training = tuning.training()
-    with to.session(ModelOptions(prompts=prompts)) as session:
+    with to.session(prompts) as session:
         result = finetune(
             tuning.output,
             file,

@@ -90,13 +90,16 @@ class ProfileSettings:
     sentence_tokens: Annotated[
         int | None,
         Field(
-            description="Maximum number of tokens of each sentence, where a number of sentences is asked for.",
+            description="Maximum number of tokens per sentence, where a number of sentences is asked for.",
             examples=[60],
         ),
     ] = None
     queries: Annotated[
         int | None,
-        Field(description="Search queries for each statement of a claim; 0: the statement alone.", examples=[3]),
+        Field(
+            description="Maximum number of search queries per statement of a claim; 0: the statement alone.",
+            examples=[3],
+        ),
     ] = None
     grade_passages: Annotated[
         bool | None,

@@ -50,10 +50,10 @@ class TuningConfig:
     weight_decay: Annotated[float, Field(ge=0, description="Weight decay of AdamW, decoupled."), Flag()] = 0.0
     batch_size: Annotated[int, Field(ge=1, description="Sequences in one forward pass; bounds the memory."), Flag()] = 8
     accumulation: Annotated[
-        int, Field(ge=1, description="Forward passes a step, whose gradients are added up."), Flag()
+        int, Field(ge=1, description="Forward passes per step, whose gradients are added up."), Flag()
     ] = 1
     max_length: Annotated[
-        int, Field(ge=8, description="Tokens of a block of text, and most tokens of an example."), Flag()
+        int, Field(ge=8, description="Maximum number of tokens per block of text and per example."), Flag()
     ] = 512
     """Prompts of longer examples are cut from the left."""
     max_gradient_norm: Annotated[
@@ -79,7 +79,7 @@ class TuningConfig:
         Flag(),
     ] = None
     evaluations: Annotated[
-        int, Field(ge=1, description="Evaluations an epoch, evenly spread, the last at its end."), Flag()
+        int, Field(ge=1, description="Evaluations per epoch, evenly spread, the last at its end."), Flag()
     ] = 2
 
     def __post_init__(self) -> None:

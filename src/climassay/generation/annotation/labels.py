@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
@@ -35,6 +35,8 @@ OTHER = "other"
 @dataclass(frozen=True, slots=True)
 class AnnotationSettings:
     """How a dataset is annotated."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # of what the API is sent
 
     overlap: Annotated[
         int, Field(ge=1, le=20, description="Labels that an item needs, by different people.", examples=[2]), Flag()
