@@ -29,6 +29,7 @@ from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, 
 from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import load_scale
 from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.reporting import counted
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import Failure, Missing, Refused
@@ -65,7 +66,7 @@ class SetUp:
     def told(self) -> str:
         """Who takes part, in words."""
         names = ", ".join(advocate.name for advocate in self.settings.advocates)
-        return f"{names}; model {self.settings.model}, at most {self.settings.rounds} rounds"
+        return f"{names}; model {self.settings.model}, at most {counted(self.settings.rounds, 'round')}"
 
 
 def set_ups(app: AppState) -> tuple[SetUp, ...]:
