@@ -116,7 +116,7 @@ class Provenance:
                 raise InputError(
                     f"This {thing} was trained on the {kind} {name} ({wanted[:12]}) and cannot read {given.name}"
                     f" ({given.fingerprint[:12]}): the weights or the number format (--dtype) differ; use that one, or"
-                    f" train a {thing} on this one."
+                    f" train {'an' if thing[0] in 'aeiou' else 'a'} {thing} on this one."
                 )
 
 

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from climassay.api import documents
-from climassay.corpus import list_collections
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.results import page_words
@@ -94,7 +93,7 @@ def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
         raise InputError(
             f"The question has {len(question):,} characters, and the limit is {LONGEST_QUESTION:,}: shorten it."
         )
-    known = _collections(app)
+    known = library_of(app).with_passages()
     if not known:
         raise InputError("The library has no passages to answer from: add documents first.")
     wanted = list(dict.fromkeys(asked.collections)) or known
@@ -161,10 +160,6 @@ def _question(app: AppState, job: str) -> Job:
     return found[0]
 
 
-def _collections(app: AppState) -> list[str]:
-    return [one.name for one in list_collections(app.workspace) if one.passages]
-
-
 def _page(
     request: Request, app: AppState, asked: QuestionForm, *, job: Job | None = None, status: int = 200, **values: Any
 ) -> Response:
@@ -185,7 +180,7 @@ def _page(
         asked=asked,
         job=job,
         earlier=earlier[::-1],
-        collections=_collections(app),
+        collections=library_of(app).with_passages(),
         longest=LONGEST_QUESTION,
         link=safe_link,
         host=lambda url: urlsplit(url).hostname,

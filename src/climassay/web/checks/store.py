@@ -13,7 +13,6 @@ from typing import Any
 from fastapi import Request
 from pydantic import BaseModel
 
-from climassay.corpus import list_collections
 from climassay.errors import InputError
 from climassay.factcheck import Claim, PastCheck, claim_review, find_past, make_claim
 from climassay.factcheck.check_store import (
@@ -29,10 +28,12 @@ from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, 
 from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import load_scale
 from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.reporting import counted
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import Failure, Missing, Refused
 from climassay.web.jobs import Job
+from climassay.web.library.cache import library_of
 from climassay.web.visitors import visitor_address
 
 KIND = "check"
@@ -65,7 +66,7 @@ class SetUp:
     def told(self) -> str:
         """Who takes part, in words."""
         names = ", ".join(advocate.name for advocate in self.settings.advocates)
-        return f"{names}; model {self.settings.model}, at most {self.settings.rounds} rounds"
+        return f"{names}; model {self.settings.model}, at most {counted(self.settings.rounds, 'round')}"
 
 
 def set_ups(app: AppState) -> tuple[SetUp, ...]:
@@ -79,7 +80,7 @@ def set_ups(app: AppState) -> tuple[SetUp, ...]:
     """
     if app.settings.debates:
         return app.shared("debate set-ups", lambda: _from_files(app.settings.debates))
-    names = [one.name for one in list_collections(app.workspace) if one.passages]
+    names = library_of(app).with_passages()
     if names:
         return (SetUp("every collection", DebateSettings(_advocates(names), model=app.settings.model)),)
     plain = (AdvocateSettings("model", "plain"),)

@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from climassay.corpus.collection import Collection
+from climassay.corpus.collection import Collection, list_collections
 from climassay.corpus.collection_rows import StoredDocument
 from climassay.corpus.collection_storage import CollectionStore, check_name
 from climassay.corpus.documents import Passage
@@ -114,6 +114,13 @@ class CollectionCache:
             except (InputError, Missing):
                 continue
         return found
+
+    def with_passages(self) -> list[str]:
+        """Names of the collections that answers and debates may rest on."""
+        # What is known of folders is kept by the time of their last change, which object stores do not tell.
+        remote = CollectionStore.at(self._app.workspace).folder is None
+        found = list_collections(self._app.workspace) if remote else self.all_contents()
+        return [one.name for one in found if one.passages]
 
     def remove_document(self, name: str, document_id: str) -> None:
         """Take a document out of a collection; missing where either is not there."""
