@@ -21,6 +21,7 @@ from climassay.cli.output import (
     write_text,
 )
 from climassay.cli.ray_option import RayOptions
+from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
@@ -381,7 +382,12 @@ def compare(
 @app.command("judge-check")
 @grouped
 def judge_check(
-    file: Annotated[Path, typer.Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")],
+    file: Annotated[
+        Path | None, typer.Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Dataset of answers rated in the browser, in place of a file.")
+    ] = None,
     model: ModelOption = "local:smollm2",
     label: Annotated[
         list[str] | None,
@@ -409,10 +415,12 @@ def judge_check(
     """Check whether a judge of long answers can be relied on: agreement with people and itself, order, length, tone."""
     from climassay.api.long_answers import check_judge
 
+    if (file is None) == (dataset is None):
+        raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
     labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
     with opened_session(workspace, loading, as_json=as_json) as session:
         checked = check_judge(
-            file,
+            file or dataset or "",
             model=model,
             labels=labels,
             question=question,
@@ -430,6 +438,14 @@ def judge_check(
 @app.command()
 def blind(
     run: RunArgument,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Name of a new dataset; people rate its answers in the browser (climassay serve)."),
+    ] = None,
+    pairs: Annotated[
+        int, typer.Option(min=0, help="With --dataset: maximum number of pairs to compare, in place of single answers.")
+    ] = 0,
+    overlap: Annotated[int, typer.Option(min=1, max=20, help="With --dataset: people who rate each answer.")] = 2,
     output: FilesOption = None,
     seed: SeedOption = 0,
     workspace: WorkspaceOption = None,
@@ -439,4 +455,5 @@ def blind(
     from climassay.api.long_answers import blind_answers
 
     with opened_session(workspace, as_json=as_json) as session:
-        emit(blind_answers(run, seed=seed, workspace=session), as_json, output)
+        found = blind_answers(run, dataset=dataset, pairs=pairs, overlap=overlap, seed=seed, workspace=session)
+        emit(found, as_json, output)

@@ -6,7 +6,7 @@ excludes the other, and names that the source does not have. A source may name b
 the stratosphere cools"): what decides is which of them stands among the words that stand around it in the sentence.
 
 A figure is compared with those of its kind of unit that the sources have, of the same measured thing: the one whose
-sentence is near to the whole, and that has the same words close by. Another figure of that kind elsewhere bears nothing.
+sentence is near to the whole, and that has the same words close by. A figure of that kind elsewhere bears nothing.
 """
 
 import re
@@ -75,7 +75,7 @@ _NO_NAMES = frozenset(
 _SAME_THING = 2.0
 """Weight of the words close to a figure beside the nearness of its whole sentence."""
 _CLEARLY_NEARER = 0.4
-"""How much nearer another figure must be than one that bears it; chosen on the seen half of docs/results/check_text.md."""
+"""How much nearer another figure must be than one that bears it; from the seen half of docs/results/check_text.md."""
 _ROUNDING = 0.01
 _HALF = 3.0
 """Words away at which a word counts for half."""
@@ -169,7 +169,7 @@ def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 
 
 def _same_kind(one: Quantity, other: Quantity) -> bool:
-    """Whether two figures may be two values of one thing: in the same kind of unit, both years, or both bare numbers."""
+    """Whether two figures may be two values of one thing: of one kind of unit, both years, or both bare numbers."""
     if one.unit is None or other.unit is None:
         return one.unit is other.unit and _is_year(one) == _is_year(other)
     return other.unit.is_kind_of(one.unit) and one.unit.rate == other.unit.rate
