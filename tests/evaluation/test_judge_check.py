@@ -153,11 +153,15 @@ def test_answers_given_out_tell_nothing_of_their_models_and_come_back_as_ratings
 @pytest.mark.parametrize(("wrong", "outcome"), [(False, "passed"), (True, "failed")])
 def test_verdicts_on_criteria_and_pairs_are_compared_with_what_people_said(wrong, outcome):
     items = [
-        RatedAnswer(LongAnswer(f"{n}?", f"It is {n % 4 + 1}.", (Criterion("Says two"),)), f"{n}?", {}, {0: (verdict,) * 2})
+        RatedAnswer(
+            LongAnswer(f"{n}?", f"It is {n % 4 + 1}.", (Criterion("Says two"),)), f"{n}?", {}, {0: (verdict,) * 2}
+        )
         for n in range(60)
         for verdict in ["met" if (n % 4 == 1) != wrong else "not met"]
     ]
-    pairs = [Preferred("Why?", "", f"It is {n % 4 + 1}.", "It is 5.", "first" if wrong else "second") for n in range(40)]
+    pairs = [
+        Preferred("Why?", "", f"It is {n % 4 + 1}.", "It is 5.", "first" if wrong else "second") for n in range(40)
+    ]
 
     def write(prompt, schema):
         if "better" in schema["required"]:

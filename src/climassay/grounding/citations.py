@@ -63,7 +63,8 @@ _LOCATOR = re.compile(
 )
 _NAME = r"\b[^\W\d_a-z][\w'\u2019-]*"
 _REPORTING = (
-    r"(?:show|find|found|report|estimat|argu|suggest|conclud|not(?:es?|ed)\b|demonstrat|calculat|project|attribut|observ|point)"
+    r"(?:show|find|found|report|estimat|argu|suggest|conclud|not(?:es?|ed)\b|demonstrat|calculat|project|attribut"
+    r"|observ|point)"
 )
 _YEAR_BEHIND = rf"\s*\({_YEAR}[a-z]?(?:,\s*pp?\.\s*\d+)?\)"
 _NARRATIVE = re.compile(

@@ -131,11 +131,16 @@ def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tu
                 if at != number
             ):  # fmt: skip
                 others.append((score, place, other))
-        score, place, nearest = max(others, key=lambda one: one[0], default=(0.0, None, None))
-        if bearing and (nearest is None or score <= max(bearing) + _CLEARLY_NEARER or _rounded(figure, nearest)):
+        nearest = max(others, key=lambda one: one[0], default=None)
+        if bearing and (
+            nearest is None or nearest[0] <= max(bearing) + _CLEARLY_NEARER or _rounded(figure, nearest[2])
+        ):
             continue
-        source = "" if nearest is None else nearest.bounded or nearest.text
-        found.append(DifferingFigure(figure.bounded or figure.text, source, place))
+        said = figure.bounded or figure.text
+        if nearest is None:
+            found.append(DifferingFigure(said, "", None))
+        else:
+            found.append(DifferingFigure(said, nearest[2].bounded or nearest[2].text, nearest[1]))
     return tuple(dict.fromkeys(found))
 
 
@@ -143,7 +148,7 @@ def _figures(text: str) -> list[tuple[Quantity, Mapping[str, float]]]:
     """The figures of a text, each with the words around it and their weights, 1 beside it."""
     pieces, figures = split_at_quantities(text)
     words = [_WORD_OR_SIGN.findall(piece.lower()) for piece in pieces]
-    found = []
+    found: list[tuple[Quantity, Mapping[str, float]]] = []
     for number, figure in enumerate(figures):
         weights: dict[str, float] = {}
         before = [piece[::-1] for piece in reversed(words[: number + 1])]

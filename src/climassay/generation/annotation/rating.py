@@ -11,8 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from climassay.evaluation.judge_check import BlindAnswer, Preferred, RatedAnswer, alpha_estimate
-from climassay.evaluation.side_by_side import Better
+from climassay.evaluation import Better, BlindAnswer, Preferred, RatedAnswer, alpha_estimate
 from climassay.generation.annotation.labels import Item, is_rating
 from climassay.generation.dataset_store import StoredDraft
 from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, draft_id
