@@ -4,7 +4,10 @@ Sixty answers over the primer's books, each with two sentences that were spoilt 
 direction, the region, the reference, or how sure it is. Odd ids were looked at while thresholds were chosen, even ones
 never. With ``--chatreport`` also: does the least supported sentence tell answers that people found unfaithful?
 
-    python benchmarks/check_text.py [--half seen|unseen] [--chatreport ../shared/data/chatreport_hallucination.jsonl]
+With ``--swapped`` code replaces figures of untouched sentences with others of the same kind of unit from five passages
+found, so that the passages do have the figure, for something else.
+
+    python benchmarks/check_text.py [--swapped] [--half seen|unseen] [--chatreport FILE]
 """
 
 import argparse
@@ -18,8 +21,9 @@ import numpy as np
 from climassay.api.documents import add_documents
 from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
+from climassay.grounding.quantities import backs, quantities
 from climassay.grounding.retrieval import CollectionGroup, open_collections
-from climassay.grounding.text_check import CheckedSentence, Thresholds, check_sentences
+from climassay.grounding.text_check import PASSAGES, CheckedSentence, Thresholds, check_sentences
 from climassay.learning import auroc_estimate
 from climassay.metrics.entailment_loading import bundled_entailment
 from climassay.statistics import proportion
@@ -71,6 +75,32 @@ def planted(half: str, group: CollectionGroup, thresholds: Thresholds, *, show: 
     # One spoilt sentence in an answer of three; as many answers spoilt as whole.
     told = [*[True] * sum(spoilt), *[False] * sum(marked["untouched"])]
     print(f"| precision of a mark, {len(spoilt)} spoilt beside {len(marked['untouched'])} untouched | {share(told)} |")
+
+
+def swapped(half: str, group: CollectionGroup, thresholds: Thresholds) -> None:
+    """Marks on sentences one figure of which is that of something else in the passages, at most two for each figure."""
+    marked = []
+    for line in ANSWERS.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if (row["id"] % 2 == 1) != (half == "seen"):
+            continue
+        for place, sentence in enumerate(row["sentences"]):
+            [hits] = group.search_many([sentence], k=PASSAGES)
+            known = [one for hit in hits for one in quantities(hit.passage.text)]
+            for own in quantities(sentence):
+                others = (
+                    one.text
+                    for one in known
+                    if own.unit and one.unit and one.unit.is_kind_of(own.unit) and one.unit.rate == own.unit.rate
+                    if not backs(one, own) and not backs(own, one)
+                )
+                for other in list(dict.fromkeys(others))[:2] if own.text in sentence else ():
+                    sentences = list(row["sentences"])
+                    sentences[place] = sentence.replace(own.text, other, 1)
+                    found = check(" ".join(sentences) + SOURCES, group, thresholds)
+                    if len(found) == len(sentences):
+                        marked.append(found[place].marked)
+    print(f"\n| {half} half, a figure of something else | {share(marked)} |")
 
 
 def share(values: list[bool]) -> str:
@@ -126,6 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--half", choices=("seen", "unseen", "both"), default="both")
     parser.add_argument("--chatreport", type=Path)
+    parser.add_argument("--swapped", action="store_true", help="figures of something else in place of planted errors")
     parser.add_argument("--show", action="store_true", help="print what was missed or marked wrongly: seen half only")
     parser.add_argument("--supported", type=float, default=Thresholds().supported)
     parser.add_argument("--contradicted", type=float, default=Thresholds().contradicted)
@@ -137,7 +168,10 @@ def main() -> None:
             add_documents(book, f"primer:{book}", workspace=folder)
         group = open_collections(Workspace(Path(folder)), BOOKS)
         for half in ("seen", "unseen") if given.half == "both" else (given.half,):
-            planted(half, group, thresholds, show=given.show and half == "seen")
+            if given.swapped:
+                swapped(half, group, thresholds)
+            else:
+                planted(half, group, thresholds, show=given.show and half == "seen")
     if given.chatreport:
         chatreport(given.chatreport, thresholds)
 

@@ -230,5 +230,12 @@ def test_answers_are_given_out_blind_and_their_ratings_judge_the_judge(tmp_path,
     data = json.loads(done(climassay("evaluate judge-check", rated, "-w", tmp_path, "--json")))
     assert (data["verdict"], data["answers"]) == ("not decided", 1)
     assert data["ratings"][0]["judge"] == 4
+    for _ in range(2):
+        told = json.loads(done(climassay("evaluate blind", run.id, "--dataset", "rated", "-w", tmp_path, "--json")))
+        assert (told["items"], told["settings"]["overlap"]) == (1, 2)
+    assert "Nobody has rated" in refused(climassay("evaluate judge-check", "--dataset", "rated", "-w", tmp_path))
+    assert "--dataset" in refused(climassay("evaluate judge-check", "-w", tmp_path))
+    err = refused(climassay("evaluate blind", run.id, "--dataset", "pairs", "--pairs", "2", "-w", tmp_path))
+    assert "no two answers" in err
     err = refused(climassay("evaluate judge-check", rated, "--label", "none", "-w", tmp_path))
     assert "lacks the column 'none'" in err

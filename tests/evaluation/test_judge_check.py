@@ -8,6 +8,8 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.evaluation.judge_check import (
+    Preferred,
+    RatedAnswer,
     blind_rows,
     check_judge,
     made_confident,
@@ -15,7 +17,8 @@ from climassay.evaluation.judge_check import (
     read_ratings,
 )
 from climassay.evaluation.results import Cell, Experiment, Outcome
-from climassay.questions import Question
+from climassay.metrics.registry import LongAnswer
+from climassay.questions import Criterion, Question
 from scripted_model import ScriptedModel
 
 ROWS = [
@@ -145,3 +148,28 @@ def test_answers_given_out_tell_nothing_of_their_models_and_come_back_as_ratings
     back = read_ratings(tmp_path / "filled.jsonl", {})
     assert [one.ratings for one in back] == [{"accuracy": (1.0,)}, {"accuracy": (2.0,)}]
     assert np.unique([one.answer.audience for one in back]).tolist() == ["a pupil"]
+
+
+@pytest.mark.parametrize(("wrong", "outcome"), [(False, "passed"), (True, "failed")])
+def test_verdicts_on_criteria_and_pairs_are_compared_with_what_people_said(wrong, outcome):
+    items = [
+        RatedAnswer(
+            LongAnswer(f"{n}?", f"It is {n % 4 + 1}.", (Criterion("Says two"),)), f"{n}?", {}, {0: (verdict,) * 2}
+        )
+        for n in range(60)
+        for verdict in ["met" if (n % 4 == 1) != wrong else "not met"]
+    ]
+    pairs = [
+        Preferred("Why?", "", f"It is {n % 4 + 1}.", "It is 5.", "first" if wrong else "second") for n in range(40)
+    ]
+
+    def write(prompt, schema):
+        if "better" in schema["required"]:
+            return rate(prompt, schema)
+        verdict = "met" if "It is 2." in prompt else "not met"
+        return json.dumps({"criterion_1": {"quotation": "", "reason": "", "verdict": verdict}})
+
+    done = check_judge(items, ScriptedModel(write=write), preferred=pairs)
+    found = {one.name: one for one in done.tests}
+    assert found["agreement on criteria"].outcome == found["prefers whom people prefer"].outcome == outcome
+    assert found["prefers whom people prefer"].estimate.n == 40

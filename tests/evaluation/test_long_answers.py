@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 
 import pytest
 
@@ -13,7 +14,7 @@ from climassay.evaluation.report import experiment_report
 from climassay.evaluation.results import Cell, Outcome, Preference, load_experiment
 from climassay.evaluation.runner import open_resources, read_benchmark
 from climassay.evaluation.settings import ExamplePool, Prepared
-from climassay.evaluation.side_by_side import compare_answers, side_by_side
+from climassay.evaluation.side_by_side import compare_answers, prefer, side_by_side
 from climassay.evaluation.tables import experiment_tables
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
@@ -98,7 +99,7 @@ def preferring(prompt, _schema):
 
 def test_answers_are_compared_in_both_orders_and_position_bias_is_shown():
     judge = ScriptedModel(write=preferring)
-    found = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS}, judge)
+    found = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS}, partial(prefer, judge=judge))
     assert len(found) == len(judge.texts) == 3 * 2 * 20
     summed = side_by_side(found)
     assert summed.contestants[0].cell.model == "good"
@@ -116,10 +117,12 @@ def test_answers_are_compared_in_both_orders_and_position_bias_is_shown():
 
 def test_who_gives_no_answer_loses_and_a_judge_that_fails_is_counted():
     judge = ScriptedModel(write=lambda *_: "no")
-    found = compare_answers(QUESTIONS, {CELLS[0]: outcomes(CELLS[0]), CELLS[1]: outcomes(CELLS[1], "")}, judge)
+    found = compare_answers(
+        QUESTIONS, {CELLS[0]: outcomes(CELLS[0]), CELLS[1]: outcomes(CELLS[1], "")}, partial(prefer, judge=judge)
+    )
     assert judge.texts == []
     assert side_by_side(found).contestants[0].win_rate.value == 1.0
-    silent = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS[:2]}, judge)
+    silent = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS[:2]}, partial(prefer, judge=judge))
     assert all(one.better is None and one.error for one in silent)
     assert side_by_side(silent) is None
 

@@ -130,7 +130,10 @@ def test_figures_are_compared_with_those_of_the_same_thing(sentence, differing):
     sources = [
         ("The sea rose by about 0.20 m from 1901 to 2018.", 1.6),
         ("Under very high emissions a rise of nearly 2 m by 2100 cannot be ruled out.", 0.7),
-        ("They agree that Greenland lost about 4900 Gt of ice and Antarctica about 2700 Gt between 1992 and 2020.", 1.2),
+        (
+            "They agree that Greenland lost about 4900 Gt of ice and Antarctica about 2700 Gt between 1992 and 2020.",
+            1.2,
+        ),
         ("The sunlight that arrives is 342 W m-2.", 1.2),
         ("The planet spreads it over a sphere, about 340 W m-2.", 0.5),
     ]

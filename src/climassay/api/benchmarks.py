@@ -269,6 +269,7 @@ def _run(
     command: str | None = None,
 ) -> "Experiment":
     """Ask and keep a whole plan; ``loaded`` holds models that stay open, by label."""
+    from climassay.api.judges import side_by_side_judge
     from climassay.evaluation import Progress, TaskPrompts, open_resources, run_experiment
     from climassay.evaluation.results import COMMANDS
     from climassay.evaluation.runner import answers_wanted
@@ -306,6 +307,7 @@ def _run(
             on_training=on_training,
             load=None if session.pool is None else session.pool.load_model,
         )
+        opened = replace(opened, trained_judge=partial(side_by_side_judge, session))
         if plan.lm_eval.tasks:
             from climassay.integrations.lm_eval_tasks import run_tasks
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from climassay.api.learned import card, check_model_path, skipped_note
 from climassay.errors import InputError, ModelError
+from climassay.metrics.judge_requests import JudgeFailure
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Report, Section, counted
 from climassay.reporting.html import report_data
@@ -16,6 +17,7 @@ from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
+    from climassay.evaluation import Better, Comparer
     from climassay.judging import (
         BenchmarkSettings,
         Harvester,
@@ -868,3 +870,46 @@ def _items(texts: "Sequence[str | Item]") -> "list[Item]":
     from climassay.judging.items import clean_text
 
     return [Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in enumerate(texts, start=1)]
+
+
+def side_by_side_judge(session: Session, file: Path) -> "Comparer":
+    """A trained judge as what compares long answers: the answer is the text, its question the context.
+
+    Each pair is compared once, in both orders, which the probe averages; within its tie band there is no winner. The
+    model is the one that it was trained on.
+
+    Args:
+        session: Loads the model and keeps its answers.
+        file: From :func:`train_judge`.
+
+    Raises:
+        InputError: The file is no judge, or its model is not at hand.
+    """
+    import numpy as np
+
+    from climassay.judging import Item, load_probe
+
+    judge = JudgeSpec(None, file, model=load_probe(file).provenance.model or DEFAULT_MODEL)
+
+    def compare(pairs: Sequence[tuple[str, str, str, str]]) -> "list[tuple[Better, str] | JudgeFailure]":
+        places: dict[tuple[str, str], int] = {}
+        asked = np.array(
+            [
+                [places.setdefault((question, answer), len(places)) for answer in (first, second)]
+                for question, _, first, second in pairs
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 2)
+        items = [Item(str(place), answer, question, question) for (question, answer), place in places.items()]
+        once, where = np.unique(np.sort(asked, axis=1), axis=0, return_inverse=True)
+        with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as at:
+            found = at.method.compare(items, once)
+        said: list[tuple[Better, str] | JudgeFailure] = []
+        for (first, second), pair in zip(asked, where.ravel(), strict=True):
+            odds = float(found.log_odds[pair]) * (1 if first < second else -1)
+            better: Better = "tie" if abs(odds) <= at.tie_band or first == second else "first" if odds > 0 else "second"
+            failure = JudgeFailure("The judge's model gave no answer.")
+            said.append(failure if found.failed[pair] else (better, f"Log-odds {odds:+.2f}."))
+        return said
+
+    return compare

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting.results import Shown, as_json_data
 from climassay.session import Place, Session
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_judge(
-    file: Path,
+    file: Path | str,
     *,
     model: Generator | str = DEFAULT_MODEL,
     labels: Mapping[str, str] | None = None,
@@ -30,7 +31,8 @@ def check_judge(
     """Whether a judge of long answers agrees with people, with itself, and is not moved by order, length or tone.
 
     Args:
-        file: Table of answers with people's ratings, for example one of :func:`blind_answers`, filled in.
+        file: Table of answers with people's ratings, for example one of :func:`blind_answers`, filled in; or the name
+            of a dataset of answers that people rated in the browser.
         model: The judge.
         labels: Dimension of adequacy by column; by default the columns that are called as the dimensions are.
         question: Column of the question, or of the source that the answers are about.
@@ -48,16 +50,28 @@ def check_judge(
     """
     import numpy as np
 
+    from climassay.evaluation.judge_check import Preferred, read_ratings
     from climassay.evaluation.judge_check import check_judge as checked
-    from climassay.evaluation.judge_check import read_ratings
+    from climassay.generation.annotation import AnnotationStore
+    from climassay.generation.annotation.rating import ratings_of
 
-    items = read_ratings(file, labels or {}, question=question, answer=answer, group=group, scale=scale)
-    groups = list(dict.fromkeys(item.group for item in items))
-    kept = {groups[int(place)] for place in np.random.default_rng(seed).permutation(len(groups))[:limit]}
-    items = [item for item in items if item.group in kept]
     with Session.opened(workspace) as session:
+        preferred: list[Preferred] = []
+        if isinstance(file, Path):
+            items = read_ratings(file, labels or {}, question=question, answer=answer, group=group, scale=scale)
+        else:
+            items, preferred = ratings_of(AnnotationStore(session.records).items(file))
+            if not items and not preferred:
+                raise InputError(
+                    f"Nobody has rated an answer of the dataset {file} yet: people do so with climassay serve."
+                )
+        groups = list(dict.fromkeys([*(item.group for item in items), *(pair.question for pair in preferred)]))
+        kept = {groups[int(place)] for place in np.random.default_rng(seed).permutation(len(groups))[:limit]}
+        items = [item for item in items if item.group in kept]
+        preferred = [pair for pair in preferred if pair.question in kept]
         judge = session.model(model)
-        config = {"file": file.name, "model": judge.name, "answers": len(items), "pairs": pairs}
+        name = file.name if isinstance(file, Path) else file
+        config = {"file": name, "model": judge.name, "answers": len(items), "pairs": pairs}
         with (
             session.run("evaluate judge-check", config, {"seed": seed}) as run,
             session.progress.task("Judging", None) as task,
@@ -65,6 +79,7 @@ def check_judge(
             done = checked(
                 items,
                 session.recorded(judge, run),
+                preferred=preferred,
                 pairs=pairs,
                 seed=seed,
                 on_step=lambda what: task.update(description=f"{what[0].upper()}{what[1:]}"),
@@ -74,11 +89,23 @@ def check_judge(
     return done
 
 
-def blind_answers(run: str, *, seed: int = 0, workspace: Place = None) -> Shown:
+def blind_answers(
+    run: str,
+    *,
+    dataset: str | None = None,
+    pairs: int = 0,
+    overlap: int = 2,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
     """Long answers of an experiment for people to rate, who cannot tell which model wrote what.
 
     Args:
         run: Its run.
+        dataset: Name of a new dataset in whose queue the answers wait, to be rated in the browser; :func:`check_judge`
+            takes its name. Doing it again changes nothing.
+        pairs: Most pairs of answers that wait there to be compared, in place of single answers.
+        overlap: People who rate each of them.
         seed: Seed of the order.
         workspace: Where the records lie.
 
@@ -87,14 +114,28 @@ def blind_answers(run: str, *, seed: int = 0, workspace: Place = None) -> Shown:
         workbook and filled in, :func:`check_judge` reads them.
 
     Raises:
-        InputError: There is no such run, or it has no long answer.
+        InputError: There is no such run, it has no long answer, or the dataset was begun with something else.
     """
+    from climassay.api.annotation import open_dataset
     from climassay.evaluation import load_experiment
+    from climassay.evaluation.judge_check import blind_answers as answers_of
     from climassay.evaluation.judge_check import blind_rows
+    from climassay.generation.annotation.rating import rating_drafts
+    from climassay.generation.dataset_store import DatasetStore
     from climassay.reporting import Table
 
     with Session.opened(workspace) as session:
-        rows = blind_rows(load_experiment(session.records, run), seed=seed)
+        experiment = load_experiment(session.records, run)
+        rows = blind_rows(experiment, seed=seed)
+        if dataset is not None:
+            drafts = rating_drafts(answers_of(experiment, seed=seed), pairs=pairs, seed=seed)
+            if not drafts:
+                raise InputError(f"The experiment {run} has no two answers to one question that could be compared.")
+            store = DatasetStore(session.records)
+            store.begin(dataset, {"ratings": experiment.run, "pairs": pairs, "seed": seed})
+            there = {one.id for one in store.drafts(dataset)}
+            store.save(dataset, [one for one in drafts if one.draft.id not in there])
+            return open_dataset(dataset, overlap=overlap, workspace=session)
     headings = list(rows[0])
     table = Table.of("Answers to rate from 1 to 5", headings, [list(row.values()) for row in rows], left=len(headings))
     return Shown(rows, (table,), noted=(f"{len(rows)} answers; fill in the empty columns with 1 to 5.",))

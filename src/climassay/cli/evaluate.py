@@ -17,6 +17,7 @@ from climassay.cli.output import (
     stdout_console,
     write_text,
 )
+from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
@@ -351,7 +352,12 @@ def compare(
 
 @app.command("judge-check")
 def judge_check(
-    file: Annotated[Path, typer.Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")],
+    file: Annotated[
+        Path | None, typer.Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Dataset of answers rated in the browser, in place of a file.")
+    ] = None,
     model: ModelOption = "local:smollm2",
     label: Annotated[
         list[str] | None,
@@ -377,10 +383,12 @@ def judge_check(
     """Check whether a judge of long answers can be relied on: agreement with people and itself, order, length, tone."""
     from climassay.api.long_answers import check_judge
 
+    if (file is None) == (dataset is None):
+        raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
     labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
     with to.session(loading) as session:
         checked = check_judge(
-            file,
+            file or dataset or "",
             model=model,
             labels=labels,
             question=question,
@@ -396,9 +404,21 @@ def judge_check(
 
 
 @app.command()
-def blind(run: RunArgument, seed: SeedOption = 0, to: ResultOptions = ResultOptions()) -> None:
+def blind(
+    run: RunArgument,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Name of a new dataset; people rate its answers in the browser (climassay serve)."),
+    ] = None,
+    pairs: Annotated[
+        int, typer.Option(min=0, help="With --dataset: maximum number of pairs to compare, in place of single answers.")
+    ] = 0,
+    overlap: Annotated[int, typer.Option(min=1, max=20, help="With --dataset: people who rate each answer.")] = 2,
+    seed: SeedOption = 0,
+    to: ResultOptions = ResultOptions(),
+) -> None:
     """Give out the long answers of an experiment for people to rate, without saying which model wrote what."""
     from climassay.api.long_answers import blind_answers
 
     with to.session() as session:
-        to.emit(blind_answers(run, seed=seed, workspace=session))
+        to.emit(blind_answers(run, dataset=dataset, pairs=pairs, overlap=overlap, seed=seed, workspace=session))

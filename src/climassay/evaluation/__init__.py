@@ -41,6 +41,12 @@ if TYPE_CHECKING:
         experiment_report as experiment_report,
         mcq_report_sections as mcq_report_sections,
     )
+    from climassay.evaluation.judge_check import (
+        BlindAnswer as BlindAnswer,
+        Preferred as Preferred,
+        RatedAnswer as RatedAnswer,
+        alpha_estimate as alpha_estimate,
+    )
     from climassay.evaluation.results import (
         Cell as Cell,
         CellRecord as CellRecord,
@@ -90,6 +96,7 @@ if TYPE_CHECKING:
         parse_setting as parse_setting,
         parse_spec as parse_spec,
     )
+    from climassay.evaluation.side_by_side import Better as Better, Comparer as Comparer
     from climassay.evaluation.tables import experiment_tables as experiment_tables, mcq_tables as mcq_tables
     from climassay.evaluation.tasks import (
         Prediction as Prediction,

@@ -148,6 +148,14 @@ class MetricSpec:
         bool,
         Field(description="The judge also compares the long answers of every two models and settings, in both orders."),
     ] = False
+    trained_judge: Annotated[
+        str,
+        Field(
+            description="File of a trained judge (climassay judge train), which compares long answers side by side as "
+            "well, or in place of a judge.",
+            examples=["accuracy.safetensors"],
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +302,7 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
         raise InputError(f"{where}: name at least one model in a table [[model]].")
     if not plan.tasks:
         raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
-    if plan.metrics.side_by_side and plan.metrics.judge is None:
+    if plan.metrics.side_by_side and plan.metrics.judge is None and not plan.metrics.trained_judge:
         raise InputError(f'{where}: side_by_side needs a judge, for example judge = "openai:NAME" in [metrics].')
     check_bounds(plan, where)
     wanted = [METRICS.find(name) for name in plan.metrics.names]

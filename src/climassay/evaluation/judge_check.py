@@ -22,14 +22,15 @@ import numpy as np
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.evaluation.results import Experiment
-from climassay.evaluation.side_by_side import prefer
+from climassay.evaluation.side_by_side import Better, prefer
 from climassay.metrics.judge_requests import JudgeFailure
-from climassay.metrics.long_answers import DIMENSIONS, HIGHEST, LOWEST, Marker
+from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, Assessment, Marker
 from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator
 from climassay.models.profiles import profile_of
-from climassay.questions import TYPES
+from climassay.questions import TYPES, Question
 from climassay.questions.rows import parse_rows, read_bytes
+from climassay.questions.types.longform.rubric import CriterionVerdict
 from climassay.reporting import Table
 from climassay.reporting.results import Result
 from climassay.statistics import (
@@ -62,6 +63,27 @@ class RatedAnswer(NamedTuple):
     """Answers to one question, or about one source, are compared with each other only."""
     ratings: Mapping[str, tuple[float, ...]]
     """Ratings from 1 to 5 by dimension, one a rater; none where nobody rated."""
+    verdicts: Mapping[int, tuple[CriterionVerdict, ...]] = {}
+    """Verdicts on criteria of the answer's rubric by their place in it, one a rater."""
+
+
+class Preferred(NamedTuple):
+    """Two answers to one question, and which of them a person found better."""
+
+    question: str
+    audience: str
+    first: str
+    second: str
+    better: Better
+
+
+class BlindAnswer(NamedTuple):
+    """A long answer of an experiment, to be rated by somebody who cannot tell which model wrote it."""
+
+    id: str
+    """Digest of run, cell and question."""
+    question: Question
+    answer: str
 
 
 def read_ratings(
@@ -126,28 +148,32 @@ def read_ratings(
     return found
 
 
-def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]:
-    """Long answers of an experiment as rows for people to rate, who cannot tell which model wrote what.
-
-    Question, audience and answer, in an order drawn by the seed, with an empty column for each dimension; the id is a
-    digest of run, cell and question, by which ratings find their answer again.
+def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]:
+    """Long answers of an experiment, those to one question together, in an order drawn by the seed.
 
     Raises:
         InputError: The experiment has no long answer.
     """
     asked = {(name, one.id): one for name, ones in experiment.questions.items() for one in ones}
-    rows = []
+    found = []
     for outcome in experiment.outcomes:
         if TYPES[outcome.cell.task].judged and outcome.answer:
             question = asked[outcome.cell.benchmark, outcome.question]
             key = "\n".join((experiment.run, repr(outcome.cell), outcome.question))
-            row = {"id": hashlib.sha256(key.encode()).hexdigest()[:12], "question": question.question}
-            row |= {"audience": question.audience, "answer": outcome.answer}
-            rows.append(row | dict.fromkeys((one.name for one in DIMENSIONS), ""))
-    if not rows:
+            found.append(BlindAnswer(hashlib.sha256(key.encode()).hexdigest()[:12], question, outcome.answer))
+    if not found:
         raise InputError(f"The experiment {experiment.run} has no long answers to rate.")
-    order = np.random.default_rng(seed).permutation(len(rows))
-    return sorted((rows[int(place)] for place in order), key=lambda row: row["question"])
+    order = np.random.default_rng(seed).permutation(len(found))
+    return sorted((found[int(place)] for place in order), key=lambda one: one.question.question)
+
+
+def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]:
+    """:func:`blind_answers` as rows: question, audience and answer, and an empty column for each dimension."""
+    empty = dict.fromkeys((one.name for one in DIMENSIONS), "")
+    return [
+        {"id": id_, "question": asked.question, "audience": asked.audience, "answer": answer, **empty}
+        for id_, asked, answer in blind_answers(experiment, seed=seed)
+    ]
 
 
 def made_longer(text: str) -> str:
@@ -278,6 +304,7 @@ def check_judge(
     items: Sequence[RatedAnswer],
     judge: Generator,
     *,
+    preferred: Sequence[Preferred] = (),
     pairs: int = 100,
     seed: int = 0,
     on_step: Callable[[str], None] = lambda _: None,
@@ -287,6 +314,7 @@ def check_judge(
     Args:
         items: From :func:`read_ratings`.
         judge: The judge, behind records.
+        preferred: Pairs that people compared; without any, whom they prefer follows from their ratings.
         pairs: Maximum number of pairs of answers that are compared in both orders, drawn by the seed.
         seed: Seed of draws and resampling.
         on_step: Told what begins.
@@ -299,7 +327,7 @@ def check_judge(
     if strange := [name for name in names if name not in known]:
         raise InputError(f"{strange[0]!r} is none of the dimensions {', '.join(known)}.")
     dimensions = [known[name] for name in names]
-    answers = [item.answer for item in items]
+    answers = [item.answer._replace(rubric=()) for item in items]
     groups = [item.group for item in items]
     tests: list[JudgeTest] = []
     failed = 0
@@ -323,24 +351,32 @@ def check_judge(
     lengths = [float(len(one.answer.split())) for one in answers]
     for name in names:
         people = [_mean(item.ratings.get(name, ())) for item in items]
-        tests.append(JudgeTest("agreement with people", name, _alpha([people, plain[name]], groups, seed), LEAST_ALPHA))
+        tests.append(
+            JudgeTest("agreement with people", name, alpha_estimate([people, plain[name]], groups, seed), LEAST_ALPHA)
+        )
         raters = max(len(item.ratings.get(name, ())) for item in items)
         if raters > 1:
             each = [[_at(item.ratings.get(name, ()), place) for item in items] for place in range(raters)]
-            tests.append(JudgeTest("agreement among people", name, _alpha(each, groups, seed), None))
+            tests.append(JudgeTest("agreement among people", name, alpha_estimate(each, groups, seed), None))
         tests.append(JudgeTest("rank correlation with people", name, _ranks(people, plain[name], groups, seed), 0.0))
         tests.append(JudgeTest("rank correlation of length", name, _ranks(people, lengths, groups, seed), None))
         if again:
-            repeated = _alpha([plain[name], again[name]], groups, seed)
+            repeated = alpha_estimate([plain[name], again[name]], groups, seed)
             tests.append(JudgeTest("agreement with itself", name, repeated, LEAST_REPETITION))
         if turned:
-            reversed_ = _alpha([plain[name], turned[name]], groups, seed)
+            reversed_ = alpha_estimate([plain[name], turned[name]], groups, seed)
             tests.append(JudgeTest("dimensions in the opposite order", name, reversed_, LEAST_REPETITION))
         for what, values in changed.items():
             shift = _shift(plain[name], values[name], seed)
             tests.append(JudgeTest(f"gain of answers made {what}", name, shift, MOST_SHIFT, above=False))
+    if any(item.verdicts for item in items):
+        on_step("marking rubrics")
+        found = Marker(judge).assess([item.answer for item in items if item.verdicts], ())
+        failed += sum(not one.criteria for one in found)
+        agreement = _verdict_agreement([item for item in items if item.verdicts], found, seed)
+        tests.append(JudgeTest("agreement on criteria", "", agreement, LEAST_ALPHA))
     on_step("comparing pairs")
-    compared, lost = _compared(items, judge, pairs, seed)
+    compared, lost = _compared(preferred or _by_ratings(items), judge, pairs, seed)
     failed += lost
     tests += compared
     shown = {"judge": plain, "again": again, **changed}
@@ -371,7 +407,21 @@ def _at(values: Sequence[float], place: int) -> float | None:
     return values[place] if place < len(values) else None
 
 
-def _alpha(rows: Sequence[Sequence[float | None]], groups: Sequence[str], seed: int) -> Estimate | None:
+def _verdict_agreement(items: Sequence[RatedAnswer], found: Sequence[Assessment], seed: int) -> Estimate | None:
+    """Alpha of the judge's verdicts with what most people said, ties by the first of them; criteria as units."""
+    people, judge, groups = [], [], []
+    verdicts = list(CREDITS)
+    for item, said in zip(items, found, strict=True):
+        for place, given in item.verdicts.items():
+            people.append(float(verdicts.index(max(given, key=given.count))))
+            judge.append(float(verdicts.index(said.criteria[place].verdict)) if said.criteria else None)
+            groups.append(item.group)
+    return alpha_estimate([people, judge], groups, seed, nominal=True)
+
+
+def alpha_estimate(
+    rows: Sequence[Sequence[float | None]], groups: Sequence[str], seed: int, *, nominal: bool = False
+) -> Estimate | None:
     """Alpha, its interval over groups (over answers where there is one group only); None where nothing has two."""
     units: dict[str, list[int]] = defaultdict(list)
     for place, group in enumerate(groups):
@@ -380,7 +430,8 @@ def _alpha(rows: Sequence[Sequence[float | None]], groups: Sequence[str], seed: 
 
     def alpha(places: Sequence[int]) -> float | None:
         try:
-            return krippendorff_alpha([[row[place] for place in places] for row in rows], measurement="interval")
+            rated = [[row[place] for place in places] for row in rows]
+            return krippendorff_alpha(rated, measurement="nominal" if nominal else "interval")
         except InputError:
             return None
 
@@ -419,33 +470,42 @@ def _shift(before: Sequence[float | None], after: Sequence[float | None], seed: 
     return paired_difference(*zip(*both, strict=True), seed=seed).difference
 
 
-def _compared(items: Sequence[RatedAnswer], judge: Generator, most: int, seed: int) -> tuple[list[JudgeTest], int]:
+def _by_ratings(items: Sequence[RatedAnswer]) -> list[Preferred]:
+    """Every two answers of a group, with whom people's ratings prefer."""
+    members: dict[str, list[RatedAnswer]] = defaultdict(list)
+    for item in items:
+        members[item.group].append(item)
+    found = []
+    for own in members.values():
+        for one, other in combinations(own, 2):
+            gap = sum(map(np.mean, one.ratings.values())) - sum(map(np.mean, other.ratings.values()))
+            better: Better = "first" if gap > 0 else "second" if gap < 0 else "tie"
+            shown = one.answer
+            found.append(Preferred(shown.question, shown.audience, shown.answer, other.answer.answer, better))
+    return found
+
+
+def _compared(every: Sequence[Preferred], judge: Generator, most: int, seed: int) -> tuple[list[JudgeTest], int]:
     """Whether the two orders of a pair agree, how often the first is preferred, and whether people agree."""
-    members: dict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(items):
-        members[item.group].append(place)
-    every = [pair for places in members.values() for pair in combinations(places, 2)]
     chosen = sorted(np.random.default_rng(seed).permutation(len(every))[:most].tolist())
     pairs = [every[place] for place in chosen]
     asked = [
-        (items[a].answer.question, items[a].answer.audience, items[a].answer.answer, items[b].answer.answer)
-        for one, other in pairs
-        for a, b in ((one, other), (other, one))
+        (pair.question, pair.audience, *answers)
+        for pair in pairs
+        for answers in ((pair.first, pair.second), (pair.second, pair.first))
     ]
     said = prefer(asked, judge) if asked else []
     agreeing, decided, right = [], [], []
-    for number, (one, other) in enumerate(pairs):
+    signs = {"first": 1, "second": -1, "tie": 0}
+    for number, pair in enumerate(pairs):
         there, back = said[2 * number : 2 * number + 2]
         if isinstance(there, JudgeFailure) or isinstance(back, JudgeFailure):
             continue
-        signs = {"first": 1, "second": -1, "tie": 0}
         forth, other_way = signs[there[0]], -signs[back[0]]
         agreeing.append(forth == other_way)
         decided += [better == "first" for better in (there[0], back[0]) if better != "tie"]
-        liked, other_liked = (sum(map(np.mean, items[place].ratings.values())) for place in (one, other))
-        gap = liked - other_liked
-        if gap:
-            right.append((1 + np.sign(gap) * np.sign(forth + other_way)) / 2)
+        if pair.better != "tie":
+            right.append((1 + signs[pair.better] * np.sign(forth + other_way)) / 2)
     tests = [
         JudgeTest("both orders of a pair agree", "", _share(agreeing), LEAST_CONSISTENCY),
         JudgeTest("prefers the answer shown first", "", _share(decided), None),

@@ -101,6 +101,8 @@ class Preference:
     """None where the judge failed."""
     reason: str = ""
     error: str | None = None
+    judge: str = ""
+    """Name of the trained judge; empty for the judge of the plan."""
 
 
 @dataclass(frozen=True, slots=True)

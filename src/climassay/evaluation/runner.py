@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -37,7 +37,7 @@ from climassay.evaluation.settings import (
     make_setting,
     open_pool,
 )
-from climassay.evaluation.side_by_side import compare_answers
+from climassay.evaluation.side_by_side import Comparer, compare_answers, prefer
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
@@ -103,6 +103,8 @@ class EvaluationResources:
     """Makes what looks the sentences and references of long answers up; None where no collection is named."""
     harness: "Harness | None" = None
     """Asks a model the plan's tasks of lm-evaluation-harness."""
+    trained_judge: Callable[[Path], Comparer] | None = None
+    """Opens the file of a judge that compares long answers side by side."""
     kept: Sequence[Generator] = ()
     """Models that stay open after the experiment, because they belong to the caller."""
 
@@ -232,6 +234,7 @@ def run_experiment(
         settings = [make_setting(spec, resources.sources) for spec in plan.settings]
         if plan.metrics.collections:
             resources.sources.retriever(plan.metrics.collections)
+        trained = _trained_judge(plan, resources)
         for model in plan.models:
             for adapter, group in _by_adapter(model, settings if sets else (), resources):
                 loaded = resources.open_model(model, None if adapter is None else adapter.folder)
@@ -242,7 +245,7 @@ def run_experiment(
                     if not any(loaded is one for one in resources.kept):
                         loaded.close()
             _run_harness(work, model)
-        preferences = tuple(_compare(work))
+        preferences = tuple(_compare(work, trained))
         if work.scorer is not None and work.scorer.judge is not None:
             work.scorer.judge.close()
         experiment = Experiment(
@@ -270,18 +273,30 @@ def run_experiment(
     return experiment
 
 
-def _compare(work: _Work) -> "Iterator[Preference]":
-    """Long answers side by side, benchmark by benchmark, where the plan asks for it and there is a judge."""
+def _trained_judge(plan: ExperimentPlan, resources: EvaluationResources) -> dict[str, Comparer]:
+    """The trained judge that a plan names, by its name."""
+    if not plan.metrics.trained_judge:
+        return {}
+    if resources.trained_judge is None:
+        raise InputError("The plan names a trained judge, which nothing here can open.")
+    file = plan.folder / plan.metrics.trained_judge
+    return {file.stem: resources.trained_judge(file)}
+
+
+def _compare(work: _Work, trained: Mapping[str, Comparer]) -> "Iterator[Preference]":
+    """Long answers side by side, benchmark by benchmark, by each judge that the plan asks for."""
     judge = None if work.scorer is None else work.scorer.judge
-    if not work.plan.metrics.side_by_side or judge is None:
-        return
+    wanted = work.plan.metrics.side_by_side and judge is not None
+    comparers = {**({"": partial(prefer, judge=judge)} if wanted else {}), **trained}
     for benchmark, question_set in work.sets.items():
         for task in (task for task in work.plan.tasks if TYPES[task].judged):
             found: dict[Cell, list[Outcome]] = {}
             for outcome in work.outcomes:
                 if (outcome.cell.benchmark, outcome.cell.task) == (benchmark, task):
                     found.setdefault(outcome.cell, []).append(outcome)
-            yield from compare_answers({one.id: one for one in question_set.questions}, found, judge)
+            for name, compare in comparers.items():
+                asked = {one.id: one for one in question_set.questions}
+                yield from compare_answers(asked, found, compare, name)
 
 
 def _run_harness(work: _Work, model: ModelSpec) -> None:

@@ -116,8 +116,8 @@ class ExperimentScores:
     tests: tuple[PairedTest, ...]
     positions: Mapping[Cell, "PositionRow"] = field(default_factory=dict)
     """How choices spread over positions, in cells whose options were permuted."""
-    side_by_side: Mapping[str, SideBySide] = field(default_factory=dict)
-    """Long answers compared, by benchmark."""
+    side_by_side: Mapping[str, Mapping[str, SideBySide]] = field(default_factory=dict)
+    """Long answers compared, by benchmark and name of the trained judge, which is empty for the judge of the plan."""
     dimensions: tuple[DimensionScore, ...] = ()
     points: tuple[PointCounts, ...] = ()
 
@@ -264,8 +264,11 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
     )
 
 
-def _side_by_side(experiment: Experiment, benchmark: str, seed: int) -> SideBySide | None:
-    return side_by_side([one for one in experiment.preferences if one.first.benchmark == benchmark], seed=seed)
+def _side_by_side(experiment: Experiment, benchmark: str, seed: int) -> dict[str, SideBySide]:
+    ours = [one for one in experiment.preferences if one.first.benchmark == benchmark]
+    judges = dict.fromkeys(one.judge for one in ours)
+    compared = {judge: side_by_side([one for one in ours if one.judge == judge], seed=seed) for judge in judges}
+    return {judge: found for judge, found in compared.items() if found is not None}
 
 
 def _dimensions(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[DimensionScore]:

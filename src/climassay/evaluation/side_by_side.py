@@ -7,7 +7,7 @@ References:
     Davidson (1970), On Extending the Bradley-Terry Model to Accommodate Ties, J. Am. Stat. Assoc. 65, 317-328.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, get_args
@@ -27,6 +27,8 @@ from climassay.reporting import Table
 from climassay.statistics import Estimate, Interval, percentile_interval, proportion
 
 Better = Literal["first", "second", "tie"]
+Comparer = Callable[[Sequence[tuple[str, str, str, str]]], Sequence[tuple[Better, str] | JudgeFailure]]
+"""From question, audience, first and second answer of each pair to which is better, and why."""
 RESAMPLES = 300
 _PENALTY = 100.0
 """C of the fit: so weak a penalty that it decides nothing but the strength of who never lost."""
@@ -83,7 +85,7 @@ def _read(data: Mapping[str, Any]) -> tuple[Better, str]:
 
 
 def compare_answers(
-    questions: Mapping[str, Question], outcomes: Mapping[Cell, Sequence[Outcome]], judge: Generator
+    questions: Mapping[str, Question], outcomes: Mapping[Cell, Sequence[Outcome]], compare: Comparer, judge: str = ""
 ) -> list[Preference]:
     """Every two cells' answers to the same questions, in both orders, in one call of the judge.
 
@@ -91,7 +93,8 @@ def compare_answers(
         questions: By id.
         outcomes: Cells of one benchmark and task with their outcomes. An answer that failed loses to one that did not,
             and nobody is asked.
-        judge: Who compares.
+        compare: Who compares, for example :func:`prefer` with its judge.
+        judge: Name of the trained judge; empty for the judge of the plan.
 
     Returns:
         Two preferences a pair and question, one for each order.
@@ -110,18 +113,19 @@ def compare_answers(
         if first.answer and second.answer:
             open_.append(number)
             items.append((questions[key].question, questions[key].audience, first.answer, second.answer))
-    said = dict(zip(open_, prefer(items, judge), strict=True))
+    said = dict(zip(open_, compare(items), strict=True))
     found = []
     for number, (key, a, b) in enumerate(pairs):
         told = said.get(number)
         if isinstance(told, JudgeFailure):
-            found.append(Preference(a, b, key, None, error=told.error))
+            found.append(Preference(a, b, key, None, error=told.error, judge=judge))
         elif told is not None:
-            found.append(Preference(a, b, key, told[0], told[1]))
+            found.append(Preference(a, b, key, told[0], told[1], judge=judge))
         else:
             here, there = bool(answers[a][key].answer), bool(answers[b][key].answer)
             better: Better = "tie" if here == there else "first" if here else "second"
-            found.append(Preference(a, b, key, better, "Without an answer there is nothing to compare."))
+            nothing = "Without an answer there is nothing to compare."
+            found.append(Preference(a, b, key, better, nothing, judge=judge))
     return found
 
 
@@ -159,7 +163,7 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     """Strengths, win rates and position bias; None where nothing was compared.
 
     Args:
-        preferences: Of one benchmark and task.
+        preferences: Of one benchmark, task and judge.
         seed: Seed of the resampling of questions.
         resamples: Bootstrap samples.
     """
@@ -212,9 +216,19 @@ def _fit(design: NDArray[np.float64], outcome: NDArray[np.int64], weight: NDArra
     return np.asarray(found.weights - found.weights.mean(), dtype=np.float64)
 
 
-def side_by_side_table(found: SideBySide, benchmark: str) -> Table:
-    """Contestants with win rate and strength; ties, agreement of the orders and position bias in the note."""
+def side_by_side_table(found: SideBySide, benchmark: str, judge: str = "") -> Table:
+    """Contestants with win rate and strength; ties, agreement of the orders and position bias in the note.
+
+    A trained judge, which is named, averages both orders, so that nothing can be said of them.
+    """
     low, high = found.first.interval
+    orders = (
+        "The judge averages both orders."
+        if judge
+        else f"Both orders agree in {100 * found.consistent.value:.0f}% of the pairs; the answer shown first is "
+        f"preferred in {100 * found.first.value:.0f}% of the decided comparisons (95% interval {100 * low:.0f} to "
+        f"{100 * high:.0f}; 50 without position bias)."
+    )
     rows = [
         [
             one.cell.model,
@@ -228,13 +242,12 @@ def side_by_side_table(found: SideBySide, benchmark: str) -> Table:
         for one in found.contestants
     ]
     return Table.of(
-        f"Long answers side by side, {benchmark}",
+        f"Long answers side by side, {benchmark}" + (f", judged by {judge}" if judge else ""),
         ["model", "setting", "questions", "won (%)", "95% interval", "strength", "95% interval of it"],
         rows,
         left=2,
-        note=f"Every pair in both orders; ties count a half: {100 * found.ties:.0f}% of the pairs have no winner. Both "
-        f"orders agree in {100 * found.consistent.value:.0f}% of the pairs; the answer shown first is preferred in "
-        f"{100 * found.first.value:.0f}% of the decided comparisons (95% interval {100 * low:.0f} to {100 * high:.0f}; "
-        f"50 without position bias). {found.failed} comparisons failed. Strength: Davidson's model, in nats, mean 0; "
+        note="Every pair in both orders; ties count a half: "
+        f"{100 * found.ties:.0f}% of the pairs have no winner. {orders} {found.failed} comparisons failed. "
+        "Strength: Davidson's model, in nats, mean 0; "
         "intervals by resampling questions.",
     )

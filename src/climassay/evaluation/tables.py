@@ -171,8 +171,8 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
             named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
         named["dimensions"] = _dimensions(benchmark, scores.dimensions)
         named["points"] = _points(benchmark, scores.points)
-        if compared := scores.side_by_side.get(benchmark):
-            named["side-by-side"] = side_by_side_table(compared, benchmark)
+        for judge, compared in scores.side_by_side.get(benchmark, {}).items():
+            named["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(compared, benchmark, judge)
         named["counts"] = _counts(benchmark, scores.counts)
         named["settings"] = _tests(benchmark, "settings", scores.tests)
         named["models"] = _tests(benchmark, "models", scores.tests)

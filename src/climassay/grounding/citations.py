@@ -62,7 +62,10 @@ _LOCATOR = re.compile(
     re.IGNORECASE,
 )
 _NAME = r"\b[^\W\d_a-z][\w'\u2019-]*"
-_REPORTING = r"(?:show|find|found|report|estimat|argu|suggest|conclud|not(?:e|ed)\b|demonstrat|calculat|project|attribut|observ|point)"
+_REPORTING = (
+    r"(?:show|find|found|report|estimat|argu|suggest|conclud|not(?:es?|ed)\b|demonstrat|calculat|project|attribut"
+    r"|observ|point)"
+)
 _YEAR_BEHIND = rf"\s*\({_YEAR}[a-z]?(?:,\s*pp?\.\s*\d+)?\)"
 _NARRATIVE = re.compile(
     rf"(?:{_NAME}(?:\s+et\s+al\.?|\s+(?:and|&)\s+[^\W\d_a-z][\w'\u2019-]*)|\b[A-Z]{{3,8}}){_YEAR_BEHIND}"

@@ -497,7 +497,9 @@ def _decided(
         return replace(shown, status="contradicted", reason=said, evidence=worst.evidence)
     if support >= limits.supported:
         near_words = best.evidence.similarity >= limits.same
-        said = "A passage says nearly the same." if near_words else "A passage bears it in other words: compare the two."
+        said = (
+            "A passage says nearly the same." if near_words else "A passage bears it in other words: compare the two."
+        )
         return replace(shown, status="supported", reason=said)
     return replace(shown, status="unsupported", reason="Passages speak about it, but none says it.")
 

@@ -6,7 +6,7 @@ excludes the other, and names that the source does not have. A source may name b
 the stratosphere cools"): what decides is which of them stands among the words that stand around it in the sentence.
 
 A figure is compared with those of its kind of unit that the sources have, of the same measured thing: the one whose
-sentence is near to the whole, and that has the same words close by. Another figure of that kind elsewhere bears nothing.
+sentence is near to the whole, and that has the same words close by. A figure of that kind elsewhere bears nothing.
 """
 
 import re
@@ -75,7 +75,7 @@ _NO_NAMES = frozenset(
 _SAME_THING = 2.0
 """Weight of the words close to a figure beside the nearness of its whole sentence."""
 _CLEARLY_NEARER = 0.4
-"""How much nearer another figure must be than one that bears it; chosen on the seen half of docs/results/check_text.md."""
+"""How much nearer another figure must be than one that bears it; from the seen half of docs/results/check_text.md."""
 _ROUNDING = 0.01
 _HALF = 3.0
 """Words away at which a word counts for half."""
@@ -131,11 +131,16 @@ def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tu
                 if at != number
             ):  # fmt: skip
                 others.append((score, place, other))
-        score, place, nearest = max(others, key=lambda one: one[0], default=(0.0, None, None))
-        if bearing and (nearest is None or score <= max(bearing) + _CLEARLY_NEARER or _rounded(figure, nearest)):
+        nearest = max(others, key=lambda one: one[0], default=None)
+        if bearing and (
+            nearest is None or nearest[0] <= max(bearing) + _CLEARLY_NEARER or _rounded(figure, nearest[2])
+        ):
             continue
-        source = "" if nearest is None else nearest.bounded or nearest.text
-        found.append(DifferingFigure(figure.bounded or figure.text, source, place))
+        said = figure.bounded or figure.text
+        if nearest is None:
+            found.append(DifferingFigure(said, "", None))
+        else:
+            found.append(DifferingFigure(said, nearest[2].bounded or nearest[2].text, nearest[1]))
     return tuple(dict.fromkeys(found))
 
 
@@ -143,7 +148,7 @@ def _figures(text: str) -> list[tuple[Quantity, Mapping[str, float]]]:
     """The figures of a text, each with the words around it and their weights, 1 beside it."""
     pieces, figures = split_at_quantities(text)
     words = [_WORD_OR_SIGN.findall(piece.lower()) for piece in pieces]
-    found = []
+    found: list[tuple[Quantity, Mapping[str, float]]] = []
     for number, figure in enumerate(figures):
         weights: dict[str, float] = {}
         before = [piece[::-1] for piece in reversed(words[: number + 1])]
@@ -169,7 +174,7 @@ def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 
 
 def _same_kind(one: Quantity, other: Quantity) -> bool:
-    """Whether two figures may be two values of one thing: in the same kind of unit, both years, or both bare numbers."""
+    """Whether two figures may be two values of one thing: of one kind of unit, both years, or both bare numbers."""
     if one.unit is None or other.unit is None:
         return one.unit is other.unit and _is_year(one) == _is_year(other)
     return other.unit.is_kind_of(one.unit) and one.unit.rate == other.unit.rate

@@ -28,8 +28,8 @@ from climassay.models.contract import Generator, OptionScorer
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
 from climassay.questions import Criterion
+from climassay.questions.types.longform.rubric import CriterionVerdict
 
-CriterionVerdict = Literal["met", "partly met", "not met", "contradicted"]
 CREDITS: Mapping[CriterionVerdict, float] = {"met": 1.0, "partly met": 0.5, "not met": 0.0, "contradicted": 0.0}
 """Share of a criterion's weight that each verdict earns."""
 Group = Literal["presentation", "epistemics"]

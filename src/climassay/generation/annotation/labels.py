@@ -12,6 +12,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
 from climassay.questions import option_letter
 from climassay.questions.types.base import Content
+from climassay.questions.types.longform.ratings import ratings_agree
 from climassay.records.requests import canonical_json, storable_text
 from climassay.settings import Flag, check_bounds
 
@@ -409,7 +410,8 @@ def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> Outcome:
     """The outcome of an item.
 
     The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it; then
-    all labels must say the same: rejected, for whatever reasons, or accepted with the same words.
+    all labels must say the same: rejected, for whatever reasons, or accepted with the same words. Ratings may be a step
+    apart (:func:`~climassay.questions.types.longform.ratings.ratings_agree`).
     """
     adjudications = [label for label in labels if label.adjudicates]
     if adjudications:
@@ -417,7 +419,14 @@ def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> Outcome:
     if len(labels) < overlap:
         return Outcome("open")
     said = {(label.accepted, label.wording if label.accepted else None) for label in labels}
-    return _settled(labels, base) if len(said) == 1 else Outcome("conflict")
+    rated = [label.wording.answer for label in labels if label.accepted and label.wording and is_rating(base)]
+    agree = len(said) == 1 or (len(rated) == len(labels) and ratings_agree(rated, base.options))
+    return _settled(labels, base) if agree else Outcome("conflict")
+
+
+def is_rating(base: Wording) -> bool:
+    """Whether a draft is a long answer to be rated: its options are what is rated, and none of them is right."""
+    return bool(base.options) and base.correct is None
 
 
 def _settled(labels: Sequence[Label], base: Wording) -> Outcome:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from climassay.errors import InputError
 from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationSettings, AnnotationStore, Item
 from climassay.generation.annotation.labels import Order
+from climassay.generation.annotation.rating import rating_agreement
 from climassay.settings import entries
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
@@ -252,6 +253,9 @@ def agreement(request: Request, app: App, user: Adjudicator, dataset: str) -> Re
         "agreement",
         dataset,
         agreement=agreement_of(app, dataset),
+        ratings=app.computed.get(
+            ("ratings", dataset, store.revision(dataset)), lambda: rating_agreement(store.items(dataset))
+        ),
         annotators=app.computed.get(
             ("annotators", dataset, store.revision(dataset)), lambda: store.annotators(dataset)
         ),

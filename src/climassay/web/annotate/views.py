@@ -3,20 +3,23 @@
 import math
 import re
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from climassay.errors import InputError
 from climassay.generation import Draft, Wording
 from climassay.generation.annotation import ANNOTATION_REASONS, Item, Label
+from climassay.generation.annotation.labels import is_rating
 from climassay.generation.masking import words
+from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
 from climassay.questions import Level, option_letter
+from climassay.questions.types.longform.ratings import BETTER, CRITERION, choices, read_written, written_ratings
 from climassay.reporting.highlighting import Piece, marked
 from climassay.web.pages import is_web_address
 
@@ -30,7 +33,9 @@ _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 class LabelForm(BaseModel):
-    """The fields of an item's forms; each form sends those that it has."""
+    """The fields of an item's forms; each form sends those that it has, one called ``rating-1`` for each rating."""
+
+    model_config = ConfigDict(extra="allow")
 
     key: str = ""
     """Made with the page, so that what is sent twice is stored once."""
@@ -45,6 +50,12 @@ class LabelForm(BaseModel):
     answer: str = ""
     option: list[str] = []
     correct: str = ""
+
+    def ratings(self, options: Sequence[str]) -> dict[str, str]:
+        """What was chosen of each option of an answer that is rated."""
+        sent = self.model_extra or {}
+        said = {option: str(sent.get(f"rating-{place}", "")) for place, option in enumerate(options)}
+        return {option: choice for option, choice in said.items() if choice}
 
 
 class LabelInput(NamedTuple):
@@ -97,6 +108,10 @@ def read_form(form: LabelForm, draft: Draft) -> LabelInput:
 
 def _wording(form: LabelForm, draft: Draft) -> Wording:
     """The words that an accepting form stands for."""
+    if is_rating(draft.wording):
+        options = draft.wording.options
+        ratings = read_written(written_ratings(form.ratings(options)), options)
+        return Wording(draft.wording.question, written_ratings(ratings), options)
     if form.verdict == "valid":
         if not draft.type.gap:
             return draft.wording
@@ -275,6 +290,7 @@ def item_view(
         "suggested": item.suggested_term if cloze else None,
         "passages": passages,
         "reasons": [(reason, reason.name in chosen) for reason in ANNOTATION_REASONS],
+        "rating": _rating(item, own, form) if is_rating(draft.wording) else None,
         "remark": form.remark if form else own.remark if own is not None else "",
         "edited": edited,
         "confidence": item.p_valid if confidence else None,
@@ -283,13 +299,43 @@ def item_view(
     }
 
 
+_NAMES = {"first": "The first", "second": "The second", "tie": "Neither"}
+
+
+def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
+    """Answers to be rated and what of them: groups of parts with their choices, those made before marked."""
+    draft, options = item.draft, item.draft.wording.options
+    before = own.wording.answer if own is not None and own.wording is not None else ""
+    said = form.ratings(options) if form else read_written(before, options) if before else {}
+    meanings = {one.name: one.meaning for one in DIMENSIONS}
+    titles = {"presentation": "How it reads", "epistemics": "What it is worth"}
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for place, option in enumerate(options):
+        if option == BETTER:
+            group, name, meaning = "Which of the two is better?", "The better answer", ""
+        elif option.startswith(CRITERION):
+            group, name, meaning = "What it should say", option.removeprefix(CRITERION), ""
+        else:
+            group, name, meaning = titles[GROUP_OF[option]], option.capitalize(), meanings[option]
+        part = {"field": f"rating-{place}", "name": name, "meaning": meaning, "scale": option in meanings}
+        part["choices"] = [(one, _NAMES.get(one, one), said.get(option) == one) for one in choices(option)]
+        groups.setdefault(group, []).append(part)
+    several = len(draft.passages) > 1
+    names = ("First answer", "Second answer") if several else ("Answer",)
+    answers = [(name, one.text) for name, one in zip(names, draft.passages, strict=True)]
+    return {"audience": draft.main.place, "answers": answers, "groups": groups.items(), "pair": several}
+
+
 def label_view(label: Label, item: Item) -> dict[str, Any]:
     """A label beside the item that it is about; a term where it accepts a cloze statement."""
     before, after = item.draft.wording, label.wording
+    rated = read_written(after.answer, before.options) if after is not None and is_rating(before) else {}
+    ratings = [(part.removeprefix(CRITERION), _NAMES.get(choice, choice)) for part, choice in rated.items()]
     return {
         "label": label,
         "kind_words": item.draft.type.title,
         "question": before.question,
         "term": (after or before).answer if item.draft.type.gap and label.accepted else "",
-        "changes": () if after is None else changes(before, after),
+        "ratings": ratings,
+        "changes": () if after is None or ratings else changes(before, after),
     }

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from climassay.questions.types.base import Lengths, QuestionType
+from climassay.questions.types.base import Content, Lengths, QuestionType
+from climassay.questions.types.longform.ratings import read_written, written_ratings
 from climassay.questions.types.longform.rubric import read_rubric
 
 if TYPE_CHECKING:
@@ -36,6 +37,17 @@ class LongForm(QuestionType):
     def values(self, question: "Question") -> dict[str, Any]:
         """For whom the answer is."""
         return {"audience": question.audience}
+
+    def edited(self, content: Content) -> Content:
+        """An expert's words, checked; of an item with options, what they said of each of these.
+
+        Raises:
+            InputError: Question or answer is missing, or what was said is no rating.
+        """
+        if not content.options:
+            return super().edited(content)
+        ratings = read_written(content.answer, content.options)
+        return Content(content.question, written_ratings(ratings), content.options)
 
     def texts(self, bounds: Lengths) -> dict[str, int]:
         """Question and reference answer, which has room for a paragraph."""

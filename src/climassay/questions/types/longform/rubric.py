@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from climassay.errors import InputError
 
 CriterionLevel = Literal["must", "should"]
+CriterionVerdict = Literal["met", "partly met", "not met", "contradicted"]
 _MOST_CRITERIA = 50
 _BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _LEVEL = re.compile(r"^(?:\[(must|should)\]|\((must|should)\)|(must|should):)\s*", re.IGNORECASE)
