@@ -107,7 +107,7 @@
       const answer = await (label ? sendUntilHeard(form.action, body) : post(form.action, body));
       const text = await answer.text();
       if (answer.ok || answer.status === 400) {
-        if (!show(text, answer.url)) throw new Error("This is no page of the area.");
+        if (!show(text, answer.url, form.dataset.act)) throw new Error("This is no page of the area.");
         forget();
       } else {
         throw new Error(`The server answered ${answer.status}.`);
@@ -189,21 +189,26 @@
   }
 
   // Puts the page that came as an answer in the place of this one; false where it is none of this area.
-  function show(text, url) {
+  function show(text, url, act) {
     const page = new DOMParser().parseFromString(text, "text/html");
     const main = page.querySelector("main");
     if (!main?.querySelector("[data-annotate]")) return false;
     document.title = page.title;
+    const draft = area().dataset.draft;
     const token = page.querySelector("meta[name=csrf]");
     if (token) document.querySelector("meta[name=csrf]").content = token.content;
     document.querySelector("main").replaceWith(document.importNode(main, true));
     const path = new URL(url).pathname;
     if (path !== here) history.pushState(null, "", path);
     here = path;
+    const before = area().dataset.draft === draft ? seconds() : 0;
     begin();
+    spent = before;
     const error = find("[data-error]");
-    window.scrollTo(0, 0);
-    (error ?? find("#question"))?.focus({ preventScroll: true });
+    const comments = act === "comment" && !error && find("#discussion");
+    if (comments) comments.scrollIntoView();
+    else window.scrollTo(0, 0);
+    (error || comments || find("#question"))?.focus({ preventScroll: true });
     say(error ? error.textContent : area().dataset.said, Boolean(error));
     return true;
   }
@@ -211,6 +216,13 @@
   // ---- keys ---------------------------------------------------------------------------------------------------
 
   function pressed(event) {
+    if (area() && event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat && !busy) {
+      const form = event.target.closest?.("form.stack") ?? find("details[open] form");
+      if (!form) return;
+      event.preventDefault();
+      form.requestSubmit();
+      return;
+    }
     if (!area() || event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
     if (find("#keys")?.open) return;
     if (event.key === "Tab") {
