@@ -120,6 +120,7 @@ ANNOTATOR = {
     "POST /annotate/{dataset}/{draft}/skip",
     "GET /api/v1/annotate/datasets",
     "GET /api/v1/annotate/datasets/{dataset}/history",
+    "GET /api/v1/annotate/datasets/{dataset}/items",
     "GET /api/v1/annotate/datasets/{dataset}/items/{draft}",
     "GET /api/v1/annotate/datasets/{dataset}/items/{draft}/comments",
     "POST /api/v1/annotate/datasets/{dataset}/items/{draft}/comments",

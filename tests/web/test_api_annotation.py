@@ -111,6 +111,26 @@ def get_item(server):
     queue.get("items/none", role="adjudicator", status=404)
 
 
+@calls("GET /annotate/datasets/{dataset}/items")
+def list_items(server):
+    queue = Queue(server, "listed", overlap=2)
+    queue.divide()
+    whole = queue.get("items", role="adjudicator")
+    assert [one["draft"] for one in whole["items"]] == ["q1", "q2", "q3", "q4", "q5", "q6"]
+    assert [one["own"] and one["own"]["key"] for one in whole["items"]] == [None, "q2-a", None, None, None, None]
+    seen, after = [], -1
+    while after is not None:
+        part = queue.get("items", state="todo", limit=2, after=after)
+        seen += [one["draft"] for one in part["items"]]
+        after = part["next"]
+    assert seen == ["q1", "q3", "q4", "q5", "q6"]
+    assert [one["draft"] for one in queue.get("items", state="conflict")["items"]] == ["q2"]
+    assert [one["question"] for one in queue.get("items", kind="freeform", q="TWOMEY")["items"]] == [
+        queue.store.item("listed", "q5").draft.wording.question
+    ]
+    queue.get("items", state="lost", status=422)
+
+
 @calls("POST /annotate/datasets/{dataset}/items/{draft}/label")
 def label_item(server):
     queue = Queue(server, "labels")

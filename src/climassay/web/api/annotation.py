@@ -19,9 +19,10 @@ from climassay.generation.annotation import (
     ImportedSkip,
     ImportReport,
     Item,
+    ItemFilter,
     Label,
 )
-from climassay.generation.annotation.labels import ItemState, Order
+from climassay.generation.annotation.labels import ItemFilterState, ItemState, Order
 from climassay.questions import Kind, Level
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
@@ -38,6 +39,7 @@ from climassay.web.annotate.views import LONGEST_TIME, shown_names
 from climassay.web.api.base import (
     PRINTABLE,
     AfterName,
+    AfterNumber,
     Data,
     Figure,
     Limit,
@@ -295,6 +297,20 @@ class SkipData(Data):
     made_at: Time
 
 
+class FoundItemData(Data):
+    """An item in a list."""
+
+    draft: str = field("q0123456789ab", "Id of the question.")
+    kind: Kind = field("freeform")
+    level: Level = field("base")
+    question: str = field(ASKED)
+    state: ItemState = field("open")
+    own: LabelData | None
+    """What one said about it oneself."""
+    skipped: bool = field(False, "Whether one skipped it.")
+    comments: int = field(2, "Comments of everybody.")
+
+
 class CommentData(Data):
     """A contribution to the discussion of an item."""
 
@@ -425,6 +441,43 @@ def get_next_item(
     store = queue_of(app, dataset)
     item = store.next(dataset, user.name, after)
     return NextItem(item=None if item is None else _item(store, dataset, item, user))
+
+
+@router.get(DATASETS + "/items", response_model=Listed[FoundItemData])
+def list_items(
+    app: App,
+    user: Annotator,
+    dataset: DatasetName,
+    q: Annotated[str, Query(description="Part of the question, the answer or an option.", max_length=200)] = "",
+    kind: Annotated[Kind | None, Query(description="Only questions of this type.")] = None,
+    state: Annotated[
+        ItemFilterState,
+        Query(
+            description="`todo`, `done` or `skipped` by oneself; `conflict` or `decided` for everybody; by default all."
+        ),
+    ] = "",
+    limit: Limit = 50,
+    after: AfterNumber = -1,
+) -> dict[str, Any]:
+    """Items that fit, in the order in which they were generated, numbered from 0."""
+    found, total = queue_of(app, dataset).find(
+        dataset, user.name, ItemFilter(q, kind or "", state), limit, start=after + 1
+    )
+    items = [
+        {
+            "draft": one.draft.id,
+            "kind": one.draft.kind,
+            "level": one.draft.level,
+            "question": one.draft.wording.question,
+            "state": one.state,
+            "own": one.own,
+            "skipped": one.skipped,
+            "comments": one.comments,
+        }
+        for one in found
+    ]
+    end = after + len(items)
+    return {"items": items, "next": end if items and end + 1 < total else None}
 
 
 @router.get(ITEMS)
