@@ -298,6 +298,10 @@ def test_pages_count_alike(place, client_of):
     row = re.search(rf">{DATASET}</a>.*?</tr>", reader.get("/results/datasets").text)[0]
     assert re.findall(r'class="number">(\d+)<', row) == ["1", "1", "0"]
     assert "1 accepted question of 2 drafts" in text_of(reader.get(f"/results/datasets/{DATASET}"))
+    queue.adjudicate(DATASET, "q1", "adjudicator", accepted=False, reasons=["wrong answer"], key="e2")
+    history = reader.get(f"{HOME}/history")
+    assert ("0 labels, 1 decision." in text_of(history), history.text.count("<article")) == (True, 1)
+    queue.undo(DATASET, "adjudicator")
     exported = text_of(reader.get(f"{HOME}/export"))
     assert "2 labels, 1 decision and 0 comments on 2 questions" in exported
 

@@ -167,7 +167,7 @@ def export_labels(
                 output, dataset, store.items(dataset), overlap=settings.overlap, users=_users(users)
             )
     data = {"dataset": dataset, "output": output, "format": chosen, "labels": count}
-    return Shown(data, said=(f"Wrote {count} labels to {output}",))
+    return Shown(data, said=(f"Wrote {counted(count, 'label')} to {output}",))
 
 
 def import_labels(

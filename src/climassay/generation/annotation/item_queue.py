@@ -171,8 +171,10 @@ def progress_of(connection: sa.Connection, dataset: str, annotator: str | None) 
     """How far a dataset has come, and one annotator in it."""
     counts = count_items(connection, dataset)
     by = sa.select(annotations.c.annotator, sa.func.count(), sa.func.sum(annotations.c.seconds))
-    by = by.where(*current(dataset), annotations.c.adjudicates.is_(False)).group_by(annotations.c.annotator)
-    totals = {name: (int(count), float(seconds or 0)) for name, count, seconds in connection.execute(by)}
+    by = by.where(*current(dataset)).group_by(annotations.c.annotator)
+    labelled = connection.execute(by.where(~annotations.c.adjudicates))
+    totals = {name: (int(count), float(seconds or 0)) for name, count, seconds in labelled}
+    decisions = {name: int(count) for name, count, _ in connection.execute(by.where(annotations.c.adjudicates))}
     mine, seconds = 0, sum(spent for _, spent in totals.values())
     left, skipped = counts.get("open", 0), 0
     if annotator is not None:
@@ -194,6 +196,7 @@ def progress_of(connection: sa.Connection, dataset: str, annotator: str | None) 
         conflicts=counts.get("conflict", 0),
         labelled_by={name: totals[name][0] for name in sorted(totals, key=lambda name: (-totals[name][0], name))},
         mine=mine,
+        adjudicated=decisions.get(annotator or "", 0),
         skipped=skipped,
         left_for_me=left,
         seconds=seconds,

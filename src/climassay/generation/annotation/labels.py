@@ -203,6 +203,8 @@ class Progress:
     """Annotator -> items labelled."""
     mine: int
     """Items that the annotator labelled."""
+    adjudicated: int
+    """Items that the annotator adjudicated."""
     skipped: int
     """Items that the annotator skipped; they do not come again until :meth:`AnnotationStore.unskip`."""
     left_for_me: int

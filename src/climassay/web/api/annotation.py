@@ -230,6 +230,7 @@ class ProgressData(Data):
     settled: int = field(18)
     conflicts: int = field(2)
     mine: int = field(12, "Items that one has labelled.")
+    adjudicated: int = field(0, "Items that one has adjudicated.")
     skipped: int = field(1)
     left_for_me: int = field(27, "Open items that one neither labelled nor skipped.")
     seconds: float = field(432.5, "Time that one spent on labels.")
