@@ -179,6 +179,25 @@ def test_ctrl_and_enter_send_what_is_written_from_within_a_field(visit, running_
     assert "Ctrl Enter" in page.locator("#keys").inner_text()
 
 
+def test_a_comment_that_was_not_added_goes_with_the_verdict(visit, running_server):
+    queue = fill(running_server.place, [draft("q1"), draft("q2")], overlap=2)
+    page = visit("annotator")
+    page.goto(HOME)
+    first = shown(page)
+    page.get_by_label("Your comment").fill("Which page?")
+    page.get_by_role("button", name="Valid").click()
+    follows(page, first)
+    queue.label(DATASET, first, "bob", accepted=False, reasons=["wrong answer"], key="b")
+    page = visit("adjudicator")
+    page.goto(f"{HOME}/conflicts/{first}")
+    page.get_by_label("Your comment").fill("Page 3.")
+    with arriving(page):
+        page.get_by_role("button", name="Decide like Annotator 1").click()
+    page.wait_for_url("**/conflicts?done=decided")
+    said = [(one.author, one.text) for one in queue.comments(DATASET, first)]
+    assert said == [("annotator", "Which page?"), ("adjudicator", "Page 3.")]
+
+
 def test_v_keeps_an_edit_that_is_looked_at_again(visit, running_server):
     queue = fill(running_server.place, [draft("q1")])
     edited = Wording("Where do droplets freeze?", OPTIONS[1], OPTIONS, 1)
@@ -217,7 +236,7 @@ def test_a_label_outlives_a_lost_connection(visit, queue):
     first = shown(page)
     page.context.set_offline(True)
     page.keyboard.press("v")
-    told(page, "Your label is kept")
+    told(page, "What you said is kept")
     page.keyboard.press("v")
     assert queue.labels(DATASET) == []
     page.context.set_offline(False)

@@ -104,6 +104,7 @@
     const body = new URLSearchParams(new FormData(form)).toString();
     if (label) keep({ url: form.action, body, draft: area().dataset.draft, user: area().dataset.user });
     try {
+      await sendComment(form);
       const answer = await (label ? sendUntilHeard(form.action, body) : post(form.action, body));
       const text = await answer.text();
       if (answer.ok || answer.status === 400) {
@@ -125,6 +126,17 @@
     }
   }
 
+  // A comment that was written and not added yet: it is not lost when something else is sent.
+  function unsentComment(form) {
+    const comment = find("#comment");
+    return comment && comment.form !== form && comment.value.trim() ? comment.form : null;
+  }
+
+  async function sendComment(form) {
+    const comment = unsentComment(form);
+    if (comment) await sendUntilHeard(comment.action, new URLSearchParams(new FormData(comment)).toString());
+  }
+
   function post(url, body) {
     return fetch(url, {
       method: "POST",
@@ -139,7 +151,7 @@
       try {
         return await post(url, body);
       } catch {
-        say("No connection. Your label is kept, and is sent again.", true);
+        say("No connection. What you said is kept, and is sent again.", true);
         await pause(WAITS[Math.min(attempt, WAITS.length - 1)]);
       }
     }
@@ -293,7 +305,13 @@
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!area()?.contains(form) || form.method !== "post") return;
-    if ("plain" in area().dataset || !("label" in form.dataset || "act" in form.dataset)) return;
+    if ("plain" in area().dataset) {
+      if (!unsentComment(form)) return;
+      event.preventDefault();
+      sendComment(form).then(() => HTMLFormElement.prototype.submit.call(form));
+      return;
+    }
+    if (!("label" in form.dataset || "act" in form.dataset)) return;
     event.preventDefault();
     send(form);
   });
