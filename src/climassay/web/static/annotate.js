@@ -228,15 +228,12 @@
   // ---- keys ---------------------------------------------------------------------------------------------------
 
   function pressed(event) {
-    if (area() && event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat && !busy) {
-      const form = event.target.closest?.("form.stack") ?? find("details[open] form");
-      if (!form) return;
-      event.preventDefault();
-      form.requestSubmit();
+    if (!area() || event.altKey || event.isComposing || event.defaultPrevented) return;
+    if (find("#keys")?.open) return;
+    if (event.ctrlKey || event.metaKey) {
+      if (event.key === "Enter" && !event.repeat && !busy) sendWritten(event);
       return;
     }
-    if (!area() || event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
-    if (find("#keys")?.open) return;
     if (event.key === "Tab") {
       hop(event);
       return;
@@ -277,6 +274,13 @@
     reason.checked = !reason.checked;
     reason.focus();
     if (reason.value === "other" && reason.checked) find("#remark").focus();
+  }
+
+  function sendWritten(event) {
+    const form = event.target.closest?.("form.stack") ?? find("details[open] form");
+    if (!form) return;
+    event.preventDefault();
+    form.requestSubmit();
   }
 
   function sendOpen(event) {
