@@ -157,6 +157,7 @@ def test_datasets_labels_and_checks_come_in(pair):
         labels = AnnotationStore(store)
         labels.label(DATASET, "q0001", "bob", key="b1", **WRONG)
         labels.label(DATASET, "q0002", "bob", key="b2", **VALID)
+        labels.comment(DATASET, "q0002", "bob", "Well put.", key="c1")
         begin(store, plain(2), "theirs")
         DatasetStore(store).begin("mine", {"seed": 7})
         checks = CheckStore(store)
@@ -174,6 +175,7 @@ def test_datasets_labels_and_checks_come_in(pair):
         assert {name: (item.state, len(item.labels)) for name, item in items.items()} == {
             f"q000{number}": ("settled", 1) for number in range(3)
         }
+        assert [one.text for one in AnnotationStore(store).comments(DATASET)] == ["Well put."]
         assert CheckStore(store).get(done).about.agree == 1
         assert AccountStore(store.database).users() == []
     again = take_in(here, there)

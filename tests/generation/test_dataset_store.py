@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 
 from climassay.errors import InputError
@@ -89,3 +91,12 @@ def test_the_list_counts_states(store):
 def test_opening_again_finds_everything(records, store):
     store.save("silver", [placed("a")])
     assert len(list(DatasetStore(records).placed("silver"))) == 1
+
+
+def test_the_list_counts_as_the_drafts_stand_after_every_decision(store):
+    store.save("silver", [placed("a"), placed("b"), placed("c", 2, error="cut off")])
+    store.decide("silver", "a", Decision("expert", "ann", accepted=False, reason="other"), "k1")
+    store.decide("silver", "b", Decision("expert", "ann", accepted=False, reason="other"), "k2")
+    store.decide("silver", "b", Decision("expert", "eve", accepted=True), "k3")
+    [summary] = store.list()
+    assert summary.states == Counter(one.state for one in store.placed("silver"))

@@ -65,6 +65,8 @@ def test_every_answer_label_account_job_and_check_is_found(url):
                 "q0002": ("open", 0),
             }
             assert [one.draft for one in AnnotationStore(store).skipped(DATASET)] == ["q0002"]
+            AnnotationStore(store).comment(DATASET, "q0000", "ann", "Written after the upgrade.", key="c")
+            assert [one.author for one in AnnotationStore(store).comments(DATASET)] == ["ann"]
             assert [one.id for one in DatasetStore(store).drafts(DATASET)] == ["q0000", "q0001", "q0002"]
             accounts = AccountStore(store.database)
             assert [(user.name, user.role) for user in accounts.users()] == [("ann", "admin"), ("bob", "annotator")]

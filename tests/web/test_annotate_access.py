@@ -10,6 +10,7 @@ WAYS = (
     ("GET", "/annotate", "annotator"),
     ("GET", HOME, "annotator"),
     ("GET", f"{HOME}/guidelines", "annotator"),
+    ("GET", f"{HOME}/questions?state=conflict&q=why", "annotator"),
     ("GET", f"{HOME}/history", "annotator"),
     ("GET", f"{HOME}/history?annotator=ann", "adjudicator"),
     ("POST", f"{HOME}/undo", "annotator"),
@@ -17,8 +18,9 @@ WAYS = (
     ("GET", f"{HOME}/conflicts", "adjudicator"),
     ("GET", f"{HOME}/conflicts/q1", "adjudicator"),
     ("POST", f"{HOME}/conflicts/q1", "adjudicator"),
+    ("POST", f"{HOME}/conflicts/q1/comment", "adjudicator"),
     ("GET", f"{HOME}/agreement", "adjudicator"),
-    ("GET", f"{HOME}/export?format=csv", "adjudicator"),
+    ("GET", f"{HOME}/export", "adjudicator"),
     ("GET", f"{HOME}/settings", "admin"),
     ("POST", f"{HOME}/settings", "admin"),
     ("POST", f"{HOME}/retrain", "admin"),
@@ -54,7 +56,7 @@ def test_the_list_of_ways_is_whole(client_of):
     plain = [(method, path.partition("?")[0]) for method, path, _ in WAYS]
     listed = {(method, path.replace(DATASET, "{dataset}").replace("q1", "{draft}")) for method, path in plain}
     item = "/annotate/{dataset}/{draft}"
-    items = {("GET", item), ("POST", item), ("POST", f"{item}/skip")}
+    items = {("GET", item), ("POST", item), ("POST", f"{item}/skip"), ("POST", f"{item}/comment")}
     found = {(route.method, route.path) for route in routes_of(client_of().app) if route.path.startswith("/annotate")}
     assert found == listed | items
 

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from annotated_dataset import DATASET, WORDINGS, draft, fill
+from annotated_dataset import DATASET, OPTIONS, WORDINGS, draft, fill
 from browser import PHONE, arriving, sideways
+from climassay.generation import Wording
 
 HOME = f"/annotate/{DATASET}"
 
@@ -150,6 +151,72 @@ def test_an_edit_is_kept_beside_the_words_before(visit, running_server, shoot):
     shoot(page, "annotate-history")
 
 
+def test_ctrl_and_enter_send_what_is_written_from_within_a_field(visit, running_server):
+    queue = fill(running_server.place, [draft(name) for name in ("q1", "q2", "q4")])
+    page = visit("annotator")
+    page.goto(HOME)
+    first = shown(page)
+    page.keyboard.press("e")
+    page.locator("#new-question").fill("Edited by keys?")
+    page.keyboard.press("Control+Enter")
+    second = follows(page, first)
+    page.keyboard.press("5")
+    page.keyboard.type("Too easy.")
+    page.keyboard.press("Control+Enter")
+    third = follows(page, second)
+    page.keyboard.press("Control+Enter")
+    page.get_by_label("Your comment").fill("Which page?\nThe first?")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".annotate-comments")
+    assert shown(page) == third
+    said = {label.draft: label for label in queue.labels(DATASET)}
+    assert said[first].wording.question == "Edited by keys?"
+    assert (said[second].reasons, said[second].remark) == (("other",), "Too easy.")
+    assert third not in said
+    assert [one.text for one in queue.comments(DATASET)] == ["Which page?\nThe first?"]
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert "Ctrl Enter" in page.locator("#keys").inner_text()
+
+
+def test_a_comment_that_was_not_added_goes_with_the_verdict(visit, running_server):
+    queue = fill(running_server.place, [draft("q1"), draft("q2")], overlap=2)
+    page = visit("annotator")
+    page.goto(HOME)
+    first = shown(page)
+    page.get_by_label("Your comment").fill("Which page?")
+    page.get_by_role("button", name="Valid").click()
+    follows(page, first)
+    queue.label(DATASET, first, "bob", accepted=False, reasons=["wrong answer"], key="b")
+    page = visit("adjudicator")
+    page.goto(f"{HOME}/conflicts/{first}")
+    page.get_by_label("Your comment").fill("Page 3.")
+    with arriving(page):
+        page.get_by_role("button", name="Decide like Annotator 1").click()
+    page.wait_for_url("**/conflicts?done=decided")
+    said = [(one.author, one.text) for one in queue.comments(DATASET, first)]
+    assert said == [("annotator", "Which page?"), ("adjudicator", "Page 3.")]
+
+
+def test_v_keeps_an_edit_that_is_looked_at_again(visit, running_server):
+    queue = fill(running_server.place, [draft("q1")])
+    edited = Wording("Where do droplets freeze?", OPTIONS[1], OPTIONS, 1)
+    queue.label(DATASET, "q1", "annotator", accepted=True, wording=edited, key="before")
+    page = visit("annotator")
+    page.goto(f"{HOME}/history")
+    with arriving(page):
+        page.get_by_role("link", name="Change it").click()
+    assert page.locator("#question").inner_text() == "Where do droplets freeze?"
+    page.keyboard.press("v")
+    follows(page, "q1")
+    [label] = queue.labels(DATASET)
+    assert (label.wording, label.key == "before") == (edited, False)
+    page.goto(f"{HOME}/q1")
+    page.get_by_role("button", name="Accept the first wording").click()
+    follows(page, "q1")
+    assert [label.wording for label in queue.labels(DATASET)] == [None]
+
+
 def test_what_cannot_be_stored_is_kept_in_the_form(visit, queue):
     page = visit("annotator", expected="400")
     page.goto(HOME)
@@ -169,7 +236,7 @@ def test_a_label_outlives_a_lost_connection(visit, queue):
     first = shown(page)
     page.context.set_offline(True)
     page.keyboard.press("v")
-    told(page, "Your label is kept")
+    told(page, "What you said is kept")
     page.keyboard.press("v")
     assert queue.labels(DATASET) == []
     page.context.set_offline(False)
@@ -279,6 +346,7 @@ def test_all_pages_fit_and_can_be_read_aloud(visit, running_server, shoot):
             against = {"reasons": ("wrong answer", "other"), "remark": "Too warm by far."}
             said = {"accepted": True} if accepted or place else {"accepted": False, **against}
             queue.label(DATASET, name, annotator, **said, seconds=12.5, key=f"{annotator}-{name}")
+    queue.comment(DATASET, "q1", "annotator", "The second sentence of the passage says so.", key="c")
     page = visit("admin")
     for path, name in (
         ("/annotate", "annotate-queues"),
@@ -287,6 +355,8 @@ def test_all_pages_fit_and_can_be_read_aloud(visit, running_server, shoot):
         (f"{HOME}/conflicts", ""),
         (f"{HOME}/conflicts/q1", "annotate-conflict"),
         (f"{HOME}/agreement", "annotate-agreement"),
+        (f"{HOME}/questions", "annotate-questions"),
+        (f"{HOME}/export", ""),
         (f"{HOME}/settings", ""),
         (f"{HOME}/history?annotator=adjudicator", ""),
     ):
@@ -297,6 +367,6 @@ def test_all_pages_fit_and_can_be_read_aloud(visit, running_server, shoot):
             shoot(page, name, whole=True)
     page.goto(f"{HOME}/conflicts/q1")
     with arriving(page):
-        page.get_by_role("button", name="Decide like adjudicator").click()
+        page.get_by_role("button", name="Decide like Annotator 1").click()
     page.wait_for_url("**/conflicts?done=decided")
     assert queue.item(DATASET, "q1").state == "settled"

@@ -34,7 +34,8 @@ def send(client, content, name="labels.jsonl", format="jsonl"):
 
 
 def test_everything_comes_back_from_our_own_format(queue, client_of):
-    answer = client_of("adjudicator").get(f"{HOME}/export")
+    assert f'href="{HOME}/export?format=jsonl"' in client_of("adjudicator").get(f"{HOME}/export").text
+    answer = client_of("adjudicator").get(f"{HOME}/export?format=jsonl")
     assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''{DATASET}-labels.jsonl"
     rows = [json.loads(line) for line in answer.text.splitlines()]
     assert [row["label"]["key"] for row in rows if "label" in row] == ["k1", "k2", "k3"]

@@ -183,10 +183,127 @@ def test_an_earlier_label_can_be_changed(place, annotator):
     queue = fill(place, [draft("q1")])
     send(annotator, annotator.get(HOME), "invalid", reason="wrong answer")
     page = annotator.get(f"{HOME}/q1")
-    assert "You called this invalid" in page.text
+    assert "You called this invalid" in text_of(page)
     assert re.search(r'value="wrong answer" data-reason="2" checked', page.text)
     send(annotator, page)
     assert [label.accepted for label in queue.labels(DATASET)] == [True]
+
+
+def fields_of(page, form):
+    """What a form of a page sends without being touched."""
+    [body] = re.findall(rf'<form id="{form}".*?</form>', page.text, re.DOTALL)
+    names = re.findall(r'name="(\w+)" value="([^"]*)"', body)
+    return {name: [unescape(value) for other, value in names if other == name] for name, _ in names}
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("q1", {"question": "Where?", "option": ["here", "there"], "correct": "0"}),
+        ("q2", {"question": "Why so?", "answer": 'By "chance" & luck.'}),
+        ("q3", {"question": "Mineral dust leads.", "answer": "dust"}),
+    ],
+    ids=["mcq", "freeform", "cloze"],
+)
+def test_valid_keeps_an_edit_and_the_first_wording_can_be_had_back(place, annotator, name, edit):
+    queue = fill(place, [draft(name)])
+    send(annotator, annotator.get(HOME), "edit", **edit)
+    edited = queue.labels(DATASET)[0].wording
+    page = annotator.get(f"{HOME}/{name}")
+    assert f">{edit['question']}</" in page.text or name == "q3"
+    assert "<ins>" in page.text
+    term = {"term": re.search(r'name="term" value="(\w+)" required checked', page.text)[1]} if name == "q3" else {}
+    again = fields_of(page, "valid") | term
+    assert post(annotator, f"{HOME}/{name}", again).status_code == 303
+    [label] = queue.labels(DATASET)
+    assert (label.accepted, label.wording, label.key) == (True, edited, again["key"][0])
+    first = fields_of(annotator.get(f"{HOME}/{name}"), "original")
+    assert post(annotator, f"{HOME}/{name}", first).status_code == 303
+    assert [(label.accepted, label.wording) for label in queue.labels(DATASET)] == [(True, None)]
+
+
+def test_a_decision_with_other_words_can_be_changed(place, client_of):
+    queue = conflicting(place)
+    adjudicator = client_of("adjudicator")
+    edit = {"key": "d1", "verdict": "edit", "question": "Where?", "option": ["here", "there"], "correct": "0"}
+    post(adjudicator, f"{HOME}/conflicts/q1", edit)
+    assert f'href="{HOME}/conflicts/q1"' in adjudicator.get(f"{HOME}/history").text
+    page = adjudicator.get(f"{HOME}/conflicts/q1")
+    assert post(adjudicator, f"{HOME}/conflicts/q1", fields_of(page, "valid")).status_code == 303
+    decided = [label for label in queue.labels(DATASET) if label.adjudicates]
+    assert [(label.wording.question, label.key == "d1") for label in decided] == [("Where?", False)]
+
+
+def test_the_history_goes_back_beyond_its_first_page(place, annotator, monkeypatch):
+    monkeypatch.setattr("climassay.web.annotate.pages.MOST_HISTORY", 2)
+    queue = fill(place)
+    for name in ("q1", "q2", "q3", "q4", "q5"):
+        queue.label(DATASET, name, "annotator", accepted=True, key=name)
+    path, seen = f"{HOME}/history", []
+    while path:
+        page = annotator.get(path)
+        seen.append(re.findall(rf'href="{HOME}/(q\d)"', page.text))
+        older = re.search(r'href="([^"]*)">Older', page.text)
+        path = unescape(older[1]) if older else ""
+    assert seen == [["q5", "q4"], ["q3", "q2"], ["q1"]]
+    assert f'href="{HOME}/history?">Newest' in page.text
+
+
+def test_questions_are_found_by_the_filters_of_the_address(place, client_of):
+    queue = conflicting(place)
+    queue.label(DATASET, "q3", "annotator", accepted=True, key="n3")
+    annotator, adjudicator = client_of("annotator"), client_of("adjudicator")
+
+    def found(client, **wanted):
+        return re.findall(
+            r'<h2 class="annotate-said">(?:<a href="([^"]*)">)?', client.get(f"{HOME}/questions", params=wanted).text
+        )
+
+    assert found(annotator) == ["", f"{HOME}/q3"]
+    assert found(annotator, state="done") == [f"{HOME}/q3"]
+    assert found(annotator, state="conflict") == [""]
+    assert found(adjudicator, state="conflict") == [f"{HOME}/conflicts/q1"]
+    assert found(annotator, state="todo") == []
+    assert found(adjudicator, state="todo", kind="cloze", q="MINERAL") == [f"{HOME}/q3"]
+    page = annotator.get(f"{HOME}/questions", params={"q": '"><b>'})
+    assert 'value="&#34;&gt;&lt;b&gt;"' in page.text
+    assert "No question fits" in page.text
+    assert annotator.get(f"{HOME}/questions?state=lost").status_code == 422
+
+
+def test_a_question_that_was_chosen_can_be_labelled_and_comes_next(queue, annotator):
+    page = annotator.get(f"{HOME}/q4")
+    assert shown(page) == shown(annotator.get(HOME)) == "q4"
+    assert send(annotator, page).status_code == 303
+    assert [label.draft for label in queue.labels(DATASET)] == ["q4"]
+
+
+def test_a_dataset_in_which_nothing_was_accepted_says_so(place, client_of):
+    faulty = Decision("screen", "copied", accepted=False, reason="copied")
+    fill(place, [draft("q1", decisions=(faulty,)), draft("q2", decisions=(faulty,))])
+    for role, link in (("annotator", False), ("admin", True)):
+        client = client_of(role)
+        for path in ("/annotate", HOME):
+            page = client.get(path)
+            assert "None of its 2 questions was accepted" in text_of(page)
+            assert "0 of 0" not in text_of(page)
+            assert (f'href="{HOME}/settings">settings' in page.text) == link
+
+
+def test_pages_count_alike(place, client_of):
+    """What experts rejected is no longer accepted in the list of datasets either."""
+    queue = conflicting(place)
+    queue.adjudicate(DATASET, "q1", "eve", accepted=False, reasons=["wrong answer"], key="e")
+    reader = client_of("adjudicator")
+    row = re.search(rf">{DATASET}</a>.*?</tr>", reader.get("/results/datasets").text)[0]
+    assert re.findall(r'class="number">(\d+)<', row) == ["1", "1", "0"]
+    assert "1 accepted question of 2 drafts" in text_of(reader.get(f"/results/datasets/{DATASET}"))
+    queue.adjudicate(DATASET, "q1", "adjudicator", accepted=False, reasons=["wrong answer"], key="e2")
+    history = reader.get(f"{HOME}/history")
+    assert ("0 labels, 1 decision." in text_of(history), history.text.count("<article")) == (True, 1)
+    queue.undo(DATASET, "adjudicator")
+    exported = text_of(reader.get(f"{HOME}/export"))
+    assert "2 labels, 1 decision and 0 comments on 2 questions" in exported
 
 
 def test_the_history_shows_edits_before_and_after(place, annotator):
@@ -227,8 +344,6 @@ def test_a_conflict_is_decided_like_one_of_the_labels(place, client_of):
     queue = conflicting(place)
     adjudicator = client_of("adjudicator")
     assert f"{HOME}/conflicts/q1" in adjudicator.get(f"{HOME}/conflicts").text
-    page = adjudicator.get(f"{HOME}/conflicts/q1")
-    assert "ann" in page.text
     answer = post(adjudicator, f"{HOME}/conflicts/q1", {"key": "d1", "like": "b1"})
     assert answer.headers["location"] == f"{HOME}/conflicts?done=decided"
     assert "There are none." in adjudicator.get(f"{HOME}/conflicts").text
@@ -236,6 +351,93 @@ def test_a_conflict_is_decided_like_one_of_the_labels(place, client_of):
     assert [(label.annotator, label.accepted, label.reasons) for label in decided] == [
         ("adjudicator", False, ("wrong answer",))
     ]
+
+
+def divided(place, names):
+    """Three annotators' labels on items: two call each valid and one does not."""
+    queue = fill(place, [draft(name) for name in names], overlap=3)
+    for name in names:
+        for who in ("zoe", "mia"):
+            queue.label(DATASET, name, who, accepted=True, key=f"{who}-{name}")
+        queue.label(DATASET, name, "kim", accepted=False, reasons=["wrong answer"], key=f"kim-{name}")
+    return queue
+
+
+def test_a_decision_leads_to_the_next_conflict_and_the_last_one_to_the_list(place, client_of):
+    queue = divided(place, ("q1", "q2", "q4"))
+    adjudicator = client_of("adjudicator")
+    order = [item.draft.id for item in queue.conflicts(DATASET)]
+    for number, name in enumerate(order):
+        answer = post(adjudicator, f"{HOME}/conflicts/{name}", {"key": name, "verdict": "valid"})
+        following = [f"/{one}" for one in order[number + 1 : number + 2]]
+        assert answer.headers["location"] == f"{HOME}/conflicts{''.join(following)}?done=decided"
+        assert "Decided." in adjudicator.get(answer.headers["location"]).text
+
+
+def test_a_conflict_can_be_left_for_the_next(place, client_of):
+    queue = divided(place, ("q1", "q2"))
+    first, second = (item.draft.id for item in queue.conflicts(DATASET))
+    adjudicator = client_of("adjudicator")
+    for name, following in ((first, second), (second, first)):
+        assert f'href="{HOME}/conflicts/{following}"' in adjudicator.get(f"{HOME}/conflicts/{name}").text
+
+
+def people_on(page):
+    return {name for name in ("zoe", "mia", "kim") if re.search(rf"\b{name}\b", text_of(page))}
+
+
+def test_adjudicators_see_who_said_what_once_it_is_decided(place, client_of):
+    queue = divided(place, ("q1", "q2"))
+    queue.comment(DATASET, "q1", "kim", "It freezes earlier.", key="c")
+    adjudicator = client_of("adjudicator")
+    pages = ("conflicts", "conflicts/q1", "history?annotator=kim", "questions")
+    for path in pages:
+        page = adjudicator.get(f"{HOME}/{path}")
+        assert people_on(page) <= ({"kim"} if "history" in path else set()), path
+    text = text_of(adjudicator.get(f"{HOME}/conflicts/q1"))
+    assert all(f"Annotator {number}" in text for number in (1, 2, 3))
+    assert "It freezes earlier." in text
+    assert "wrong answer" not in text_of(adjudicator.get(f"{HOME}/history?annotator=kim"))
+    post(adjudicator, f"{HOME}/conflicts/q1", {"key": "d", "like": "kim-q1"})
+    page = adjudicator.get(f"{HOME}/conflicts/q1")
+    assert people_on(page) == {"zoe", "mia", "kim"}
+    assert "Annotator 1" not in page.text
+    assert "wrong answer" in text_of(adjudicator.get(f"{HOME}/history?annotator=kim"))
+
+
+def test_annotators_have_the_same_number_for_everybody_who_reads_an_item(place, client_of):
+    queue = fill(place, [draft("q1")], overlap=2)
+    annotator, adjudicator = client_of("annotator"), client_of("adjudicator")
+    for who, accepted in (("annotator", True), ("bob", False)):
+        queue.label(DATASET, "q1", who, accepted=accepted, reasons=() if accepted else ("wrong answer",), key=who)
+        queue.comment(DATASET, "q1", who, f"{who} speaking", key=f"c-{who}")
+    number = re.search(r"(Annotator \d) \(you\)</strong>", annotator.get(f"{HOME}/q1").text)[1]
+    seen = adjudicator.get(f"{HOME}/conflicts/q1").text
+    assert re.search(rf"<strong>{number}</strong>.*?annotator speaking", seen, re.DOTALL)
+    post(adjudicator, f"{HOME}/conflicts/q1", {"key": "d", "verdict": "valid"})
+    assert ">bob<" not in annotator.get(f"{HOME}/q1").text
+    assert ">bob<" in adjudicator.get(f"{HOME}/conflicts/q1").text
+
+
+def test_a_discussion_is_read_by_those_who_have_labelled(place, client_of):
+    queue = fill(place, [draft("q1")], overlap=3)
+    queue.label(DATASET, "q1", "bob", accepted=True, key="b")
+    queue.comment(DATASET, "q1", "bob", "Bob's own opinion", key="c")
+    annotator, adjudicator = client_of("annotator"), client_of("adjudicator")
+    page = annotator.get(HOME)
+    assert "own opinion" not in page.text
+    answer = post(annotator, f"{HOME}/q1/comment", {"key": "mine", "comment": "Which\r\npage?"})
+    assert answer.headers["location"] == f"{HOME}/q1?done=comment#discussion"
+    page = annotator.get(f"{HOME}/q1?done=comment")
+    assert "Which\npage?" in page.text
+    assert "own opinion" not in page.text
+    send(annotator, page)
+    assert "own opinion" in annotator.get(f"{HOME}/q1").text
+    assert post(adjudicator, f"{HOME}/conflicts/q1/comment", {"key": "a", "comment": "Page 3."}).status_code == 303
+    assert "<strong>Adjudicator</strong>" in annotator.get(f"{HOME}/q1").text
+    assert post(annotator, f"{HOME}/q1/comment", {"key": "none", "comment": " "}).status_code == 400
+    said = [(one.author, one.adjudicates) for one in queue.comments(DATASET, "q1")]
+    assert said == [("bob", False), ("annotator", False), ("adjudicator", True)]
 
 
 def test_a_conflict_is_decided_in_ones_own_words(place, client_of):

@@ -112,6 +112,26 @@ def get_item(server):
     queue.get("items/none", role="adjudicator", status=404)
 
 
+@calls("GET /annotate/datasets/{dataset}/items")
+def list_items(server):
+    queue = Queue(server, "listed", overlap=2)
+    queue.divide()
+    whole = queue.get("items", role="adjudicator")
+    assert [one["draft"] for one in whole["items"]] == ["q1", "q2", "q3", "q4", "q5", "q6"]
+    assert [one["own"] and one["own"]["key"] for one in whole["items"]] == [None, "q2-a", None, None, None, None]
+    seen, after = [], -1
+    while after is not None:
+        part = queue.get("items", state="todo", limit=2, after=after)
+        seen += [one["draft"] for one in part["items"]]
+        after = part["next"]
+    assert seen == ["q1", "q3", "q4", "q5", "q6"]
+    assert [one["draft"] for one in queue.get("items", state="conflict")["items"]] == ["q2"]
+    assert [one["question"] for one in queue.get("items", kind="freeform", q="TWOMEY")["items"]] == [
+        queue.store.item("listed", "q5").draft.wording.question
+    ]
+    queue.get("items", state="lost", status=422)
+
+
 @calls("POST /annotate/datasets/{dataset}/items/{draft}/label")
 def label_item(server):
     queue = Queue(server, "labels")
@@ -193,9 +213,42 @@ def history(server):
     for key, draft in (("a", "q2"), ("b", "q5")):
         queue.label(draft, "adjudicator", key)
     assert [one["key"] for one in queue.get("history", role="adjudicator")["items"]] == ["b", "a"]
-    assert [one["key"] for one in queue.get("history", role="admin", annotator="adjudicator", limit=1)["items"]] == [
-        "b"
-    ]
+    first = queue.get("history", role="adjudicator", limit=1)
+    assert ([one["key"] for one in first["items"]], first["next"]) == (["b"], "b")
+    last = queue.get("history", role="adjudicator", limit=1, after="b")
+    assert ([one["key"] for one in last["items"]], last["next"]) == (["a"], None)
+    queue.label("q2", "admin", "c")
+    seen = queue.get("history", role="admin", annotator="adjudicator")["items"]
+    assert [one["key"] for one in seen] == ["a"], "q5 is not decided yet"
+
+
+@calls("POST /annotate/datasets/{dataset}/items/{draft}/comments")
+def comment(server):
+    queue = Queue(server, "commented", overlap=2)
+    sent = {"key": "c1", "text": "Which page?"}
+    assert queue.post("items/q2/comments", sent, role="annotator") == {"items": 1}
+    assert queue.post("items/q2/comments", sent, role="annotator") == {"items": 0}
+    assert [(one.author, one.text) for one in queue.store.comments("commented")] == [("annotator", "Which page?")]
+    queue.post("items/q2/comments", {"key": "c2", "text": " "}, role="annotator", status=400)
+    as_other = {"key": "c3", "text": "Page 3.", "adjudicates": True}
+    queue.post("items/q2/comments", as_other, role="annotator", status=403)
+    assert queue.post("items/q2/comments", as_other, role="adjudicator") == {"items": 1}
+
+
+@calls("GET /annotate/datasets/{dataset}/items/{draft}/comments")
+def comments(server):
+    queue = Queue(server, "discussed", overlap=2)
+    queue.divide()
+    queue.post("items/q2/comments", {"key": "c1", "text": "Why?"}, role="admin")
+
+    def authors(role):
+        return [one["author"] for one in queue.get("items/q2/comments", role=role)["items"]]
+
+    [number] = {one["annotator"] for one in queue.get("items/q2", role="adjudicator")["labels"]} - {"adjudicator"}
+    assert authors("adjudicator") == [number]
+    assert number.startswith("Annotator ")
+    queue.post("items/q2/adjudicate", {"key": "d", "accepted": True}, role="adjudicator")
+    assert authors("adjudicator") == ["admin"]
 
 
 @calls("GET /annotate/datasets/{dataset}/conflicts")
@@ -265,12 +318,13 @@ def take_in(server):
     source, target = Queue(server, "source", overlap=2), Queue(server, "target", overlap=2)
     source.divide()
     source.post("items/q5/skip", role="adjudicator")
+    source.post("items/q2/comments", {"key": "c", "text": "Why?"}, role="adjudicator")
     given = source.get("export", role="adjudicator")
-    sent = {"labels": given["labels"], "skips": given["skips"]}
-    assert target.post("import", sent) == {"stored": 2, "known": 0, "withdrawn": 0, "refused": []}
-    assert target.post("import", sent) == {"stored": 0, "known": 2, "withdrawn": 0, "refused": []}
+    sent = {name: given[name] for name in ("labels", "skips", "comments")}
+    assert target.post("import", sent) == {"stored": 2, "known": 0, "withdrawn": 0, "refused": [], "comments": 1}
+    assert target.post("import", sent) == {"stored": 0, "known": 2, "withdrawn": 0, "refused": [], "comments": 0}
     moved = target.get("export", role="adjudicator")
-    assert (moved["labels"], moved["skips"]) == (given["labels"], given["skips"])
+    assert {name: moved[name] for name in sent} == sent
     unknown = {**given["labels"][0], "key": "other", "draft": "q99"}
     assert "q99" in target.post("import", {"labels": [unknown]})["refused"][0]
 

@@ -156,7 +156,7 @@ def export_labels(
         settings = store.settings(dataset)
         if chosen == "jsonl":
             labels, skipped = store.labels(dataset, current=False), store.skipped(dataset)
-            count = annotation.write_annotations(output, dataset, settings, labels, skipped)
+            count = annotation.write_annotations(output, dataset, settings, labels, skipped, store.comments(dataset))
         elif chosen == "csv":
             count = annotation.write_table(output, store.items(dataset))
         elif chosen == "label-studio":
@@ -167,7 +167,7 @@ def export_labels(
                 output, dataset, store.items(dataset), overlap=settings.overlap, users=_users(users)
             )
     data = {"dataset": dataset, "output": output, "format": chosen, "labels": count}
-    return Shown(data, said=(f"Wrote {count} labels to {output}",))
+    return Shown(data, said=(f"Wrote {counted(count, 'label')} to {output}",))
 
 
 def import_labels(
@@ -208,10 +208,11 @@ def import_labels(
                 found = read_label_studio(file, drafts)
             else:
                 found = read_argilla(file, drafts, _users(users))
-        taken = store.import_labels(dataset, found.labels, found.skips)
+        taken = store.import_labels(dataset, found.labels, found.skips, found.comments)
     refused = [*found.unreadable, *taken.refused]
-    counts = {"stored": taken.stored, "known": taken.known, "withdrawn": taken.withdrawn}
+    counts = {name: getattr(taken, name) for name in ("stored", "known", "withdrawn", "comments")}
     said = f"{counted(taken.stored, 'label')} stored, {taken.known} known before, {taken.withdrawn} withdrawn."
+    said += f" {counted(taken.comments, 'comment')} stored." if taken.comments else ""
     data = {"dataset": dataset, "format": chosen, **counts, "refused": refused}
     return Shown(data, said=(said,), noted=refused)
 

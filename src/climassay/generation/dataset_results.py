@@ -26,6 +26,7 @@ from climassay.reporting import (
     StackedBar,
     StackedBars,
     Table,
+    counted,
 )
 from climassay.reporting.results import Result
 from climassay.statistics import proportion
@@ -187,7 +188,8 @@ def dataset_report(stats: DatasetStats, placed: Sequence[StoredDraft], facts: Se
         placed: The drafts; the first :data:`SHOWN` are listed.
         facts: What the reader should know of how they were made.
     """
-    lead = f"{stats.accepted} accepted questions of {sum(one.asked for one in stats.streams.values())} drafts."
+    asked = sum(one.asked for one in stats.streams.values())
+    lead = f"{counted(stats.accepted, 'accepted question')} of {counted(asked, 'draft')}."
     shown = placed[:SHOWN]
     passages = {one.draft.main.id: one.draft.main for one in shown}
     places = {name: place for place, name in enumerate(passages)}

@@ -6,6 +6,7 @@ may be killed at any moment, and an annotator may press a key twice.
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -93,7 +94,7 @@ class DatasetSummary:
     made_at: float
     """Seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
-    """Drafts by state, as the pipeline left them."""
+    """Drafts by state, with every later decision."""
 
 
 def chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -262,9 +263,24 @@ class DatasetStore:
             counts = connection.execute(
                 sa.select(drafts.c.dataset, drafts.c.state, sa.func.count()).group_by(drafts.c.dataset, drafts.c.state)
             ).all()
-        states: dict[str, dict[str, int]] = {}
+            words = (
+                sa.select(decisions.c.dataset, decisions.c.draft, decisions.c.body, drafts.c.state)
+                .join(drafts, sa.and_(drafts.c.dataset == decisions.c.dataset, drafts.c.id == decisions.c.draft))
+                .where(drafts.c.state != "failed")
+                .order_by(decisions.c.made_at, decisions.c.key)
+            )
+            overruled: dict[tuple[str, str], tuple[str, State]] = {}
+            for row in connection.execute(words):
+                decision = json.loads(row.body)["decision"]
+                if decision["step"] == "expert" and decision["accepted"] is not None:
+                    now: State = "accepted" if decision["accepted"] else "rejected"
+                    overruled[row.dataset, row.draft] = (row.state, now)
+        states: dict[str, Counter[str]] = {}
         for name, state, count in counts:
-            states.setdefault(name, {})[state] = count
+            states.setdefault(name, Counter())[state] = count
+        for (name, _), (before, now) in overruled.items():
+            states[name][before] -= 1
+            states[name][now] += 1
         ordered = sorted(made, key=lambda row: (-row.made_at, row.name))
         return [DatasetSummary(row.name, row.made_at, states.get(row.name, {})) for row in ordered]
 

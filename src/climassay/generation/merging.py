@@ -67,9 +67,9 @@ def merge_datasets(records: Records, other: Records) -> MergedDatasets:
             ImportedLabel(**{field: getattr(label, field) for field in names})
             for label in there.labels(name, current=False)
         ]
-        taken = here.import_labels(name, given, there.skipped(name))
+        taken = here.import_labels(name, given, there.skipped(name), there.comments(name))
         new_labels += taken.stored
-        conflicts += [f"A label of the dataset {name} is left out: {said}" for said in taken.refused]
+        conflicts += [f"Left out of the dataset {name}: {said}" for said in taken.refused]
     return MergedDatasets(begun, new_drafts, new_labels, tuple(conflicts))
 
 

@@ -34,6 +34,7 @@ def test_cohens_worked_example():
     assert (pair.first, pair.second, pair.kappa.n) == ("a", "b", 50)
     assert pair.kappa.value == pytest.approx(0.4)
     assert pair.raw.interval == wilson_interval(35, 50)
+    assert found.raw == pair.raw, "one share, and one interval of it"
     assert pair.kappa.interval.low < 0.4 < pair.kappa.interval.high
 
 
@@ -79,10 +80,22 @@ def test_what_each_annotator_did():
         label("q1", "eve", False, adjudicates=True),
         label("q2", "ann", False),
     ]
-    ann, bob, eve, zoe = statistics_of(labels, {"q0", "q1", "q2"}, ["bob", "zoe", "bob"])
+    ann, bob, eve, zoe = statistics_of(labels, ["bob", "zoe", "bob"])
     assert (ann.annotator, ann.labels, ann.accepted.value, ann.median_seconds) == ("ann", 3, pytest.approx(1 / 3), 6.0)
     assert ann.reasons == {"wrong answer": 2, "bad context": 1}
-    assert (ann.agreement.value, ann.agreement.n) == (1.0, 2), "q2 has no word of anybody else"
-    assert (bob.agreement.value, bob.edits, bob.skips, bob.median_seconds) == (0.5, 1, 2, 10.0)
+    assert (ann.agreement.value, ann.agreement.n) == (1.0, 1), "q0 and q2 were not adjudicated"
+    assert (bob.agreement.value, bob.edits, bob.skips, bob.median_seconds) == (0.0, 1, 2, 10.0)
     assert (eve.labels, eve.adjudications, eve.accepted, eve.agreement) == (0, 1, None, None)
     assert (zoe.skips, zoe.labels) == (1, 0)
+
+
+def test_labels_are_confirmed_by_the_last_adjudication_and_nobody_by_their_own():
+    labels = [
+        label("q0", "ann", True),
+        label("q0", "bob", False),
+        label("q0", "eve", False, adjudicates=True),
+        label("q0", "ann", True, adjudicates=True),
+    ]
+    ann, bob, _ = statistics_of(labels, [])
+    assert (ann.agreement, bob.agreement.value) == (None, 0.0)
+    assert all(one.agreement is None for one in statistics_of(labels[:2], []))

@@ -71,19 +71,23 @@ def said(labels):
 def test_our_format_loses_nothing(annotated, other, tmp_path):
     file = tmp_path / "labels.jsonl"
     everything = annotated.labels(DATASET, current=False)
-    count = write_annotations(file, DATASET, annotated.settings(DATASET), everything, annotated.skipped(DATASET))
+    annotated.comment(DATASET, "q0000", "ann", "See page 2.", key="c1")
+    annotated.comment(DATASET, "q0000", "eve", "Seen.", key="c2", adjudicates=True)
+    skipped, comments = annotated.skipped(DATASET), annotated.comments(DATASET)
+    count = write_annotations(file, DATASET, annotated.settings(DATASET), everything, skipped, comments)
     assert count == 6
     found = read_annotations(file)
     assert found.settings == annotated.settings(DATASET)
     other.configure(DATASET, found.settings)
-    taken = other.import_labels(DATASET, found.labels, found.skips)
-    assert (taken.stored, taken.known, taken.refused) == (6, 0, ())
+    taken = other.import_labels(DATASET, found.labels, found.skips, found.comments)
+    assert (taken.stored, taken.known, taken.comments, taken.refused) == (6, 0, 2, ())
+    assert other.comments(DATASET) == comments
     assert other.labels(DATASET, current=False) == everything
     assert other.skipped(DATASET) == annotated.skipped(DATASET)
     assert list(other.items(DATASET)) == list(annotated.items(DATASET))
     assert list(other._datasets.drafts(DATASET)) == list(annotated._datasets.drafts(DATASET))
-    again = other.import_labels(DATASET, found.labels, found.skips)
-    assert (again.stored, again.known) == (0, 6)
+    again = other.import_labels(DATASET, found.labels, found.skips, found.comments)
+    assert (again.stored, again.known, again.comments) == (0, 6, 0)
     assert other.labels(DATASET, current=False) == everything
 
 
@@ -152,14 +156,15 @@ def test_a_label_that_was_withdrawn_elsewhere_is_withdrawn_here(store):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "no annotation"),
+        ("", "not an annotation"),
         ("{}", "not a file of annotations"),
-        ('{"format": "climassay-annotations", "version": 2, "settings": {}}', "version 2"),
+        ('{"format": "climassay-annotations", "version": 3, "settings": {}}', "version 3"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {"colour": 1}}', "line 1"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {}}\n{"label": {"draft": "q"}}', "line 2"),
+        ('{"format": "climassay-annotations", "version": 2, "settings": {}}\n{"comment": {"draft": "q"}}', "line 2"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {}}\n[1', "line 2"),
     ],
-    ids=["empty", "something else", "newer", "unknown setting", "half a label", "broken"],
+    ids=["empty", "something else", "newer", "unknown setting", "half a label", "half a comment", "broken"],
 )
 def test_what_is_no_file_of_annotations_is_told(text, sentence, tmp_path):
     file = tmp_path / "labels.jsonl"

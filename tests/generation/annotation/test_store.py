@@ -8,7 +8,7 @@ import pytest
 from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin, judged, plain
 from climassay.errors import InputError
 from climassay.generation import Decision, Wording
-from climassay.generation.annotation import AnnotationSettings, AnnotationStore
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore, ItemFilter
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.records import Records
 from generated_drafts import draft, rejected
@@ -247,8 +247,9 @@ def test_queues_tell_what_there_is_to_do(records):
     store = opened(records, plain(3))
     begin(records, [draft(0, error="cut off", wording=Wording(""))], dataset="empty")
     store.label(DATASET, "q0000", "ann", key="k", **VALID)
-    [queue] = store.queues()
-    assert (queue.dataset, queue.items, queue.open, queue.settled, queue.conflicts) == (DATASET, 3, 2, 1, 0)
+    seen = {queue.dataset: (queue.items, queue.open, queue.settled, queue.conflicts) for queue in store.queues()}
+    assert seen == {DATASET: (3, 2, 1, 0), "empty": (0, 0, 0, 0)}
+    assert store.progress("empty").left_out == 1
 
 
 def test_history_is_the_newest_first_and_knows_no_withdrawn_labels(records):
@@ -285,3 +286,105 @@ def test_many_people_at_once_lose_nothing_and_double_nothing(records):
     assert sorted(label.key for label in labels) == sorted(acknowledged)
     assert len(labels) == 24, "two labels an item, not one more"
     assert store.progress(DATASET).settled == 12
+
+
+def divided(records, count=4, conflicts=(0, 1, 3)):
+    """Items on which ann and bob disagree, and others on which they agree."""
+    store = opened(records, plain(count), overlap=2)
+    for number in range(count):
+        store.label(DATASET, f"q{number:04d}", "ann", key=f"a{number}", **VALID)
+        store.label(DATASET, f"q{number:04d}", "bob", key=f"b{number}", **(WRONG if number in conflicts else VALID))
+    return store
+
+
+def test_after_a_conflict_comes_the_next_and_after_the_last_the_first(records):
+    store = divided(records)
+    order = [item.draft.id for item in store.conflicts(DATASET)]
+    assert [store.next_conflict(DATASET, one) for one in order] == [*order[1:], order[0]]
+    for number, name in enumerate(order):
+        store.adjudicate(DATASET, name, "eve", key=f"e{number}", **VALID)
+        assert store.next_conflict(DATASET, name) == (order[number + 1] if number < 2 else None)
+
+
+def test_what_is_looked_for_is_found_by_state_type_and_words(records):
+    drafts = [draft(0), draft(1, "mcq"), draft(2, "cloze"), draft(3), draft(4, error="cut off", wording=Wording(""))]
+    store = opened(records, drafts, overlap=2)
+    store.label(DATASET, "q0000", "ann", key="a0", **VALID)
+    store.label(DATASET, "q0001", "ann", key="a1", **VALID)
+    store.label(DATASET, "q0001", "bob", key="b1", **WRONG)
+    store.label(DATASET, "q0003", "bob", key="b3", **WRONG)
+    store.label(DATASET, "q0003", "eve", key="e3", **WRONG)
+    store.skip(DATASET, "q0002", "ann")
+    store.comment(DATASET, "q0001", "ann", "Why?", key="c")
+
+    def found(annotator="ann", **wanted):
+        items, total = store.find(DATASET, annotator, ItemFilter(**wanted))
+        assert total == len(items)
+        return [one.draft.id for one in items]
+
+    assert found() == ["q0000", "q0001", "q0002", "q0003"]
+    states = {state: found(state=state) for state in ("todo", "done", "skipped", "conflict", "decided")}
+    assert states == {
+        "todo": [],
+        "done": ["q0000", "q0001"],
+        "skipped": ["q0002"],
+        "conflict": ["q0001"],
+        "decided": ["q0003"],
+    }
+    progress = store.progress(DATASET, "ann")
+    assert [len(states[name]) for name in ("todo", "done", "skipped", "conflict", "decided")] == [
+        progress.left_for_me, progress.mine, progress.skipped, progress.conflicts, progress.settled
+    ]  # fmt: skip
+    assert found("bob", state="todo") == ["q0000", "q0002"]
+    assert found(kind="cloze") == ["q0002"]
+    assert (found(text="EMISSIVITY"), found(text="it grows", state="done")) == (["q0001"], ["q0000"])
+    assert found(text="incoming sunlight") == [], "passages are not looked through"
+    assert found(text="100%_") == []
+    assert store.kinds(DATASET) == ["mcq", "freeform", "cloze"]
+    [first], total = store.find(DATASET, "ann", ItemFilter(), most=1, start=1)
+    assert (first.draft.id, first.state, first.own.key, first.comments, total) == ("q0001", "conflict", "a1", 1, 4)
+
+
+@pytest.mark.parametrize("sought", ['"quoted"', "back\\slash", "ÜBER", "straße"])
+def test_words_are_found_whatever_letters_they_have(records, sought):
+    text = 'A "quoted" back\\slash, über die Straße?'
+    store = opened(records, [draft(0), draft(1, wording=Wording(text, "Yes."))])
+    items, _ = store.find(DATASET, "ann", ItemFilter(text=sought))
+    assert [one.draft.id for one in items] == ["q0001"]
+
+
+def test_a_chosen_item_is_kept_from_others_until_another_is_chosen(records):
+    store = opened(records, plain(3))
+    assert store.take(DATASET, "q0001", "ann")
+    assert store.take(DATASET, "q0001", "ann")
+    assert not store.take(DATASET, "q0001", "bob")
+    assert store.next(DATASET, "ann").draft.id == "q0001"
+    assert store.take(DATASET, "q0002", "ann")
+    assert store.take(DATASET, "q0001", "bob")
+    store.label(DATASET, "q0001", "bob", key="b", **VALID)
+    assert not store.take(DATASET, "q0001", "eve")
+
+
+def test_a_comment_is_stored_once_and_decides_nothing(records):
+    store = divided(records, 1, (0,))
+    for _ in range(2):
+        stored = store.comment(DATASET, "q0000", "ann", " See the second\r\nparagraph. ", key="c1")
+    assert not stored
+    store.comment(DATASET, "q0000", "eve", "Which?", key="c2", adjudicates=True)
+    said = [(one.author, one.text, one.adjudicates) for one in store.comments(DATASET, "q0000")]
+    assert said == [("ann", "See the second\nparagraph.", False), ("eve", "Which?", True)]
+    assert store.item(DATASET, "q0000").state == "conflict"
+    for draft_id, text, sentence in (("q0000", " ", "empty"), ("q0000", "x" * 10_001, "10001"), ("q9", "x", "no item")):
+        with pytest.raises(InputError, match=sentence):
+            store.comment(DATASET, draft_id, "ann", text, key="c3")
+    assert len(store.comments(DATASET)) == 2
+
+
+def test_history_goes_back_to_the_first_label(records):
+    store = divided(records)
+    seen, after = [], None
+    while part := store.history(DATASET, "ann", most=3, after=after):
+        seen += [label.key for label in part]
+        after = seen[-1]
+    assert seen == ["a3", "a2", "a1", "a0"]
+    assert [label.key for label in store.history(DATASET, "ann", decided=True)] == ["a2"]

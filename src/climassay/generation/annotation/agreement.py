@@ -2,7 +2,7 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -38,7 +38,8 @@ class Agreement:
     items: int
     """Labelled by two annotators or more."""
     raw: Estimate | None
-    """Share of agreeing pairs of labels, averaged over items; None where no item has two labels, as all below."""
+    """Share of agreeing pairs of labels, averaged over items; with Wilson's interval where every item has two labels.
+    None where no item has two labels, as all below."""
     pairs: tuple[PairAgreement, ...]
     """Cohen's kappa by pair of annotators, those with the most items in common first."""
     fleiss: Estimate | None
@@ -61,7 +62,9 @@ class AnnotatorStatistics:
     median_seconds: float | None
     """Median over the labels that say how long they took."""
     agreement: Estimate | None
-    """Share of labels that the outcome confirms, among settled items that somebody else spoke about too; else None."""
+    """Share of labels that the adjudication confirms, among items that somebody else adjudicated; None without any.
+
+    Where nobody adjudicated, the outcome is what all labels say, and confirms every one of them."""
     skips: int
     edits: int
     """Labels that change the words or choose another term."""
@@ -85,6 +88,7 @@ def agreement_of(labels: Sequence[Label], *, seed: int = 0) -> Agreement:
     counts = np.array([[len(one) - sum(one.values()), sum(one.values())] for one in several], dtype=np.float64)
     number = Counter(int(total) for total in counts.sum(1)).most_common(1)[0][0]
     alike = counts[counts.sum(1) == number]
+    both_said = bool((counts.sum(1) == 2).all())
     common: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for one in several:
         for first, second in combinations(sorted(one), 2):
@@ -100,7 +104,8 @@ def agreement_of(labels: Sequence[Label], *, seed: int = 0) -> Agreement:
         same = proportion(int((rows[:, 0] == rows[:, 1]).sum()), len(rows))
         pairs.append(PairAgreement(first, second, estimate(rows, _cohen), same))
     fleiss, alpha = estimate(alike, _fleiss), estimate(counts, _alpha)
-    return Agreement(len(several), estimate(counts, _raw), tuple(pairs), fleiss, alpha)
+    same = proportion(int((counts.max(1) == 2).sum()), len(counts)) if both_said else estimate(counts, _raw)
+    return Agreement(len(several), same, tuple(pairs), fleiss, alpha)
 
 
 def _raw(counts: FloatArray) -> float:
@@ -135,25 +140,20 @@ def _chance_corrected(observed: float, chance: float) -> float:
     return 1.0 if chance >= 1 - 1e-12 else (observed - chance) / (1 - chance)
 
 
-def statistics_of(
-    labels: Sequence[Label], settled: Collection[str], skipped: Sequence[str]
-) -> list[AnnotatorStatistics]:
-    """What each annotator did, the busiest first."""
-    by_draft: dict[str, list[Label]] = {}
-    for label in labels:
-        by_draft.setdefault(label.draft, []).append(label)
-    outcomes = {
-        draft: next((one for one in reversed(own) if one.adjudicates), own[0])
-        for draft, own in by_draft.items()
-        if draft in settled
-    }
-    shared = {draft for draft, own in by_draft.items() if len({one.annotator for one in own}) > 1}
+def statistics_of(labels: Sequence[Label], skipped: Sequence[str]) -> list[AnnotatorStatistics]:
+    """What each annotator did, the busiest first.
+
+    Args:
+        labels: Current ones in the order in which they were made: of several adjudications of an item the last counts.
+        skipped: Annotator of each skip.
+    """
+    outcomes = {label.draft: label for label in labels if label.adjudicates}
     names = {label.annotator for label in labels} | set(skipped)
     found = []
     for name in names:
         own = [label for label in labels if label.annotator == name]
         said = [label for label in own if not label.adjudicates]
-        judged = [label for label in said if label.draft in outcomes and label.draft in shared]
+        judged = [label for label in said if label.draft in outcomes and outcomes[label.draft].annotator != name]
         confirmed = sum(label.accepted == outcomes[label.draft].accepted for label in judged)
         spent = [label.seconds for label in said if label.seconds is not None]
         found.append(

@@ -12,6 +12,7 @@ from typing import Any
 from climassay.errors import InputError
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
+    Comment,
     EditTexts,
     ImportedLabel,
     ImportedSkip,
@@ -28,7 +29,8 @@ from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting.results import write_rows
 
 FORMAT = "climassay-annotations"
-VERSION = 1
+VERSION = 2
+"""Version 2 added comments; files of version 1 are read as well."""
 COLUMNS = (
     "draft", "kind", "question", "annotator", "label", "reasons", "remark", "edited_question", "edited_answer",
     "edited_options", "edited_correct", "seconds", "made_at", "adjudicates", "key",
@@ -43,6 +45,7 @@ class AnnotationFile:
 
     labels: tuple[ImportedLabel, ...]
     skips: tuple[ImportedSkip, ...] = ()
+    comments: tuple[Comment, ...] = ()
     settings: AnnotationSettings | None = None
     """Settings of the dataset that it was written from, where the file tells."""
     unreadable: tuple[str, ...] = ()
@@ -50,7 +53,12 @@ class AnnotationFile:
 
 
 def write_annotations(
-    path: Path, dataset: str, settings: AnnotationSettings, labels: Iterable[Label], skips: Iterable[ImportedSkip]
+    path: Path,
+    dataset: str,
+    settings: AnnotationSettings,
+    labels: Iterable[Label],
+    skips: Iterable[ImportedSkip],
+    comments: Iterable[Comment] = (),
 ) -> int:
     """Write everything that was said about a dataset, withdrawn labels included.
 
@@ -60,6 +68,7 @@ def write_annotations(
         settings: How it is annotated.
         labels: All of them, oldest first.
         skips: What all annotators passed over.
+        comments: All of them, oldest first.
 
     Returns:
         How many labels were written.
@@ -70,6 +79,7 @@ def write_annotations(
     rows = [{name: value for name, value in asdict(label).items() if name != "dataset"} for label in labels]
     lines += [{"label": row} for row in rows]
     lines += [{"skip": asdict(skip)} for skip in skips]
+    lines += [{"comment": asdict(comment)} for comment in comments]
     text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
     write_file(path, text.encode())
     return len(rows)
@@ -84,6 +94,7 @@ def read_annotations(path: Path) -> AnnotationFile:
     data = read_bytes(path)
     labels: list[ImportedLabel] = []
     skips: list[ImportedSkip] = []
+    comments: list[Comment] = []
     settings: AnnotationSettings | None = None
     number = 0
     try:
@@ -92,9 +103,10 @@ def read_annotations(path: Path) -> AnnotationFile:
             if number == 1:
                 if not isinstance(row, dict) or row.get("format") != FORMAT:
                     raise InputError(f"This is not a file of annotations: its first line does not say {FORMAT}.")
-                if row["version"] != VERSION:
+                if row["version"] not in range(1, VERSION + 1):
                     raise InputError(
-                        f"These annotations have version {row['version']}, this climassay reads {VERSION}: update it."
+                        f"These annotations have version {row['version']}, this climassay reads up to {VERSION}: "
+                        "update it."
                     )
                 settings = AnnotationSettings(**row["settings"])
             elif "label" in row:
@@ -105,11 +117,20 @@ def read_annotations(path: Path) -> AnnotationFile:
                 labels.append(ImportedLabel(**{**said, "reasons": tuple(said["reasons"]), "wording": wording}))
             elif "skip" in row:
                 skips.append(ImportedSkip(**row["skip"]))
+            elif "comment" in row:
+                comments.append(_comment(Comment(**row["comment"])))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}, line {max(1, number)}: this is not an annotation of climassay ({error}).") from None
     if settings is None:
         raise InputError(f"{path} is empty: there are no annotations in it.")
-    return AnnotationFile(tuple(labels), tuple(skips), settings)
+    return AnnotationFile(tuple(labels), tuple(skips), tuple(comments), settings)
+
+
+def _comment(one: Comment) -> Comment:
+    texts = (one.key, one.draft, one.author, one.text)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(one.adjudicates, bool):
+        raise TypeError("a comment is a text with a key, a draft and an author")
+    return replace(one, made_at=float(one.made_at))
 
 
 def write_table(path: Path, items: Iterable[Item]) -> int:

@@ -1,13 +1,23 @@
 """What waits for experts: how the automatic steps left a draft, and what the queue of a dataset holds."""
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 import sqlalchemy as sa
 
-from climassay.generation.annotation.labels import AnnotationSettings, Item, Progress
-from climassay.generation.annotation.tables import annotations, current, items, items_of, labels_by_draft, skips
-from climassay.generation.dataset_store import drafts_before_experts
+from climassay.generation.annotation.labels import AnnotationSettings, FoundItem, Item, ItemFilter, Progress
+from climassay.generation.annotation.tables import (
+    annotations,
+    comments,
+    current,
+    items,
+    items_of,
+    labels_by_draft,
+    skips,
+)
+from climassay.generation.dataset_store import drafts, drafts_before_experts
 from climassay.generation.draft import Draft
 
 OUT = "out"
@@ -69,10 +79,10 @@ def items_with_labels(connection: sa.Connection, dataset: str, names: Sequence[s
     from climassay.generation.masking import StatisticsMasker, candidates
 
     rows, labels = items_of(connection, dataset, names), labels_by_draft(connection, dataset, names)
-    drafts = drafts_before_experts(connection, dataset, names)
+    before = drafts_before_experts(connection, dataset, names)
     found = []
     for name in names:
-        draft = drafts[name]
+        draft = before[name]
         term: str | None = None
         terms: tuple[str, ...] = ()
         if draft.type.gap:
@@ -93,9 +103,67 @@ def item_names(connection: sa.Connection, dataset: str, state: str | None = None
     return list(connection.execute(query.order_by(items.c.position, items.c.draft)).scalars())
 
 
+def filtered_names(connection: sa.Connection, dataset: str, annotator: str, wanted: ItemFilter) -> list[str]:
+    """Drafts of the items that fit, in the order in which they were generated."""
+    labelled = sa.exists().where(
+        *current(dataset, annotator=annotator), annotations.c.draft == items.c.draft, ~annotations.c.adjudicates
+    )
+    skipped = sa.exists().where(
+        skips.c.dataset == dataset, skips.c.annotator == annotator, skips.c.draft == items.c.draft
+    )
+    fitting: dict[str, list[sa.ColumnElement[bool]]] = {
+        "": [],
+        "todo": [items.c.state == "open", ~labelled, ~skipped],
+        "done": [labelled],
+        "skipped": [skipped],
+        "conflict": [items.c.state == "conflict"],
+        "decided": [items.c.state == "settled"],
+    }
+    query = (
+        sa.select(items.c.draft)
+        .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
+        .where(items.c.dataset == dataset, items.c.state != OUT, *fitting[wanted.state])
+        .order_by(drafts.c.ordinal)
+    )
+    query = query.where(drafts.c.kind == wanted.kind) if wanted.kind else query
+    sought = wanted.text.strip().lower()
+    if not sought:
+        return list(connection.execute(query).scalars())
+    # Databases differ in what they call the same letter: they look for plain letters only, and the rest is done here.
+    plain = max(re.findall(r"[0-9a-z ]+", sought), key=len, default="")
+    rows = connection.execute(query.add_columns(drafts.c.body).where(drafts.c.body.icontains(plain, autoescape=True)))
+    found = []
+    for name, body in rows:
+        wording = json.loads(body)["wording"]
+        texts = (wording["question"], wording["answer"], *wording["options"])
+        if any(sought in text.lower() for text in texts):
+            found.append(name)
+    return found
+
+
+def found_items(connection: sa.Connection, dataset: str, annotator: str, names: Sequence[str]) -> list[FoundItem]:
+    """Items in the order of ``names`` as a list shows them to an annotator."""
+    rows, labels = items_of(connection, dataset, names), labels_by_draft(connection, dataset, names)
+    before = drafts_before_experts(connection, dataset, names)
+    passed = sa.select(skips.c.draft).where(skips.c.dataset == dataset, skips.c.annotator == annotator)
+    skipped = set(connection.execute(passed).scalars())
+    counted = sa.select(comments.c.draft, sa.func.count()).where(comments.c.dataset == dataset)
+    said = {str(name): int(count) for name, count in connection.execute(counted.group_by(comments.c.draft))}
+    return [
+        FoundItem(
+            before[name],
+            rows[name].state,
+            next((one for one in labels.get(name, ()) if one.annotator == annotator and not one.adjudicates), None),
+            name in skipped,
+            said.get(name, 0),
+        )
+        for name in names
+    ]
+
+
 def count_items(connection: sa.Connection, dataset: str) -> dict[str, int]:
-    """Items by state, those left out that nobody is asked about."""
-    query = sa.select(items.c.state, sa.func.count()).where(items.c.dataset == dataset, items.c.state != OUT)
+    """Items by state, with those that nobody is asked about."""
+    query = sa.select(items.c.state, sa.func.count()).where(items.c.dataset == dataset)
     return {str(state): int(count) for state, count in connection.execute(query.group_by(items.c.state))}
 
 
@@ -103,8 +171,10 @@ def progress_of(connection: sa.Connection, dataset: str, annotator: str | None) 
     """How far a dataset has come, and one annotator in it."""
     counts = count_items(connection, dataset)
     by = sa.select(annotations.c.annotator, sa.func.count(), sa.func.sum(annotations.c.seconds))
-    by = by.where(*current(dataset), annotations.c.adjudicates.is_(False)).group_by(annotations.c.annotator)
-    totals = {name: (int(count), float(seconds or 0)) for name, count, seconds in connection.execute(by)}
+    by = by.where(*current(dataset)).group_by(annotations.c.annotator)
+    labelled = connection.execute(by.where(~annotations.c.adjudicates))
+    totals = {name: (int(count), float(seconds or 0)) for name, count, seconds in labelled}
+    decisions = {name: int(count) for name, count, _ in connection.execute(by.where(annotations.c.adjudicates))}
     mine, seconds = 0, sum(spent for _, spent in totals.values())
     left, skipped = counts.get("open", 0), 0
     if annotator is not None:
@@ -120,11 +190,13 @@ def progress_of(connection: sa.Connection, dataset: str, annotator: str | None) 
         )
         left -= int(connection.execute(touched).scalar_one())
     return Progress(
-        items=sum(counts.values()),
+        items=sum(counts.values()) - counts.get(OUT, 0),
+        left_out=counts.get(OUT, 0),
         settled=counts.get("settled", 0),
         conflicts=counts.get("conflict", 0),
         labelled_by={name: totals[name][0] for name in sorted(totals, key=lambda name: (-totals[name][0], name))},
         mine=mine,
+        adjudicated=decisions.get(annotator or "", 0),
         skipped=skipped,
         left_for_me=left,
         seconds=seconds,

@@ -126,6 +126,21 @@ class ImportedSkip:
 
 
 @dataclass(frozen=True, slots=True)
+class Comment:
+    """One contribution to the discussion of a draft; it decides nothing, and is never changed."""
+
+    key: str
+    """Unique in the dataset; made by who sends the comment."""
+    draft: str
+    author: str
+    text: str
+    made_at: float
+    """Seconds since 1970-01-01 UTC."""
+    adjudicates: bool = False
+    """Whether it was written by an adjudicator at work on a conflict."""
+
+
+@dataclass(frozen=True, slots=True)
 class ImportReport:
     """What became of labels from elsewhere."""
 
@@ -137,6 +152,8 @@ class ImportReport:
     """There already, and withdrawn elsewhere meanwhile: now here too."""
     refused: tuple[str, ...]
     """One sentence for each that cannot be stored."""
+    comments: int = 0
+    """New comments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +175,49 @@ class Item:
     """Reasons that the automatic checks found, to be preselected."""
 
 
+ItemFilterState = Literal["", "todo", "done", "skipped", "conflict", "decided"]
+"""For one annotator: ``todo`` wants a label of theirs, ``done`` has one, ``skipped`` was passed over by them; for
+everybody: ``conflict`` has labels that do not agree, ``decided`` has an outcome. Empty: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFilter:
+    """Which items of a dataset are looked for; what is empty excludes nothing."""
+
+    text: str = ""
+    """Part of the question, the answer or an option, in small letters or capitals."""
+    kind: str = ""
+    state: ItemFilterState = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """An item in a list."""
+
+    draft: Draft
+    state: ItemState
+    own: Label | None
+    """What the reader said about it and what still counts."""
+    skipped: bool
+    """Whether the reader passed it over."""
+    comments: int
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a dataset has come, and one annotator in it."""
 
     items: int
+    left_out: int
+    """Drafts that nobody is asked about: rejected by the automatic steps, failed, or decided elsewhere."""
     settled: int
     conflicts: int
     labelled_by: Mapping[str, int]
     """Annotator -> items labelled."""
     mine: int
     """Items that the annotator labelled."""
+    adjudicated: int
+    """Items that the annotator adjudicated."""
     skipped: int
     """Items that the annotator skipped; they do not come again until :meth:`AnnotationStore.unskip`."""
     left_for_me: int
@@ -231,6 +280,18 @@ def check_name(text: str, what: str) -> str:
     if not text.strip() or len(text) > LONGEST_NAME or storable_text(text) != text:
         raise InputError(f"{what} is a text of 1 to {LONGEST_NAME} characters.")
     return text
+
+
+def check_comment(text: str) -> str:
+    """A comment in the form in which it is stored.
+
+    Raises:
+        InputError: It is empty or too long.
+    """
+    words = _text(text, "The comment")
+    if not words:
+        raise InputError("The comment is empty: write something, or leave it.")
+    return words
 
 
 def check_verdict(

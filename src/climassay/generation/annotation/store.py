@@ -10,21 +10,35 @@ import sqlalchemy as sa
 
 from climassay.errors import InputError
 from climassay.generation.annotation.agreement import Agreement, AnnotatorStatistics, agreement_of, statistics_of
-from climassay.generation.annotation.item_queue import count_items, item_names, items_with_labels, progress_of
+from climassay.generation.annotation.item_queue import (
+    OUT,
+    count_items,
+    filtered_names,
+    found_items,
+    item_names,
+    items_with_labels,
+    progress_of,
+)
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
+    Comment,
+    FoundItem,
     ImportedLabel,
     ImportedSkip,
     ImportReport,
     Item,
+    ItemFilter,
     Label,
     Progress,
     QueueSummary,
+    check_comment,
     check_name,
     check_verdict,
 )
 from climassay.generation.annotation.tables import (
     annotations,
+    comment_from,
+    comments,
     current,
     items,
     label_from,
@@ -34,8 +48,9 @@ from climassay.generation.annotation.tables import (
     skips,
 )
 from climassay.generation.annotation.transactions import LockedQueue, NotWaitingError, enqueue_new_drafts, waiting_item
-from climassay.generation.dataset_store import DatasetStore, chunks, drafts_before_experts
+from climassay.generation.dataset_store import DatasetStore, chunks, drafts, drafts_before_experts
 from climassay.generation.draft import Wording
+from climassay.questions import KINDS
 from climassay.records import Records
 
 T = TypeVar("T")
@@ -84,17 +99,16 @@ class AnnotationStore:
         return AnnotationSettings()
 
     def queues(self) -> list[QueueSummary]:
-        """The datasets that have items to annotate, the newest first."""
+        """The datasets, the newest first, also those without an item to annotate."""
         found = []
         for one in self._datasets.list():
             settings = self.settings(one.name)
             enqueue_new_drafts(self._database, one.name)
             with self._database.read() as connection:
                 counts = count_items(connection, one.name)
-            if counts:
-                open_, settled, conflicts = (counts.get(state, 0) for state in ("open", "settled", "conflict"))
-                total = open_ + settled + conflicts
-                found.append(QueueSummary(one.name, total, open_, settled, conflicts, settings.overlap))
+            open_, settled, conflicts = (counts.get(state, 0) for state in ("open", "settled", "conflict"))
+            total = open_ + settled + conflicts
+            found.append(QueueSummary(one.name, total, open_, settled, conflicts, settings.overlap))
         return found
 
     def item(self, dataset: str, draft: str) -> Item:
@@ -138,12 +152,67 @@ class AnnotationStore:
         with self._database.read() as connection:
             return [label_from(row) for row in connection.execute(query)]
 
-    def history(self, dataset: str, annotator: str, most: int = 20) -> list[Label]:
-        """The last labels of an annotator that still count, the newest first."""
+    def find(
+        self, dataset: str, annotator: str, wanted: ItemFilter, most: int = 25, start: int = 0
+    ) -> tuple[list[FoundItem], int]:
+        """Items that fit, in the order in which they were generated: a part of them, and how many there are.
+
+        Args:
+            dataset: Name of the dataset.
+            annotator: Who looks.
+            wanted: What they look for.
+            most: Items that are given back.
+            start: How many come before these.
+
+        Raises:
+            InputError: There is no such dataset.
+        """
+        enqueue_new_drafts(self._database, dataset)
+        with self._database.read() as connection:
+            names = filtered_names(connection, dataset, annotator, wanted)
+            return found_items(connection, dataset, annotator, names[start : start + most]), len(names)
+
+    def kinds(self, dataset: str) -> list[str]:
+        """Kinds of questions that a dataset has in its queue, in the order of tables."""
+        query = (
+            sa.select(drafts.c.kind)
+            .join(items, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
+            .where(items.c.dataset == dataset, items.c.state != OUT)
+        )
+        with self._database.read() as connection:
+            found = set(connection.execute(query.distinct()).scalars())
+        return [kind for kind in KINDS if kind in found]
+
+    def history(
+        self, dataset: str, annotator: str, most: int = 20, *, after: str | None = None, decided: bool = False
+    ) -> list[Label]:
+        """The last labels of an annotator that still count, the newest first.
+
+        Args:
+            dataset: Name of the dataset.
+            annotator: Who gave them.
+            most: Labels that are given back.
+            after: Key of a label: only what was said before it.
+            decided: Only labels of items that have an outcome.
+        """
         query = sa.select(annotations).where(*current(dataset, annotator=annotator))
+        if after is not None:
+            key = sa.select(annotations.c.number).where(annotations.c.dataset == dataset, annotations.c.key == after)
+            query = query.where(annotations.c.number < key.scalar_subquery())
+        if decided:
+            settled = sa.select(items.c.draft).where(items.c.dataset == dataset, items.c.state == "settled")
+            query = query.where(annotations.c.draft.in_(settled))
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(annotations.c.number.desc()).limit(most))
             return [label_from(row) for row in rows]
+
+    def comments(self, dataset: str, draft: str | None = None) -> list[Comment]:
+        """Comments on a draft, or on all, in the order in which they were made."""
+        query = sa.select(comments).where(comments.c.dataset == dataset)
+        query = query if draft is None else query.where(comments.c.draft == draft)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(comments.c.made_at, comments.c.key))
+            return [comment_from(row) for row in rows]
 
     def skipped(self, dataset: str) -> list[ImportedSkip]:
         """Items that annotators skipped, in the order in which they did."""
@@ -166,6 +235,24 @@ class AnnotationStore:
         with self._database.read() as connection:
             return items_with_labels(connection, dataset, item_names(connection, dataset, "conflict"))
 
+    def next_conflict(self, dataset: str, after: str) -> str | None:
+        """The conflict after an item in the queue's order, at its end the first again; None where there is no other.
+
+        Raises:
+            InputError: The dataset has no such item.
+        """
+        with self._database.read() as connection:
+            here = waiting_item(connection, dataset, after)
+            passed = sa.or_(
+                items.c.position < here.position,
+                sa.and_(items.c.position == here.position, items.c.draft <= here.draft),
+            )
+            query = sa.select(items.c.draft).where(
+                items.c.dataset == dataset, items.c.state == "conflict", items.c.draft != after
+            )
+            order = (sa.case((passed, 1), else_=0), items.c.position, items.c.draft)
+            return connection.execute(query.order_by(*order).limit(1)).scalar()
+
     def revision(self, dataset: str) -> tuple[object, ...]:
         """Another value once a label, a skip or an outcome has come, changed or gone."""
         said, passed, decided = annotations.c, skips.c, items.c
@@ -186,12 +273,10 @@ class AnnotationStore:
 
     def annotators(self, dataset: str) -> list[AnnotatorStatistics]:
         """What each annotator did, the busiest first."""
-        decided = sa.select(items.c.draft).where(items.c.dataset == dataset, items.c.state == "settled")
         passed = sa.select(skips.c.annotator).where(skips.c.dataset == dataset)
         with self._database.read() as connection:
-            settled = set(connection.execute(decided).scalars())
             skipped = list(connection.execute(passed).scalars())
-        return statistics_of(self.labels(dataset), settled, skipped)
+        return statistics_of(self.labels(dataset), skipped)
 
     def validator(self, dataset: str) -> str | None:
         """File name of the validator that was last trained on the labels, in the workspace's folder ``validators``."""
@@ -242,6 +327,45 @@ class AnnotationStore:
             return None
         with self._database.read() as connection:
             return items_with_labels(connection, dataset, [draft])[0]
+
+    def take(self, dataset: str, draft: str, annotator: str) -> bool:
+        """Put an item before an annotator who chose it, as :meth:`next` does with the one whose turn it is.
+
+        Returns:
+            Whether it lies before them now; False where it wants no more labels than others have given or are to give.
+
+        Raises:
+            InputError: There is no such item.
+        """
+        check_name(annotator, "The name of an annotator")
+        return self._write(dataset, lambda queue: queue.take(waiting_item(queue.connection, dataset, draft), annotator))
+
+    def comment(self, dataset: str, draft: str, author: str, text: str, *, key: str, adjudicates: bool = False) -> bool:
+        """Store a comment on an item, once for each key.
+
+        Args:
+            dataset: Name of the dataset.
+            draft: Id of the item's draft.
+            author: Who writes it.
+            text: Up to :data:`LONGEST_TEXT` characters.
+            key: Made by who sends the comment, and the same whenever it is sent again.
+            adjudicates: Whether the author writes as an adjudicator.
+
+        Returns:
+            Whether it was stored now.
+
+        Raises:
+            InputError: There is no such item, or the comment is empty or too long.
+        """
+        check_name(author, "The name of an author")
+        check_name(key, "The key of a comment")
+        made = Comment(key, draft, author, check_comment(text), time(), adjudicates)
+
+        def work(queue: LockedQueue) -> bool:
+            waiting_item(queue.connection, dataset, draft)
+            return queue.add_comment(made)
+
+        return self._looking_twice(dataset, lambda: self._write(dataset, work))
 
     def label(
         self,
@@ -333,7 +457,11 @@ class AnnotationStore:
         return self._looking_twice(dataset, attempt)
 
     def import_labels(
-        self, dataset: str, given: Sequence[ImportedLabel], passed: Sequence[ImportedSkip] = ()
+        self,
+        dataset: str,
+        given: Sequence[ImportedLabel],
+        passed: Sequence[ImportedSkip] = (),
+        written: Sequence[Comment] = (),
     ) -> ImportReport:
         """Take in labels from elsewhere, all in one transaction; doing it again changes nothing.
 
@@ -343,12 +471,13 @@ class AnnotationStore:
             dataset: Name of the dataset.
             given: Labels, each with a key that is the same whenever the label is given again.
             passed: Items that were skipped.
+            written: Comments on items.
 
         Raises:
-            InputError: There is no such dataset. Labels that cannot be stored are listed in the result.
+            InputError: There is no such dataset. Labels and comments that cannot be stored are listed in the result.
         """
         enqueue_new_drafts(self._database, dataset)
-        return self._write(dataset, lambda queue: queue.import_labels(given, passed))
+        return self._write(dataset, lambda queue: queue.import_labels(given, passed, written))
 
     def skip(self, dataset: str, draft: str, annotator: str) -> None:
         """Pass an item over; it does not come to this annotator again until :meth:`unskip` or :meth:`undo`.

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from climassay.generation.annotation.labels import AnnotationSettings, Label
+from climassay.generation.annotation.labels import AnnotationSettings, Comment, Label
 from climassay.generation.dataset_store import chunks, drafts
 from climassay.generation.draft import wording_from
 
@@ -85,6 +85,20 @@ skips = sa.Table(
     _of_a_draft(),
     comment="Items that an annotator passed over.",
 )
+comments = sa.Table(
+    "annotation_comments",
+    metadata,
+    sa.Column("dataset", sa.String(120), primary_key=True),
+    sa.Column("key", sa.String(120), primary_key=True),
+    sa.Column("draft", sa.String(40), nullable=False),
+    sa.Column("author", sa.String(120), nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.Column("adjudicates", sa.Boolean, nullable=False),
+    _of_a_draft(),
+    sa.Index("comments_by_draft", "dataset", "draft", "made_at"),
+    comment="What annotators and adjudicators said to each other about a draft; one row a key, never changed.",
+)
 leases = sa.Table(
     "annotation_leases",
     metadata,
@@ -133,6 +147,11 @@ def labels_by_draft(connection: sa.Connection, dataset: str, names: Sequence[str
         for row in connection.execute(query.order_by(annotations.c.number)):
             found.setdefault(row.draft, []).append(label_from(row))
     return found
+
+
+def comment_from(row: Any) -> Comment:
+    """The comment of a row."""
+    return Comment(**{name: getattr(row, name) for name in Comment.__dataclass_fields__})
 
 
 def items_of(connection: sa.Connection, dataset: str, names: Sequence[str]) -> dict[str, Any]:

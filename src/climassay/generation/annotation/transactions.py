@@ -12,17 +12,20 @@ from climassay.errors import InputError
 from climassay.generation.annotation.item_queue import OUT, draft_status, validator_confidence, waiting_state
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
+    Comment,
     ImportedLabel,
     ImportedSkip,
     ImportReport,
     Label,
     Outcome,
+    check_comment,
     check_name,
     check_verdict,
     outcome_of,
 )
 from climassay.generation.annotation.tables import (
     annotations,
+    comments,
     current,
     items,
     items_of,
@@ -199,6 +202,20 @@ class LockedQueue:
         row = {"dataset": self.dataset, "draft": draft, "annotator": annotator, "until": until}
         self.connection.execute(leases.insert(), [row])
 
+    def take(self, item: Any, annotator: str) -> bool:
+        """Keep an item that an annotator chose for them, where it lies before them or there is room; whether it is.
+
+        What lay before them until now is kept no longer: somebody who looks around keeps one item from others.
+        """
+        ours = (leases.c.dataset == self.dataset, leases.c.annotator == annotator)
+        kept = sa.select(leases.c.until).where(*ours, leases.c.draft == item.draft, leases.c.until > time.time())
+        if self.connection.execute(kept).first() is None:
+            if not self.has_room(item, annotator):
+                return False
+            self.connection.execute(leases.update().where(*ours).values(until=time.time()))
+            self.reserve(item.draft, annotator)
+        return True
+
     def release_item(self, draft: str, annotator: str) -> None:
         """End a lease."""
         ours = (leases.c.dataset == self.dataset, leases.c.draft == draft, leases.c.annotator == annotator)
@@ -284,6 +301,14 @@ class LockedQueue:
             self.reserve(draft, annotator)
         return draft
 
+    def add_comment(self, comment: Comment) -> bool:
+        """Store a checked comment once for each key; whether it was stored now."""
+        stored = sa.select(comments.c.key).where(comments.c.dataset == self.dataset, comments.c.key == comment.key)
+        if self.connection.execute(stored).first() is not None:
+            return False
+        self.connection.execute(comments.insert(), [{"dataset": self.dataset, **asdict(comment)}])
+        return True
+
     # What follows for the drafts
 
     def settle(self, names: Sequence[str], number: int, known: tuple[Any, Draft] | None = None) -> None:
@@ -349,8 +374,10 @@ class LockedQueue:
 
     # What comes from elsewhere
 
-    def import_labels(self, given: Sequence[ImportedLabel], passed: Sequence[ImportedSkip] = ()) -> ImportReport:
-        """Store labels that are not there yet, and settle their drafts.
+    def import_labels(
+        self, given: Sequence[ImportedLabel], passed: Sequence[ImportedSkip] = (), written: Sequence[Comment] = ()
+    ) -> ImportReport:
+        """Store labels and comments that are not there yet, and settle the drafts of the labels.
 
         Of two labels of one annotator about a draft the later one counts, whatever the order in which they come. A
         label without a time that says what the annotator's current one says is known.
@@ -378,11 +405,23 @@ class LockedQueue:
             rows = [label_row(label, self.next_number()) for label in sorting.new.values()]
             connection.execute(annotations.insert(), rows)
         self._add_skips(passed)
+        added = sum(self._import_comment(one, sorting.refused) for one in written)
         number = self.next_number()
         for chunk in chunks(list(items_of(connection, dataset, names))):
             self.settle(chunk, number)
         withdrawn = len(sorting.withdrawn)
-        return ImportReport(len(sorting.new), sorting.again - withdrawn, withdrawn, tuple(sorting.refused))
+        return ImportReport(len(sorting.new), sorting.again - withdrawn, withdrawn, tuple(sorting.refused), added)
+
+    def _import_comment(self, one: Comment, refused: list[str]) -> bool:
+        try:
+            check_name(one.author, "The name of an author")
+            check_name(one.key, "The key of a comment")
+            if one.draft not in items_of(self.connection, self.dataset, [one.draft]):
+                raise InputError(f"The dataset {self.dataset} has no draft {one.draft!r} to comment on.")
+            return self.add_comment(replace(one, text=check_comment(one.text)))
+        except InputError as error:
+            refused.append(f"The comment of {one.author} on {one.draft}: {error}")
+            return False
 
     def _add_skips(self, passed: Sequence[ImportedSkip]) -> None:
         names = [one.draft for one in passed]

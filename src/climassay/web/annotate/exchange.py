@@ -12,11 +12,25 @@ from climassay.errors import InputError
 from climassay.generation import Draft
 from climassay.generation.annotation import AnnotationFile, AnnotationStore, ImportReport
 
+
+@dataclass(frozen=True, slots=True)
+class FormatWords:
+    """A format of files of labels, for people."""
+
+    title: str
+    holds: str
+    """What an export has."""
+
+
 FORMATS = {
-    "jsonl": "climassay, with everything",
-    "csv": "CSV table",
-    "label-studio": "Label Studio",
-    "argilla": "Argilla, the questions",
+    "jsonl": FormatWords(
+        "climassay", "Everything: all labels, also those withdrawn, skips, comments and settings. Import it elsewhere."
+    ),
+    "csv": FormatWords("CSV table", "The labels that count, one a row, for a spreadsheet; questions without any, too."),
+    "label-studio": FormatWords(
+        "Label Studio", "The questions with their labels as tasks, and the labelling interface."
+    ),
+    "argilla": FormatWords("Argilla", "The questions, to be answered there; without the labels given here."),
 }
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 """Endings of files that are taken in; the table readers go by them."""
@@ -84,7 +98,7 @@ def import_labels(store: AnnotationStore, dataset: str, name: str, given: Binary
         except InputError as error:
             # Where the file lies here is nobody's business.
             raise InputError(str(error).replace(str(path), "The file")) from None
-    return Imported(store.import_labels(dataset, found.labels, found.skips), found.unreadable)
+    return Imported(store.import_labels(dataset, found.labels, found.skips, found.comments), found.unreadable)
 
 
 def _check_format(name: str) -> None:
@@ -98,7 +112,9 @@ def _write(name: str, store: AnnotationStore, dataset: str, folder: Path) -> Non
     settings = store.settings(dataset)
     if name == "jsonl":
         labels = store.labels(dataset, current=False)
-        write_annotations(folder / "labels.jsonl", dataset, settings, labels, store.skipped(dataset))
+        write_annotations(
+            folder / "labels.jsonl", dataset, settings, labels, store.skipped(dataset), store.comments(dataset)
+        )
     elif name == "csv":
         write_table(folder / "labels.csv", store.items(dataset))
     elif name == "label-studio":

@@ -1,17 +1,28 @@
 """The pages of annotation: of annotators, of adjudicators, of admins."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Form, Request, UploadFile
 from pydantic import BaseModel
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationSettings, AnnotationStore, Item
-from climassay.generation.annotation.labels import Order
+from climassay.generation.annotation import (
+    ANNOTATION_REASONS,
+    AnnotationSettings,
+    AnnotationStore,
+    Comment,
+    FoundItem,
+    Item,
+    ItemFilter,
+    Label,
+)
+from climassay.generation.annotation.labels import ItemFilterState, Order
 from climassay.generation.annotation.rating import rating_agreement
+from climassay.questions import TYPES
 from climassay.settings import entries
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
@@ -27,14 +38,27 @@ from climassay.web.annotate.queue import (
     train,
     training_offered,
     trainings,
+    visible_comments,
 )
-from climassay.web.annotate.views import LabelForm, LabelInput, address, item_view, label_view, new_key, read_form
+from climassay.web.annotate.views import (
+    LabelForm,
+    LabelInput,
+    Participant,
+    address,
+    item_view,
+    label_view,
+    new_key,
+    read_form,
+    shown_names,
+)
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing, Refused
 from climassay.web.pages import back_to, page
+from climassay.web.results.blocks import PageNumber, Search, part_of
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
 MOST_HISTORY = 50
+MOST_FOUND = 25
 DONE = {
     "": "",
     "label": "Saved.",
@@ -42,6 +66,7 @@ DONE = {
     "undo": "Taken back.",
     "nothing": "There was nothing to take back.",
     "decided": "Decided.",
+    "comment": "Comment added.",
     "settings": "Settings saved.",
     "skipped": "What you skipped is back in your queue.",
 }
@@ -52,6 +77,14 @@ ORDERS = {
     "random": "by chance",
 }
 """The orders of a queue, in words."""
+STATES: dict[ItemFilterState, str] = {
+    "todo": "for me to label",
+    "done": "labelled by me",
+    "skipped": "skipped by me",
+    "conflict": "in conflict",
+    "decided": "decided",
+}
+"""The states that a list of questions can be filtered by, in words."""
 
 
 class SettingsForm(BaseModel):
@@ -95,6 +128,7 @@ def _item_page(
     """The page on which an item is labelled; a form that could not be stored keeps its words."""
     store = store_of(app)
     own, confidence = own_label(item, user), not store.settings(dataset).hide_confidence
+    comments = visible_comments(store, dataset, item, user)
     return _page(
         request,
         "item",
@@ -102,11 +136,25 @@ def _item_page(
         done=done,
         error=error,
         item=item_view(item, confidence=confidence, own=own, form=form),
-        own=own,
+        own=None if own is None else label_view(own, item),
+        state=item.state,
+        comments=_comment_views(comments, shown_names(item, comments, user)),
         key=new_key(),
         action=address(dataset, item.draft.id),
         **_standing(store, dataset, user, done),
     )
+
+
+def _comment_views(comments: Sequence[Comment], names: dict[Participant, str]) -> list[tuple[str, Comment]]:
+    """Comments, each with what its author is called."""
+    return [(names[one.author, one.adjudicates], one) for one in comments]
+
+
+class CommentForm(BaseModel):
+    """A contribution to the discussion of an item."""
+
+    key: str = ""
+    comment: str = ""
 
 
 @router.get("/{dataset}/settings")
@@ -185,28 +233,35 @@ class DecisionForm(LabelForm):
 
 @router.get("/{dataset}/conflicts")
 def conflicts(request: Request, app: App, user: Adjudicator, dataset: str, done: str = "") -> Response:
-    """Items whose labels do not agree."""
+    """Items whose labels do not agree; who gave them is said once they are decided."""
     items = queue_of(app, dataset).conflicts(dataset)
     return _page(
         request,
         "conflicts",
         dataset,
-        items=[(item, address(dataset, "conflicts", item.draft.id)) for item in items],
+        items=[(item, address(dataset, "conflicts", item.draft.id), _votes(item, (), user)) for item in items],
         done=done,
     )
 
 
+def _votes(item: Item, comments: Sequence[Comment], user: User) -> list[dict[str, Any]]:
+    """What everybody said about an item, in the order of what they are called; what decided it comes last."""
+    names = shown_names(item, comments, user)
+    views = [label_view(label, item, names[label.annotator, label.adjudicates]) for label in item.labels]
+    return sorted(views, key=lambda view: (view["label"].adjudicates, view["by"]))
+
+
 @router.get("/{dataset}/conflicts/{draft}")
-def conflict(request: Request, app: App, user: Adjudicator, dataset: str, draft: str) -> Response:
+def conflict(request: Request, app: App, user: Adjudicator, dataset: str, draft: str, done: str = "") -> Response:
     """One item with what everybody said about it."""
-    return _conflict_page(request, app, dataset, item_of(queue_of(app, dataset), dataset, draft))
+    return _conflict_page(request, app, user, dataset, item_of(queue_of(app, dataset), dataset, draft), done=done)
 
 
 @router.post("/{dataset}/conflicts/{draft}")
 def decide(
     request: Request, app: App, user: Adjudicator, dataset: str, draft: str, form: Annotated[DecisionForm, Form()]
 ) -> Response:
-    """Store the outcome of an item, over its labels."""
+    """Store the outcome of an item, over its labels, and go on to the next conflict."""
     store = queue_of(app, dataset)
     item = item_of(store, dataset, draft)
     try:
@@ -215,8 +270,23 @@ def decide(
         del told["seconds"]  # The time that a decision takes is not kept.
         store.adjudicate(dataset, draft, user.name, **told)
     except InputError as error:
-        return _conflict_page(request, app, dataset, item, form=form, error=str(error))
-    return back_to(f"{address(dataset, 'conflicts')}?done=decided")
+        return _conflict_page(request, app, user, dataset, item, form=form, error=str(error))
+    following = store.next_conflict(dataset, draft)
+    return back_to(f"{address(dataset, 'conflicts', *filter(None, [following]))}?done=decided")
+
+
+@router.post("/{dataset}/conflicts/{draft}/comment")
+def comment_on_conflict(
+    request: Request, app: App, user: Adjudicator, dataset: str, draft: str, form: Annotated[CommentForm, Form()]
+) -> Response:
+    """Add to the discussion of an item as an adjudicator."""
+    store = queue_of(app, dataset)
+    item = item_of(store, dataset, draft)
+    try:
+        store.comment(dataset, draft, user.name, form.comment, key=form.key, adjudicates=True)
+    except InputError as error:
+        return _conflict_page(request, app, user, dataset, item, error=str(error))
+    return back_to(f"{address(dataset, 'conflicts', draft)}?done=comment#discussion")
 
 
 def _like(form: DecisionForm, item: Item) -> LabelInput:
@@ -228,17 +298,32 @@ def _like(form: DecisionForm, item: Item) -> LabelInput:
 
 
 def _conflict_page(
-    request: Request, app: AppState, dataset: str, item: Item, *, form: LabelForm | None = None, error: str = ""
+    request: Request,
+    app: AppState,
+    user: User,
+    dataset: str,
+    item: Item,
+    *,
+    done: str = "",
+    form: LabelForm | None = None,
+    error: str = "",
 ) -> Response:
-    settings = queue_of(app, dataset).settings(dataset)
+    store = queue_of(app, dataset)
+    settings, comments = store.settings(dataset), store.comments(dataset, item.draft.id)
+    following = store.next_conflict(dataset, item.draft.id)
+    decided = next((label for label in reversed(item.labels) if label.adjudicates), None)
     return _page(
         request,
         "conflict",
         dataset,
+        done=done,
         action=address(dataset, "conflicts", item.draft.id),
-        item=item_view(item, confidence=not settings.hide_confidence, form=form),
-        labels=[label_view(label, item) for label in item.labels],
+        item=item_view(item, confidence=not settings.hide_confidence, own=decided, form=form),
+        labels=_votes(item, comments, user),
+        comments=_comment_views(comments, shown_names(item, comments, user)),
         state=item.state,
+        following=following and address(dataset, "conflicts", following),
+        conflicts=store.progress(dataset).conflicts,
         error=error,
         key=new_key(),
     )
@@ -259,13 +344,18 @@ def agreement(request: Request, app: App, user: Adjudicator, dataset: str) -> Re
         annotators=app.computed.get(
             ("annotators", dataset, store.revision(dataset)), lambda: store.annotators(dataset)
         ),
-        formats=FORMATS,
     )
 
 
 @router.get("/{dataset}/export")
-def export(app: App, user: Adjudicator, dataset: str, format: str = "jsonl") -> Response:
-    """The labels of everybody, as a file."""
+def export(request: Request, app: App, user: Adjudicator, dataset: str, format: str = "") -> Response:
+    """What can be exported; with a format, the labels of everybody as a file."""
+    if not format:
+        store = queue_of(app, dataset)
+        said, progress = store.labels(dataset), store.progress(dataset)
+        decisions = sum(label.adjudicates for label in said)
+        counts = {"label": len(said) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
+        return _page(request, "export", dataset, formats=FORMATS, progress=progress, counts=counts)
     found = export_labels(queue_of(app, dataset), dataset, format)
     # The name goes into a header: a dataset may be called anything.
     kept = f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"
@@ -306,14 +396,56 @@ def guidelines(request: Request, app: App, user: Annotator, dataset: str) -> Res
     return _page(request, "guidelines", dataset, reasons=ANNOTATION_REASONS)
 
 
+@router.get("/{dataset}/questions")
+def questions(
+    request: Request,
+    app: App,
+    user: Annotator,
+    dataset: str,
+    q: Search = "",
+    kind: Search = "",
+    state: ItemFilterState = "",
+    number: PageNumber = 1,
+) -> Response:
+    """The questions of a dataset that fit, a part of them on each page."""
+    store = queue_of(app, dataset)
+    found, total = store.find(
+        dataset, user.name, ItemFilter(q, kind, state), MOST_FOUND, start=(number - 1) * MOST_FOUND
+    )
+    given = {"q": q, "kind": kind, "state": state}
+    path = address(dataset, "questions")
+    return _page(
+        request,
+        "questions",
+        dataset,
+        part=part_of([(one, _place(one, dataset, user)) for one in found], number, total, MOST_FOUND, path, given),
+        given=given,
+        kinds={kind: TYPES[kind].title for kind in store.kinds(dataset)},
+        states=STATES,
+    )
+
+
+def _place(found: FoundItem, dataset: str, user: User) -> str:
+    """Address of the page on which the reader may do something about an item; empty where there is none."""
+    draft = found.draft.id
+    if user.may("adjudicator") and found.state != "open":
+        return address(dataset, "conflicts", draft)
+    return address(dataset, draft) if found.own is not None or found.state == "open" else ""
+
+
 @router.get("/{dataset}/history")
-def history(request: Request, app: App, user: Annotator, dataset: str, annotator: str = "") -> Response:
-    """What somebody said, the newest first: oneself, or for adjudicators anybody."""
+def history(
+    request: Request, app: App, user: Annotator, dataset: str, annotator: str = "", after: str = ""
+) -> Response:
+    """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
     name = annotator or user.name
     if name != user.name and not user.may("adjudicator"):
         raise Refused("What others said is for adjudicators.")
     store = queue_of(app, dataset)
-    labels = store.history(dataset, name, most=MOST_HISTORY)
+    labels = store.history(dataset, name, MOST_HISTORY + 1, after=after or None, decided=name != user.name)
+    here = address(dataset, "history")
+    whose = {"annotator": annotator} if annotator else {}
+    older = {**whose, "after": labels[MOST_HISTORY - 1].key} if len(labels) > MOST_HISTORY else {}
     return _page(
         request,
         "history",
@@ -321,11 +453,17 @@ def history(request: Request, app: App, user: Annotator, dataset: str, annotator
         annotator=name,
         own=name == user.name,
         labels=[
-            (label_view(label, item_of(store, dataset, label.draft)), address(dataset, label.draft)) for label in labels
+            (label_view(label, item_of(store, dataset, label.draft)), _change_page(dataset, label))
+            for label in labels[:MOST_HISTORY]
         ],
         progress=store.progress(dataset, name),
-        most=MOST_HISTORY,
+        newest=f"{here}?{urlencode(whose)}" if after else "",
+        older=f"{here}?{urlencode(older)}" if older else "",
     )
+
+
+def _change_page(dataset: str, label: Label) -> str:
+    return address(dataset, *(["conflicts"] if label.adjudicates else []), label.draft)
 
 
 @router.post("/{dataset}/undo")
@@ -375,6 +513,20 @@ def label(
         own_item(store, dataset, draft, user)
         return _item_page(request, app, user, dataset, item, form=form, error=str(error))
     return back_to(f"{address(dataset)}?done=label")
+
+
+@router.post("/{dataset}/{draft}/comment")
+def comment(
+    request: Request, app: App, user: Annotator, dataset: str, draft: str, form: Annotated[CommentForm, Form()]
+) -> Response:
+    """Add to the discussion of an item, as one of its annotators."""
+    store = store_of(app)
+    item = own_item(store, dataset, draft, user)
+    try:
+        store.comment(dataset, draft, user.name, form.comment, key=form.key)
+    except InputError as error:
+        return _item_page(request, app, user, dataset, item, error=str(error))
+    return back_to(f"{address(dataset, draft)}?done=comment#discussion")
 
 
 @router.post("/{dataset}/{draft}/skip")

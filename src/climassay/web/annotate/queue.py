@@ -3,7 +3,7 @@
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.generation.annotation import Agreement, AnnotationStore, Item, Label, Progress
+from climassay.generation.annotation import Agreement, AnnotationStore, Comment, Item, Label, Progress
 from climassay.web.accounts import User
 from climassay.web.annotate.views import address
 from climassay.web.app_state import AppState
@@ -45,13 +45,13 @@ def item_of(store: AnnotationStore, dataset: str, draft: str) -> Item:
 
 
 def own_item(store: AnnotationStore, dataset: str, draft: str, user: User) -> Item:
-    """An item that somebody may label: one that they labelled before or that lies before them now.
+    """An item that somebody may label: one that they labelled before, or that wants a label of theirs.
 
-    Adjudicators may open every item.
+    The latter is kept for them from now on. Adjudicators may open every item.
 
     Raises:
         Missing: There is no such item.
-        Refused: It is in the queue of others.
+        Refused: It has the labels that it needs, or others are about to give them.
     """
     item = item_of(store, dataset, draft)
     if user.may("adjudicator") or own_label(item, user) is not None:
@@ -59,9 +59,8 @@ def own_item(store: AnnotationStore, dataset: str, draft: str, user: User) -> It
     if store.labels(dataset, draft=draft, annotator=user.name, current=False):
         # Taken back: it lies before them again, perhaps beside another one.
         return item
-    now = store.next(dataset, user.name)
-    if now is None or now.draft.id != draft:
-        raise Refused("This question is not in your queue.")
+    if not store.take(dataset, draft, user.name):
+        raise Refused("This question has the labels that it needs, or others have it before them now.")
     return item
 
 
@@ -69,6 +68,12 @@ def own_label(item: Item, user: User) -> Label | None:
     """What somebody said about an item, and what still counts."""
     said = (label for label in item.labels if label.annotator == user.name and not label.adjudicates)
     return next(said, None)
+
+
+def visible_comments(store: AnnotationStore, dataset: str, item: Item, user: User) -> list[Comment]:
+    """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
+    labelled = own_label(item, user) is not None
+    return [one for one in store.comments(dataset, item.draft.id) if labelled or one.author == user.name]
 
 
 def total_of(progress: Progress) -> int:

@@ -1,10 +1,11 @@
 """What the pages of annotation show and read: items, labels and changes in words, and what a form says."""
 
+import hashlib
 import math
 import re
 import secrets
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -14,13 +15,14 @@ from pydantic import BaseModel, ConfigDict
 
 from climassay.errors import InputError
 from climassay.generation import Draft, Wording
-from climassay.generation.annotation import ANNOTATION_REASONS, Item, Label
+from climassay.generation.annotation import ANNOTATION_REASONS, Comment, Item, Label
 from climassay.generation.annotation.labels import is_rating
 from climassay.generation.masking import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
 from climassay.questions import Level, option_letter
 from climassay.questions.types.longform.ratings import BETTER, CRITERION, choices, read_written, written_ratings
 from climassay.reporting.highlighting import Piece, marked
+from climassay.web.accounts import User
 from climassay.web.pages import is_web_address
 
 LEVELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
@@ -120,7 +122,7 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
         return Wording(draft.wording.question, form.term)
     question = _plain(form.question)
     if not draft.type.options:
-        return Wording(question, _plain(form.answer))
+        return Wording(question, _plain(form.answer) or form.term)
     options = tuple(map(_plain, form.option))
     if not form.correct.isdecimal() or int(form.correct) >= len(options):
         raise InputError("Mark the option that is correct.")
@@ -249,11 +251,11 @@ def item_view(
     Args:
         item: What is labelled.
         confidence: Whether the validator's P(valid) is to be seen.
-        own: What the reader said about it before; the fields begin with it.
+        own: What was said about it before; the question and the fields begin with it.
         form: What the reader just sent and what could not be stored; it goes before all else.
     """
-    draft, wording = item.draft, item.draft.wording
-    edited = own.wording if own is not None and own.wording is not None else wording
+    draft, first = item.draft, item.draft.wording
+    wording = edited = own.wording if own is not None and own.wording is not None else first
     chosen = item.preselected if own is None else own.reasons
     term = (form.term if form else "") or edited.answer or item.suggested_term
     if form is not None:
@@ -286,6 +288,9 @@ def item_view(
         "options": [
             (option_letter(place), text, place == wording.correct) for place, text in enumerate(wording.options)
         ],
+        # Whether other words than the draft's are shown, which "valid" then stands for; a term alone is none of them.
+        "reworded": wording != (replace(first, answer=wording.answer) if cloze else first),
+        "first_term": first.answer if cloze else "",
         "parts": statement_parts(wording.question, term, item.term_candidates) if cloze else (),
         "suggested": item.suggested_term if cloze else None,
         "passages": passages,
@@ -326,13 +331,45 @@ def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
     return {"audience": draft.main.place, "answers": answers, "groups": groups.items(), "pair": several}
 
 
-def label_view(label: Label, item: Item) -> dict[str, Any]:
-    """A label beside the item that it is about; a term where it accepts a cloze statement."""
+Participant = tuple[str, bool]
+"""Somebody who spoke about an item: their name, and whether as an adjudicator."""
+
+
+def shown_names(item: Item, comments: Sequence[Comment], reader: User) -> dict[Participant, str]:
+    """What the participants of an item are called before a reader.
+
+    Annotators go by numbers, which are the same for all readers of an item and differ between items. Adjudicators see
+    the names once there is an outcome.
+    """
+    labelled = {one.annotator for one in item.labels if not one.adjudicates}
+    people = {(one.annotator, one.adjudicates) for one in item.labels}
+    people |= {(one.author, one.adjudicates) for one in comments}
+
+    def order(one: Participant) -> tuple[bool, bytes]:
+        return one[0] not in labelled, hashlib.sha256(f"{item.draft.id} {one[0]}".encode()).digest()
+
+    annotators = sorted((one for one in people if not one[1]), key=order)
+    names = {one: f"Annotator {number}" for number, one in enumerate(annotators, start=1)}
+    names |= {one: "Adjudicator" for one in people if one[1]}
+    if reader.may("adjudicator") and item.state == "settled":
+        return {one: one[0] for one in names}
+    return {one: f"{words} (you)" if one[0] == reader.name else words for one, words in names.items()}
+
+
+def label_view(label: Label, item: Item, by: str = "") -> dict[str, Any]:
+    """A label beside the item that it is about; a term where it accepts a cloze statement.
+
+    Args:
+        label: What was said.
+        item: What it was said about.
+        by: What its author is called.
+    """
     before, after = item.draft.wording, label.wording
     rated = read_written(after.answer, before.options) if after is not None and is_rating(before) else {}
     ratings = [(part.removeprefix(CRITERION), _NAMES.get(choice, choice)) for part, choice in rated.items()]
     return {
         "label": label,
+        "by": by,
         "kind_words": item.draft.type.title,
         "question": before.question,
         "term": (after or before).answer if item.draft.type.gap and label.accepted else "",

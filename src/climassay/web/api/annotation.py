@@ -1,5 +1,6 @@
 """Annotation in the API: the queue of an annotator, labels, conflicts, agreement, and labels out and in."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -13,21 +14,32 @@ from climassay.generation.annotation import (
     Agreement,
     AnnotationSettings,
     AnnotationStore,
+    Comment,
     ImportedLabel,
     ImportedSkip,
     ImportReport,
     Item,
+    ItemFilter,
     Label,
 )
-from climassay.generation.annotation.labels import ItemState
+from climassay.generation.annotation.labels import ItemFilterState, ItemState
 from climassay.questions import Kind, Level
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
-from climassay.web.annotate.queue import agreement_of, item_of, own_item, queue_of, store_of, train
-from climassay.web.annotate.views import LONGEST_TIME
+from climassay.web.annotate.queue import (
+    agreement_of,
+    item_of,
+    own_item,
+    queue_of,
+    store_of,
+    train,
+    visible_comments,
+)
+from climassay.web.annotate.views import LONGEST_TIME, shown_names
 from climassay.web.api.base import (
     PRINTABLE,
     AfterName,
+    AfterNumber,
     Data,
     Figure,
     Limit,
@@ -38,6 +50,7 @@ from climassay.web.api.base import (
     Text,
     area,
     field,
+    first_of,
     named,
     part_of,
     whole,
@@ -63,7 +76,7 @@ class ReasonData(Data):
 
 
 class QueueData(Data):
-    """A dataset that can be annotated."""
+    """A dataset of generated questions."""
 
     dataset: str = field("clouds")
     items: int = field(60)
@@ -143,7 +156,7 @@ class ItemData(Data):
     p_valid: Figure = field(None)
     """The validator's probability that it is valid; null where there is none, or where it is not to be seen."""
     labels: list[LabelData]
-    """Those that count: one's own, for adjudicators everybody's."""
+    """Those that count: one's own, for adjudicators everybody's, with names once the item is decided."""
 
 
 class NextItem(Data):
@@ -199,9 +212,11 @@ class ProgressData(Data):
     """How far a dataset has come, and oneself in it."""
 
     items: int = field(60)
+    left_out: int = field(4, "Drafts that nobody is asked about: rejected by the automatic steps, failed, or decided.")
     settled: int = field(18)
     conflicts: int = field(2)
     mine: int = field(12, "Items that one has labelled.")
+    adjudicated: int = field(0, "Items that one has adjudicated.")
     skipped: int = field(1)
     left_for_me: int = field(27, "Open items that one neither labelled nor skipped.")
     seconds: float = field(432.5, "Time that one spent on labels.")
@@ -269,6 +284,50 @@ class SkipData(Data):
     made_at: Time
 
 
+class FoundItemData(Data):
+    """An item in a list."""
+
+    draft: str = field("q0123456789ab", "Id of the question.")
+    kind: Kind = field("freeform")
+    level: Level = field("base")
+    question: str = field(ASKED)
+    state: ItemState = field("open")
+    own: LabelData | None
+    """What one said about it oneself."""
+    skipped: bool = field(False, "Whether one skipped it.")
+    comments: int = field(2, "Comments of everybody.")
+
+
+class CommentData(Data):
+    """A contribution to the discussion of an item."""
+
+    draft: str = field("q0123456789ab")
+    author: str = field("Annotator 1")
+    """Oneself by name, others by number; adjudicators see all names once the item is decided."""
+    text: str = field("The passage gives 0.41 for sea ice only.")
+    made_at: Moment
+    adjudicates: bool = field(False, "Whether it was written by an adjudicator at work on a conflict.")
+
+
+class CommentToAdd(Data):
+    """A comment to be written."""
+
+    key: Name = field("7f3c-2", "New for every comment and the same whenever it is sent again: it is stored once.")
+    text: Text = field("The passage gives 0.41 for sea ice only.")
+    adjudicates: bool = field(False, "Whether to write as an adjudicator, which takes that role.", default=False)
+
+
+class WholeComment(Data):
+    """A comment as an export has it."""
+
+    key: Name = field("7f3c-2")
+    draft: Name = field("q0123456789ab")
+    author: Name = field("ada")
+    text: Text = field("The passage gives 0.41 for sea ice only.")
+    made_at: Time
+    adjudicates: bool = field(False, default=False)
+
+
 class ExportData(Data):
     """Everything that was said about a dataset."""
 
@@ -277,6 +336,7 @@ class ExportData(Data):
     labels: list[LabelData]
     """In the order in which they were made, withdrawn ones included."""
     skips: list[SkipData]
+    comments: list[WholeComment]
 
 
 class LabelToTakeIn(Data):
@@ -303,10 +363,11 @@ class LabelToTakeIn(Data):
 
 
 class Import(Data):
-    """Labels and skips from elsewhere, as an export has them."""
+    """Labels, skips and comments from elsewhere, as an export has them."""
 
     labels: list[LabelToTakeIn] = Field(max_length=MOST_LABELS)
     skips: list[SkipData] = field([], default=[], max_length=MOST_LABELS)
+    comments: list[WholeComment] = field([], default=[], max_length=MOST_LABELS)
 
 
 class TakenInData(Data):
@@ -316,6 +377,7 @@ class TakenInData(Data):
     known: int = field(0, "There already, by their keys.")
     withdrawn: int = field(0, "There already, and withdrawn elsewhere meanwhile: now here too.")
     refused: list[str] = field([], "One sentence for each that cannot be stored.")
+    comments: int = field(0, "New comments.")
 
 
 @router.get("/reasons", response_model=Listed[ReasonData])
@@ -326,7 +388,7 @@ def list_reasons(user: Annotator) -> dict[str, Any]:
 
 @router.get("/datasets", response_model=Listed[QueueData])
 def list_queues(app: App, user: Annotator, limit: Limit = 50, after: AfterName = None) -> dict[str, Any]:
-    """Datasets that have something to annotate, by name."""
+    """Datasets by name, with how many questions to annotate each has."""
     return part_of(store_of(app).queues(), limit, lambda one: one.dataset, after)
 
 
@@ -368,9 +430,49 @@ def get_next_item(
     return NextItem(item=None if item is None else _item(store, dataset, item, user))
 
 
+@router.get(DATASETS + "/items", response_model=Listed[FoundItemData])
+def list_items(
+    app: App,
+    user: Annotator,
+    dataset: DatasetName,
+    q: Annotated[str, Query(description="Part of the question, the answer or an option.", max_length=200)] = "",
+    kind: Annotated[Kind | None, Query(description="Only questions of this type.")] = None,
+    state: Annotated[
+        ItemFilterState,
+        Query(
+            description="`todo`, `done` or `skipped` by oneself; `conflict` or `decided` for everybody; by default all."
+        ),
+    ] = "",
+    limit: Limit = 50,
+    after: AfterNumber = -1,
+) -> dict[str, Any]:
+    """Items that fit, in the order in which they were generated, numbered from 0."""
+    found, total = queue_of(app, dataset).find(
+        dataset, user.name, ItemFilter(q, kind or "", state), limit, start=after + 1
+    )
+    items = [
+        {
+            "draft": one.draft.id,
+            "kind": one.draft.kind,
+            "level": one.draft.level,
+            "question": one.draft.wording.question,
+            "state": one.state,
+            "own": one.own,
+            "skipped": one.skipped,
+            "comments": one.comments,
+        }
+        for one in found
+    ]
+    end = after + len(items)
+    return {"items": items, "next": end if items and end + 1 < total else None}
+
+
 @router.get(ITEMS)
 def get_item(app: App, user: Annotator, dataset: DatasetName, draft: DraftId) -> ItemData:
-    """One item: one that lies before oneself or that one has labelled; for adjudicators any."""
+    """One item: one that one has labelled, or that wants a label of one's own, which is kept for a while from now on.
+
+    For adjudicators any item.
+    """
     store = queue_of(app, dataset)
     return _item(store, dataset, own_item(store, dataset, draft, user), user)
 
@@ -409,6 +511,30 @@ def adjudicate_item(app: App, user: Adjudicator, dataset: DatasetName, draft: Dr
     return _still_there(_stored(store, dataset, draft, user.name, judgement.key))
 
 
+@router.get(ITEMS + "/comments", response_model=Listed[CommentData])
+def list_comments(app: App, user: Annotator, dataset: DatasetName, draft: DraftId) -> dict[str, Any]:
+    """The discussion of an item, oldest first: one's own comments, and everybody's once one has labelled it.
+
+    Adjudicators see all comments.
+    """
+    store = queue_of(app, dataset)
+    item = own_item(store, dataset, draft, user)
+    everything = user.may("adjudicator")
+    comments = store.comments(dataset, draft) if everything else visible_comments(store, dataset, item, user)
+    names = shown_names(item, comments, user)
+    return whole([replace(one, author=names[one.author, one.adjudicates]) for one in comments])
+
+
+@router.post(ITEMS + "/comments")
+def add_comment(app: App, user: Annotator, dataset: DatasetName, draft: DraftId, comment: CommentToAdd) -> CountData:
+    """Add to the discussion of an item that one may label; gives how many comments were stored now, 1 or 0."""
+    if comment.adjudicates and not user.may("adjudicator"):
+        raise Refused("Adjudicators alone write as such.")
+    store = queue_of(app, dataset)
+    own_item(store, dataset, draft, user)
+    return CountData(items=int(store.comment(dataset, draft, user.name, **comment.model_dump())))
+
+
 @router.post(DATASETS + "/undo")
 def undo_last(app: App, user: Annotator, dataset: DatasetName) -> UndoneData:
     """Take back one's last label or skip."""
@@ -436,19 +562,21 @@ def list_history(
         Name | None, Query(description="Whose; by default one's own. Others' history is for adjudicators.")
     ] = None,
     limit: Limit = 50,
+    after: AfterName = None,
 ) -> dict[str, Any]:
-    """The last labels of somebody that still count, the newest first."""
+    """The last labels of somebody that still count, the newest first; of others those on items that are decided."""
     name = annotator or user.name
     if name != user.name and not user.may("adjudicator"):
         raise Refused("What others said is for adjudicators.")
-    return whole(queue_of(app, dataset).history(dataset, name, most=limit))
+    found = queue_of(app, dataset).history(dataset, name, limit + 1, after=after, decided=name != user.name)
+    return first_of(found, limit, lambda label: label.key)
 
 
 @router.get(DATASETS + "/conflicts", response_model=Listed[ItemData])
 def list_conflicts(
     app: App, user: Adjudicator, dataset: DatasetName, limit: Limit = 50, after: AfterName = None
 ) -> dict[str, Any]:
-    """Items whose labels do not agree, by id, with all their labels."""
+    """Items whose labels do not agree, by id, with all their labels, whose annotators go by numbers."""
     store = queue_of(app, dataset)
     part = part_of(store.conflicts(dataset), limit, lambda one: one.draft.id, after)
     return part | {"items": [_item(store, dataset, one, user) for one in part["items"]]}
@@ -474,15 +602,21 @@ def export_labels(app: App, user: Adjudicator, dataset: DatasetName) -> dict[str
     `climassay annotate export`.
     """
     store = queue_of(app, dataset)
-    labels, skips = store.labels(dataset, current=False), store.skipped(dataset)
-    return {"dataset": dataset, "settings": store.settings(dataset), "labels": labels, "skips": skips}
+    return {
+        "dataset": dataset,
+        "settings": store.settings(dataset),
+        "labels": store.labels(dataset, current=False),
+        "skips": store.skipped(dataset),
+        "comments": store.comments(dataset),
+    }
 
 
 @router.post(DATASETS + "/import", response_model=TakenInData)
 def import_labels(app: App, user: Admin, dataset: DatasetName, given: Import) -> ImportReport:
-    """Take in labels, all in one transaction; doing it again changes nothing."""
+    """Take in labels and comments, all in one transaction; doing it again changes nothing."""
     skips = [ImportedSkip(one.draft, one.annotator, one.made_at.timestamp()) for one in given.skips]
-    return queue_of(app, dataset).import_labels(dataset, [one.given() for one in given.labels], skips)
+    comments = [Comment(**one.model_dump() | {"made_at": one.made_at.timestamp()}) for one in given.comments]
+    return queue_of(app, dataset).import_labels(dataset, [one.given() for one in given.labels], skips, comments)
 
 
 def _progress(store: AnnotationStore, dataset: str, user: User) -> ProgressData:
@@ -491,7 +625,7 @@ def _progress(store: AnnotationStore, dataset: str, user: User) -> ProgressData:
 
 
 def _item(store: AnnotationStore, dataset: str, item: Item, user: User) -> ItemData:
-    draft = item.draft
+    draft, names = item.draft, shown_names(item, (), user)
     return ItemData.model_validate(
         {
             "dataset": dataset,
@@ -505,7 +639,11 @@ def _item(store: AnnotationStore, dataset: str, item: Item, user: User) -> ItemD
             "term_candidates": item.term_candidates,
             "preselected": item.preselected,
             "p_valid": None if store.settings(dataset).hide_confidence else item.p_valid,
-            "labels": [one for one in item.labels if user.may("adjudicator") or one.annotator == user.name],
+            "labels": [
+                replace(one, annotator=names[one.annotator, one.adjudicates]) if one.annotator != user.name else one
+                for one in item.labels
+                if user.may("adjudicator") or one.annotator == user.name
+            ],
         }
     )
 

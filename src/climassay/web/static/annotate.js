@@ -104,10 +104,11 @@
     const body = new URLSearchParams(new FormData(form)).toString();
     if (label) keep({ url: form.action, body, draft: area().dataset.draft, user: area().dataset.user });
     try {
+      await sendComment(form);
       const answer = await (label ? sendUntilHeard(form.action, body) : post(form.action, body));
       const text = await answer.text();
       if (answer.ok || answer.status === 400) {
-        if (!show(text, answer.url)) throw new Error("This is no page of the area.");
+        if (!show(text, answer.url, form.dataset.act)) throw new Error("This is no page of the area.");
         forget();
       } else {
         throw new Error(`The server answered ${answer.status}.`);
@@ -125,6 +126,17 @@
     }
   }
 
+  // A comment that was written and not added yet: it is not lost when something else is sent.
+  function unsentComment(form) {
+    const comment = find("#comment");
+    return comment && comment.form !== form && comment.value.trim() ? comment.form : null;
+  }
+
+  async function sendComment(form) {
+    const comment = unsentComment(form);
+    if (comment) await sendUntilHeard(comment.action, new URLSearchParams(new FormData(comment)).toString());
+  }
+
   function post(url, body) {
     return fetch(url, {
       method: "POST",
@@ -139,7 +151,7 @@
       try {
         return await post(url, body);
       } catch {
-        say("No connection. Your label is kept, and is sent again.", true);
+        say("No connection. What you said is kept, and is sent again.", true);
         await pause(WAITS[Math.min(attempt, WAITS.length - 1)]);
       }
     }
@@ -189,21 +201,26 @@
   }
 
   // Puts the page that came as an answer in the place of this one; false where it is none of this area.
-  function show(text, url) {
+  function show(text, url, act) {
     const page = new DOMParser().parseFromString(text, "text/html");
     const main = page.querySelector("main");
     if (!main?.querySelector("[data-annotate]")) return false;
     document.title = page.title;
+    const draft = area().dataset.draft;
     const token = page.querySelector("meta[name=csrf]");
     if (token) document.querySelector("meta[name=csrf]").content = token.content;
     document.querySelector("main").replaceWith(document.importNode(main, true));
     const path = new URL(url).pathname;
     if (path !== here) history.pushState(null, "", path);
     here = path;
+    const before = area().dataset.draft === draft ? seconds() : 0;
     begin();
+    spent = before;
     const error = find("[data-error]");
-    window.scrollTo(0, 0);
-    (error ?? find("#question"))?.focus({ preventScroll: true });
+    const comments = act === "comment" && !error && find("#discussion");
+    if (comments) comments.scrollIntoView();
+    else window.scrollTo(0, 0);
+    (error || comments || find("#question"))?.focus({ preventScroll: true });
     say(error ? error.textContent : area().dataset.said, Boolean(error));
     return true;
   }
@@ -211,8 +228,12 @@
   // ---- keys ---------------------------------------------------------------------------------------------------
 
   function pressed(event) {
-    if (!area() || event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
+    if (!area() || event.altKey || event.isComposing || event.defaultPrevented) return;
     if (find("#keys")?.open) return;
+    if (event.ctrlKey || event.metaKey) {
+      if (event.key === "Enter" && !event.repeat && !busy) sendWritten(event);
+      return;
+    }
     if (event.key === "Tab") {
       hop(event);
       return;
@@ -255,6 +276,13 @@
     if (reason.value === "other" && reason.checked) find("#remark").focus();
   }
 
+  function sendWritten(event) {
+    const form = event.target.closest?.("form.stack") ?? find("details[open] form");
+    if (!form) return;
+    event.preventDefault();
+    form.requestSubmit();
+  }
+
   function sendOpen(event) {
     const native = event.target.closest?.("button, a, summary");
     const part = find("#reject[open]") ?? find("#edit[open]");
@@ -281,7 +309,13 @@
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!area()?.contains(form) || form.method !== "post") return;
-    if ("plain" in area().dataset || !("label" in form.dataset || "act" in form.dataset)) return;
+    if ("plain" in area().dataset) {
+      if (!unsentComment(form)) return;
+      event.preventDefault();
+      sendComment(form).then(() => HTMLFormElement.prototype.submit.call(form));
+      return;
+    }
+    if (!("label" in form.dataset || "act" in form.dataset)) return;
     event.preventDefault();
     send(form);
   });
