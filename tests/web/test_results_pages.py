@@ -233,7 +233,9 @@ def test_runs_are_compared_on_the_questions_that_both_were_asked(reader, place):
     second = store_mcq(place.records, right=range(11), model="local:large")
     page = page_of(reader, f"/results/compare?runs={first}&runs={second}")
     scores = page.rows_below("Accuracy, overall")
-    assert [(row[1], row[3], row[4]) for row in scores] == [("local:small", first, "12"), ("local:large", second, "12")]
+    # Both runs are named after their questions: their ids tell them apart.
+    known = [("local:small", f"primer, {first}", "12"), ("local:large", f"primer, {second}", "12")]
+    assert [(row[1], row[3], row[4]) for row in scores] == known
     [test] = page.rows_below("Compared on the questions that both runs asked")
     # Eight questions only the second got right: exact McNemar 2 * 0.5 ** 8.
     assert test[2:4] == ["12", "+66.7"]
