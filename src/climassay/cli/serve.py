@@ -195,9 +195,12 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
 
 
 def _warm() -> None:
-    """Import what the first page that marks words would wait for, two seconds and more."""
+    """Do what first looks would wait for: compile the templates, import what marks words (two seconds and more)."""
     from climassay.reporting.highlighting import stems
+    from climassay.web.pages import environment
 
+    for name in environment().list_templates():
+        environment().get_template(name)
     stems("warming")
 
 
