@@ -54,7 +54,7 @@ def merge_datasets(records: Records, other: Records) -> MergedDatasets:
         added, differing = _merge_drafts(records, other, name)
         new_drafts += added
         if differing:
-            conflicts.append(f"The dataset {name} keeps its own wording of {counted(differing, 'draft')}.")
+            conflicts.append(f"The dataset {name} keeps its own version of {counted(differing, 'draft')}.")
         with other.database.read() as connection:
             annotated = connection.execute(sa.select(queues.c.dataset).where(queues.c.dataset == name)).first()
         if annotated is None:
