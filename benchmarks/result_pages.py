@@ -2,6 +2,7 @@
 
 What the pages show was computed when the experiment ended, as `climassay evaluate run` does; what that takes is told
 apart. A comparison is computed at its first look, kept with the records, and looked at once more by a second server.
+Servers are asked when they have begun and are at rest.
 
 Beside each page of questions stands the time of the same list made as before, by going through the whole run in memory
 (what reading the run costs is told apart). Computing is timed as CPU seconds of the server as well.
@@ -34,8 +35,8 @@ from experiments import experiment, question
 from labelling_crowd import Place, ServerProcess
 from stored_runs import store_experiment
 
-PREPARED: list[float] = []
-"""Seconds that preparing the pages of each run took."""
+PREPARED: list[dict[str, float]] = []
+"""Seconds that preparing the pages of each run took, and CPU seconds."""
 CELLS = {("small", "default"): 0.4, ("small", "rag"): 0.5, ("large", "default"): 0.7, ("large", "rag"): 0.8}
 
 
@@ -46,10 +47,19 @@ def stored(records: Records, answers: int, seed: int = 0) -> str:
     ]
     given = experiment(CELLS, questions=asked, seed=seed)
     run = store_experiment(records, given)
-    before = time.perf_counter()
+    before, cpu = time.perf_counter(), time.process_time()
     prepare_pages(records.database, replace(given, run=run))
-    PREPARED.append(round(time.perf_counter() - before, 1))
+    used = {"s": time.perf_counter() - before, "cpu_s": time.process_time() - cpu}
+    PREPARED.append({name: round(value, 1) for name, value in used.items()})
     return run
+
+
+def settle(server: ServerProcess) -> None:
+    """Wait until a server that has begun has imported and compiled what it does beside its first answers."""
+    used = -1.0
+    while server.cpu_seconds() - used > 0.05:
+        used = server.cpu_seconds()
+        time.sleep(3)
 
 
 def by_hand(records: Records, run: str) -> dict[str, float]:
@@ -97,6 +107,7 @@ def main() -> None:
         looks = [addresses, {"the comparison, server started anew": addresses["a comparison"]}]
         for some in looks:
             with ServerProcess(Place(folder, None, {})) as server:
+                settle(server)
                 at = urlsplit(server.url)
                 for kind, address in some.items():
                     times, used = [], []

@@ -10,6 +10,7 @@ Whoever raises ``SCHEMA_VERSION`` keeps one of the version before, made in a che
 import sys
 import tarfile
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("data") / "workspaces"
@@ -18,6 +19,8 @@ QUESTIONS = ("Is it warm?", "Is it cold?", "fail")
 CLAIM = "It warms."
 PASSWORD = "correct horse battery"
 PASSAGE = "Glaciers lose mass where they melt faster than snow falls."
+TRAINED = "topics.safetensors"
+"""Classifier of texts, from version 3 on."""
 
 
 def unpacked(version: int, folder: Path) -> Path:
@@ -60,12 +63,15 @@ def into_postgres(folder: Path, url: str) -> str:
 
 def fill(folder: Path) -> None:
     """Everything that a workspace can hold, a little of each."""
+    import numpy as np
+
     from annotated_drafts import DATASET, VALID, WRONG, begin, plain
     from climassay.corpus import Collection
     from climassay.corpus.documents import Block, Document
     from climassay.factcheck import DebateSettings, make_claim
     from climassay.factcheck.check_store import CheckStore
     from climassay.generation.annotation import AnnotationSettings, AnnotationStore
+    from climassay.learning.text_classifier import WORDS, TrainingTexts, fit_classifier
     from climassay.records import RecordedModel, Records
     from climassay.web.accounts import AccountStore
     from climassay.web.jobs import Jobs
@@ -104,6 +110,9 @@ def fill(folder: Path) -> None:
         jobs._take("models")  # which leaves it running, as a kill does
     collection = Collection.create(workspace, "ice", WordEncoder())
     collection.add([Document("ice", "The ice", "ice.txt", (Block(PASSAGE),))])
+    texts = [f"{words} {number}" for number in range(4) for words in ("ice melts", "air warms")]
+    training = TrainingTexts(texts, ["ice", "air"] * 4, ["ice", "air"], groups=range(8))
+    fit_classifier(replace(WORDS, least=1), training, np.arange(8)).save(folder / TRAINED)
 
 
 def main() -> None:

@@ -4,10 +4,16 @@ import signal
 import socket
 import subprocess
 import urllib.request
+from contextlib import closing
 
 import pytest
 from starlette.testclient import TestClient
 
+from climassay.cli.serve import _warm
+from climassay.web import AppState, create_app
+from climassay.web.application import _routes
+from climassay.web.pages import environment
+from climassay.workspace import Workspace
 from command_line import done, refused
 from killed_process import START
 from patience import PATIENCE
@@ -80,6 +86,22 @@ def test_links_lead_where_the_workspace_is_served(monkeypatch, climassay, tmp_pa
 
 
 @pytest.mark.process
+def test_first_looks_wait_for_no_template_and_no_route(monkeypatch, tmp_path):
+    def refuse(*_args, **_more):
+        raise AssertionError("a visitor waits for this")
+
+    environment.cache_clear()
+    _routes.cache_clear()
+    with closing(AppState(Workspace.open(tmp_path))) as place:
+        app = create_app(place)
+        _warm(app)
+        monkeypatch.setattr(type(environment()), "compile", refuse)
+        monkeypatch.setattr("fastapi.routing.compile_path", refuse)
+        with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+            assert client.get("/sign-in").status_code == 200
+            assert client.get("/results").status_code == 200
+
+
 def test_a_fresh_workspace_is_served_at_once_with_a_link(tmp_path):
     command = [*START, "serve", "--port", "0", "--json"]
     server = subprocess.Popen(

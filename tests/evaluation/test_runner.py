@@ -13,7 +13,14 @@ from climassay.errors import InputError, ModelError
 from climassay.evaluation.experiment_file import BenchmarkSpec, parse_plan
 from climassay.evaluation.report import experiment_report
 from climassay.evaluation.results import load_experiment
-from climassay.evaluation.runner import Adapter, EvaluationResources, answers_wanted, read_benchmark, run_experiment
+from climassay.evaluation.runner import (
+    Adapter,
+    EvaluationResources,
+    Progress,
+    answers_wanted,
+    read_benchmark,
+    run_experiment,
+)
 from climassay.evaluation.scores import score_experiment
 from climassay.evaluation.settings import ExamplePool, Sources
 from climassay.metrics import Scorer
@@ -151,6 +158,16 @@ def test_every_model_is_asked_everything_in_every_setting(store):
     }
     assert lab.opened == [("local:one", None), ("local:two", None)]
     assert lab.closed == 2
+
+
+def test_what_is_done_when_all_answers_are_there_is_told(store, monkeypatch):
+    monkeypatch.setattr("climassay.evaluation.question_index.MANY_ROWS", 10)
+    told = []
+    progress = Progress(on_answer=lambda _count: told.append("answer"), on_end=told.append)
+    run_experiment(plan(), SETS, Lab().bench(), store, progress=progress)
+    ending = ["Keeping the answers", "Indexing the questions", "Computing tables and figures"]
+    assert told[-3:] == ending
+    assert set(told[:-3]) == {"answer"}
 
 
 def test_answers_are_scored_by_their_task(store):

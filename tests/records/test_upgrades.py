@@ -17,6 +17,7 @@ from climassay.errors import RecordsError
 from climassay.factcheck.check_store import CheckStore
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.dataset_store import DatasetStore
+from climassay.learning.text_classifier import TextClassifier
 from climassay.records import RecordedModel, Records
 from climassay.records.database import Database, migrate
 from climassay.records.queries import iterate_answers, list_runs
@@ -24,7 +25,7 @@ from climassay.records.tables import SCHEMA_VERSION
 from climassay.web.accounts import AccountStore
 from climassay.web.jobs import Jobs
 from debate_parts import WordEncoder
-from earlier_workspaces import CLAIM, PASSAGE, PASSWORD, QUESTIONS, VERSIONS, into_postgres, unpacked
+from earlier_workspaces import CLAIM, PASSAGE, PASSWORD, QUESTIONS, TRAINED, VERSIONS, into_postgres, unpacked
 from writing_process import Shout, ask
 
 
@@ -92,6 +93,12 @@ def test_a_collection_is_read(workspace):
     assert [passage.text for passage in collection.each_passage()] == [PASSAGE]
 
 
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 3])
+def test_a_trained_file_is_read(version, tmp_path):
+    classifier = TextClassifier.load(unpacked(version, tmp_path) / TRAINED)
+    assert classifier.predict(["the ice melts", "the air warms"]) == ["ice", "air"]
+
+
 def test_the_tables_are_those_of_a_new_database(workspace, tmp_path):
     """Down to columns, keys and indexes, apart from Alembic's own table and the order of columns."""
     shapes = []
@@ -104,6 +111,22 @@ def test_the_tables_are_those_of_a_new_database(workspace, tmp_path):
             with store.database.read() as connection:
                 shapes.append(shape_of(connection))
     assert shapes[0] == shapes[1]
+
+
+def test_tables_under_names_of_before_are_dropped(url):
+    """Servers of versions 2 and 3 indexed the questions of runs in these."""
+    old = ("web_question_indexes", "web_questions", "web_question_answers")
+    metadata = sa.MetaData()
+    for name in old:
+        sa.Table(name, metadata, sa.Column("run", sa.String(16), primary_key=True), sa.Column("words", sa.Text))
+    sa.Index("web_questions_by_words", metadata.tables["web_questions"].c.words)
+    schema = None if url.startswith("sqlite") else "climassay"
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    metadata.create_all(engine.execution_options(schema_translate_map={None: schema}))
+    assert set(old) <= set(sa.inspect(engine).get_table_names(schema=schema))
+    Records(url).close()
+    assert not set(old) & set(sa.inspect(engine).get_table_names(schema=schema))
+    engine.dispose()
 
 
 def shape_of(connection):

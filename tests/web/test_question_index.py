@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+import sqlalchemy as sa
 
 from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.report import is_wrong
@@ -237,5 +238,13 @@ def test_a_large_experiment_is_ready_when_it_ends(place, client_of, monkeypatch)
     page = reader.get(f"/results/{runs[0]}?show=tables").text
     assert "Multiple choice and cloze, primer" in page
     assert "data-load" not in page
+    asked = []
+    listener = (place.database._engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    sa.event.listen(*listener)
     assert reader.get(f"/results/{runs[0]}/questions").status_code == 200
+    sa.event.remove(*listener)
+    assert asked
+    assert not [statement for statement in asked if "indexed_answers" in statement and "GROUP BY" in statement], (
+        "the columns were looked for in all rows"
+    )
     assert reader.get(f"/results/compare?runs={','.join(runs)}").text.count("<td") == first.count("<td")

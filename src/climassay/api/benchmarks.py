@@ -279,6 +279,7 @@ def _run(
     with ExitStack() as tasks:
         task = tasks.enter_context(session.progress.task("Asking", wanted))
         trainings: dict[str, Task] = {}
+        ending: list[Task] = []
 
         def on_training(name: str, step: int, steps: int, loss: float) -> None:
             if name not in trainings:
@@ -298,6 +299,11 @@ def _run(
             nonlocal wanted
             wanted += count
             task.update(total=wanted)
+
+        def on_end(words: str) -> None:
+            if not ending:
+                ending.append(tasks.enter_context(session.progress.task(words)))
+            ending[0].update(description=words)
 
         opened = open_resources(
             plan,
@@ -324,7 +330,7 @@ def _run(
             session.records,
             prompts=templates,
             use_cache=not session.options.no_cache,
-            progress=Progress(on_cell, on_answer, on_more),
+            progress=Progress(on_cell, on_answer, on_more, on_end),
             command=command or COMMANDS[0],
         )
 

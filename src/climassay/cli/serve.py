@@ -152,7 +152,7 @@ def serve_pages(
         with closing(AppState(workspace, settings)) as place:
             place.jobs.take_over()
             app = create_app(place)
-            threading.Thread(target=_warm, daemon=True).start()
+            threading.Thread(target=_warm, args=(app,), daemon=True).start()
             on_ready(place, _first_link(place))
             uvicorn.Server(server_config(app, settings)).run(sockets=sockets)
 
@@ -194,10 +194,15 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
     return config
 
 
-def _warm() -> None:
-    """Import what the first page that marks words would wait for, two seconds and more."""
+def _warm(app: Any) -> None:
+    """Do what first looks would wait for: lay out the routes, compile the templates, import what marks words."""
     from climassay.reporting.highlighting import stems
+    from climassay.web.pages import environment
 
+    for route in app.routes:  # FastAPI lays them out when it first looks for one, half a second
+        route.matches({"type": "http", "method": "GET", "path": "/nowhere", "headers": []})
+    for name in environment().list_templates():
+        environment().get_template(name)
     stems("warming")
 
 

@@ -5,7 +5,7 @@ by is written into tables when an experiment ends, or for runs of before when so
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -93,12 +93,53 @@ def experiment_data(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def prepare_pages(database: Database, experiment: Experiment) -> None:
-    """Compute what the pages of a large experiment show, at its end; a small one is computed when it is looked at."""
-    rows = count_rows(database, experiment.run)
+def prepare_pages(
+    database: Database, experiment: Experiment, on_step: Callable[[str], None] = lambda _words: None
+) -> None:
+    """Compute what the pages of a large experiment show, at its end; a small one is computed when it is looked at.
+
+    Args:
+        database: Where the experiment is kept, and this with it.
+        experiment: What came of the run.
+        on_step: Told what is done next.
+    """
+    run = experiment.run
+    rows = count_rows(database, run)
     if rows > MANY_ROWS:
-        write_index(database, experiment.run, experiment, rows)
-        kept(database, ("run", experiment.run, rows, ""), lambda: experiment_data(experiment))
+        on_step("Indexing the questions")
+        write_index(database, run, experiment, rows)
+        answer_choices(database, run, rows)
+        on_step("Computing tables and figures")
+        kept(database, ("run", run, rows, ""), lambda: experiment_data(experiment))
+
+
+def answer_choices(database: Database, run: str, rows: int) -> dict[str, list[Any]]:
+    """What the indexed questions and answers of a run can be filtered by, in the order in which it first comes.
+
+    Args:
+        database: Where they are.
+        run: Id of the run.
+        rows: Rows that it stored; of a large run this is computed once.
+
+    Returns:
+        Values by ``benchmark``, ``kind``, ``level`` and ``model``; in ``columns`` pairs of a model and a setting.
+    """
+
+    def make() -> dict[str, list[Any]]:
+        first = sa.func.min(answers.c.position)
+        with database.read() as connection:
+            cells = sa.select(answers.c.model, answers.c.setting).where(answers.c.run == run)
+            columns = connection.execute(cells.group_by(answers.c.model, answers.c.setting).order_by(first)).all()
+            found: dict[str, list[Any]] = {"columns": [list(one) for one in columns]}
+            for name in ("benchmark", "kind", "level"):
+                values = sa.select(questions.c[name]).where(questions.c.run == run, questions.c[name] != "")
+                place = sa.func.min(questions.c.position)
+                ordered = values.group_by(questions.c[name]).order_by(place, questions.c[name])
+                found[name] = list(connection.execute(ordered).scalars())
+        return found | {"model": list(dict.fromkeys(model for model, _ in found["columns"] if model))}
+
+    choices: dict[str, list[Any]] = kept(database, ("choices", run, rows), make) if rows > MANY_ROWS else make()
+    return choices
 
 
 def write_index(

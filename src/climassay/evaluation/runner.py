@@ -124,6 +124,8 @@ class Progress:
     """So many more answers came in, stored ones included."""
     on_more: Callable[[int], None] = lambda _count: None
     """So many answers are wanted beside those of the benchmarks."""
+    on_end: Callable[[str], None] = lambda _words: None
+    """All answers are there, and this is done with them now."""
 
 
 @dataclass(slots=True)
@@ -268,8 +270,9 @@ def run_experiment(
                 sum((one.usage for one in work.tallies), Usage()),
             ),
         )
+        work.progress.on_end("Keeping the answers")
         save_experiment(run, experiment)
-    prepare_pages(store.database, experiment)
+    prepare_pages(store.database, experiment, work.progress.on_end)
     return experiment
 
 

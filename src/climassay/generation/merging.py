@@ -12,6 +12,7 @@ from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.tables import queues
 from climassay.generation.dataset_store import DRAFTS_PER_QUERY, EXPERTS, DatasetStore, datasets, decisions, drafts
 from climassay.records import Records
+from climassay.reporting import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def merge_datasets(records: Records, other: Records) -> MergedDatasets:
         added, differing = _merge_drafts(records, other, name)
         new_drafts += added
         if differing:
-            conflicts.append(f"{differing} drafts of the dataset {name} are otherwise here and stay so.")
+            conflicts.append(f"The dataset {name} keeps its own version of {counted(differing, 'draft')}.")
         with other.database.read() as connection:
             annotated = connection.execute(sa.select(queues.c.dataset).where(queues.c.dataset == name)).first()
         if annotated is None:

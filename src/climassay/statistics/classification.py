@@ -64,8 +64,14 @@ class CoveragePoint:
 
     coverage: float
     """Share of all items, answered or not."""
-    accuracy: Estimate
-    """Share of these answers that is right, with Wilson's interval."""
+    right: int
+    """How many of these answers are right."""
+    answers: int
+
+    @property
+    def accuracy(self) -> Estimate:
+        """Share of these answers that is right, with Wilson's interval."""
+        return proportion(self.right, self.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,7 @@ def selective_curve(confidence: Sequence[Any], correct: Sequence[bool], *, items
         area += sum((right + share * place) / (covered + place) for place in range(1, len(group) + 1))
         covered += len(group)
         right += sum(group)
-        points.append(CoveragePoint(covered / total, proportion(right, covered)))
+        points.append(CoveragePoint(covered / total, right, covered))
     return SelectiveCurve(total, tuple(points), area / covered, right / covered)
 
 

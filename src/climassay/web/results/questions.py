@@ -14,7 +14,15 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from climassay.evaluation.question_index import answers, count_rows, indexes, metadata, questions, write_index
+from climassay.evaluation.question_index import (
+    answer_choices,
+    answers,
+    count_rows,
+    indexes,
+    metadata,
+    questions,
+    write_index,
+)
 from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
@@ -141,15 +149,7 @@ class QuestionIndex:
 
     def columns(self) -> list[Column]:
         """Models and settings, in the order of the run."""
-        return self._app.computed.get(("columns", self.run, self._rows), self._columns)
-
-    def _columns(self) -> list[Column]:
-        model, setting = answers.c.model, answers.c.setting
-        query = sa.select(model, setting).where(answers.c.run == self.run).group_by(model, setting)
-        with self._database.read() as connection:
-            return [
-                Column(self.run, *row) for row in connection.execute(query.order_by(sa.func.min(answers.c.position)))
-            ]
+        return [Column(self.run, *one) for one in self.choices()["columns"]]
 
     def number(self, question: str, benchmark: str = "") -> int | None:
         """Number of a question by its id; None where there is none."""
@@ -166,24 +166,10 @@ class QuestionIndex:
             found = connection.execute(query.where(questions.c.run == self.run, questions.c.number == number)).first()
         return None if found is None else (str(found.benchmark), str(found.question))
 
-    def choices(self) -> dict[str, list[str]]:
-        """Values that tell questions or answers apart, in the order in which they first come."""
-        return self._app.computed.get(("choices", self.run, self._rows), self._choices)
-
-    def _choices(self) -> dict[str, list[str]]:
-        columns = ((questions, "benchmark"), (questions, "kind"), (questions, "level"), (answers, "model"))
-        with self._database.read() as connection:
-            return {
-                name: list(
-                    connection.execute(
-                        sa.select(table.c[name])
-                        .where(table.c.run == self.run, table.c[name] != "")
-                        .group_by(table.c[name])
-                        .order_by(sa.func.min(table.c.position), table.c[name])
-                    ).scalars()
-                )
-                for table, name in columns
-            }
+    def choices(self) -> dict[str, list[Any]]:
+        """See :func:`~climassay.evaluation.question_index.answer_choices`."""
+        key = ("choices", self.run, self._rows)
+        return self._app.computed.get(key, lambda: answer_choices(self._database, self.run, self._rows))
 
     def part(self, numbers: Sequence[int], *, orders: bool = False) -> StoredRun:
         """The run with the questions of some numbers, their answers and the passages of these.
