@@ -20,7 +20,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised with every change of these tables or of a higher room's; a database says which version it has, and those of
 earlier ones are brought forward by :mod:`climassay.records.migrations`."""
 
