@@ -230,9 +230,10 @@ def test_events_come_in_order_and_go_on_after_the_last_one_seen(client_of, place
     events = events_of(stream)
     kinds = [kind for _, kind, _ in events]
     assert [number for number, _, _ in events] == list(range(1, len(events) + 1))
-    assert kinds[:3] == ["begin", "subclaims", "passages"]
-    assert kinds[3:6] == ["opinion", "opinion", "decision"]
-    assert kinds[-2:] == ["decision", "verdict"]
+    told = [kind for kind in kinds if kind != "activity"]
+    assert told[:3] == ["begin", "subclaims", "passages"]
+    assert told[3:6] == ["opinion", "opinion", "decision"]
+    assert told[-2:] == ["decision", "verdict"]
     assert "question" in kinds
     assert stream.rstrip().endswith('data: {"state": "done", "error": null}')
     resumed = client.get(f"/jobs/{job}/events", headers={"Last-Event-ID": "5"})

@@ -132,8 +132,7 @@ class CheckSummary:
     disagree: int = 0
     undecided: int = 0
     topic: str | None = None
-    """Contrarian claim that a refuted claim makes, one of :data:`~climassay.factcheck.fallacies.CLAIMS`; None where
-    that is not known."""
+    """Contrarian claim that it makes, as in :mod:`climassay.factcheck.fallacies`; None where that is not known."""
     seconds: float | None = None
     """How long it was debated, without waiting for its turn; None before it has ended."""
 
@@ -181,7 +180,7 @@ class CheckFilter:
     review: str = ""
     """One of :data:`Reviewed`."""
     topic: str = ""
-    """Contrarian claim (``2.1``) or group of them (``2``): :data:`~climassay.factcheck.fallacies.CLAIMS`, ``GROUPS``."""
+    """Contrarian claim (``2.1``) or group of them (``2``), as in :mod:`climassay.factcheck.fallacies`."""
     collection: str = ""
     """Name of a collection that an advocate read."""
     source: str = ""

@@ -517,8 +517,8 @@ def as_plain(value: Any) -> Any:
 def event_data(event: Event) -> tuple[EventKind, dict[str, Any]]:
     """An event's kind, and what happened: dictionaries, lists, texts and numbers.
 
-    The fields of an activity, an opinion, a question, a decision or a verdict are those of its record; subclaims and passages stand
-    under the name of the kind.
+    The fields of an activity, an opinion, a question, a decision or a verdict are those of its record; subclaims and
+    passages stand under the name of the kind.
     """
     if isinstance(event, tuple):
         return "subclaims", {"subclaims": as_plain(event)}

@@ -1,6 +1,7 @@
 """The pages of checks: asking for one, the list, the debate as it goes, the verdict, reviews, and files."""
 
 import json
+import time
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
@@ -23,7 +24,7 @@ from climassay.factcheck.scales import load_scale
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.debate import LiveDebate, live_debate
+from climassay.web.checks.debate import DebateProgress, LiveDebate, live_debate, seconds_left
 from climassay.web.checks.store import (
     LONGEST_DATE,
     ClaimForm,
@@ -147,7 +148,7 @@ def show(request: Request, app: App, user: Reader, check: str) -> Response:
 def show_news(request: Request, app: App, _user: Reader, check: str, after: int = 0) -> Response:
     """What has happened in a debate since an event: a piece of the page, made by the template that makes the page."""
     kept, job = found_check(app, check)
-    return page(request, "checks/news.html.j2", **_live_values(app, kept, job, after))
+    return page(request, "checks/news.html.j2", settings=kept.settings, **_live_values(app, kept, job, after))
 
 
 @router.post("/checks/{check}/stop")
@@ -165,12 +166,19 @@ def ask_again(request: Request, app: App, user: Asker, check: str) -> Response:
 
 
 def _live_values(app: AppState, kept: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
-    debate = LiveDebate((), (), 0) if job is None else live_debate(app.jobs, job.id)
+    settings = kept.settings
+    debate = live_debate(app.jobs, job.id, settings) if job else LiveDebate((), (), 0, DebateProgress(settings))
     numbers = {source.number for source in debate.sources}
+    elapsed = None if debate.began is None else max(0.0, time.time() - debate.began)
+    past = checks_of(app).durations(settings.model, len(settings.advocates))
     return {
-        **shared_values(load_scale(kept.settings.scale), numbers),
+        **shared_values(load_scale(settings.scale), numbers),
         "entries": debate.after(after),
         "last": debate.last,
+        "progress": debate.progress,
+        "elapsed": elapsed,
+        "left": None if elapsed is None else seconds_left(past, elapsed),
+        "past": len(past),
     }
 
 
