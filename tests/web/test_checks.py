@@ -315,7 +315,8 @@ def test_a_check_that_cannot_begin_says_why(client_of, place):
     check = ask(client)
     assert ended(place, check).about.state == "failed"
     text = Seen(client.get(f"/checks/{check}").text).text
-    assert "The check broke off: There is no collection 'physical'" in text
+    assert "The check broke off. Documents that this check needs are no longer in the library." in text
+    assert "There is no collection 'physical'" in text
 
 
 def test_a_job_that_was_stopped_before_its_turn_stops_its_check(client_of, place, gate):
@@ -388,5 +389,5 @@ def test_the_list_is_searched_filtered_and_paged(client_of, place, script):
     assert "No check fits" in Seen(client.get("/checks?q=%25%25").text).text
     assert len(Seen(client.get("/checks?verdict=incorrect").text).every("li", class_="card")) == 1
     assert "No check fits" in Seen(client.get("/checks?review=agreed").text).text
-    assert client.get("/checks?review=liked").status_code == 400
+    assert client.get("/checks?review=liked").status_code == 422
     assert client.get("/checks?page=0").status_code == 422

@@ -53,6 +53,15 @@ def test_folders_and_servers_are_taken_out(view, secret, around):
     assert shown.endswith(after.lstrip("."))
 
 
+@pytest.mark.parametrize("secret", HIDDEN.values(), ids=HIDDEN)
+def test_json_stays_json_where_a_quotation_mark_follows(view, secret):
+    said = f'It said "no {secret}" twice, and "{secret}".'
+    shown = json.loads(view.shown(json.dumps({"error": said}).encode()))["error"]
+    assert shown.startswith('It said "no (a ')
+    assert shown.count('"') == said.count('"')
+    assert secret not in shown
+
+
 @pytest.mark.parametrize("text", SHOWN)
 def test_what_is_public_stays(view, text):
     assert view.shown(text.encode()).decode() == text
@@ -123,7 +132,7 @@ def test_what_the_database_says_is_for_the_log(client_of, place, monkeypatch, er
         raise error
 
     client = client_of()
-    monkeypatch.setattr("climassay.web.checks.pages.checks_of", broken)
+    monkeypatch.setattr("climassay.web.checks.lists.checks_of", broken)
     answer = client.get("/checks")
     assert answer.status_code == 500
     assert str(error) not in answer.text

@@ -27,7 +27,7 @@ from climassay.web.access import (
     visitor,
 )
 from climassay.web.app_state import AppState
-from climassay.web.failures import TooLarge
+from climassay.web.failures import TooLarge, explained, plainly
 
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
@@ -99,8 +99,8 @@ def readable_text(text: str, most: int, what: str) -> str:
     return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else " " for char in text)
 
 
-def as_file(content: str | Iterable[str], name: str, media_type: str = "") -> Response:
-    """A text as a download; one in pieces is sent while it is made.
+def as_file(content: str | Iterable[str | bytes], name: str, media_type: str = "") -> Response:
+    """A file as a download; one in pieces is sent while it is made.
 
     Args:
         content: What is sent.
@@ -112,7 +112,7 @@ def as_file(content: str | Iterable[str], name: str, media_type: str = "") -> Re
     kind = media_type or MEDIA_TYPES[name.rpartition(".")[2]]
     if isinstance(content, str):
         return Response(content, media_type=kind, headers=headers)
-    pieces = (piece.encode("utf-8", "replace") for piece in content)
+    pieces = (piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace") for piece in content)
     return StreamingResponse(pieces, media_type=kind, headers=headers)
 
 
@@ -196,6 +196,6 @@ def environment() -> Any:
     )
     made.globals |= {"asset": asset, "is_web_address": is_web_address}
     made.filters["moment"] = day_and_time
-    made.filters |= {"duration": duration, "rough_duration": rough_duration}
+    made.filters |= {"duration": duration, "rough_duration": rough_duration, "explained": explained, "plainly": plainly}
     made.filters["laid_out"] = laid_out
     return made
