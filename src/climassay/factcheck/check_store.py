@@ -52,6 +52,8 @@ checks = sa.Table(
     sa.Index("checks_by_time", "asked_at"),
     sa.Index("checks_by_claim", "claim_id"),
     sa.Index("checks_by_run", "run"),
+    sa.Index("checks_by_end", "label", "outcome", "asked_at"),
+    sa.Index("checks_by_topic", "topic", "asked_at"),
     comment="One claim that somebody asked to have checked, with the debate once it has ended.",
 )
 check_collections = sa.Table(
@@ -479,8 +481,8 @@ class CheckStore:
 
     def verdicts(self) -> "Sequence[str]":
         """What checks have ended with: labels, and outcomes of those without one; each once, in alphabetical order."""
-        query = sa.select(_ENDED_WITH.label("ended")).where(checks.c.outcome.is_not(None)).distinct()
-        return sorted(row["ended"] for row in self._rows(query))
+        query = sa.select(checks.c.label, checks.c.outcome).where(checks.c.outcome.is_not(None)).distinct()
+        return sorted({row["label"] or row["outcome"] for row in self._rows(query)})
 
     def topics(self) -> "Sequence[str]":
         """The contrarian claims that checks were found to make, in order."""
@@ -626,7 +628,6 @@ class CheckStore:
         return AgreementShare(proportion(agreed, agreed + against) if agreed + against else None, divided)
 
 
-_ENDED_WITH = sa.func.coalesce(checks.c.label, checks.c.outcome)
 _NEWEST_FIRST = (checks.c.asked_at.desc(), checks.c.id)
 _WITH_DEBATES, _WITHOUT_DEBATES = 10, 500
 """Checks that are read at a time; a debate may have a megabyte."""
@@ -661,7 +662,9 @@ def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
         if value:
             found.append(checks.c.id.in_(sa.select(column.table.c.check).where(column == storable_text(value))))
     if wanted.verdict:
-        found.append(_ENDED_WITH.in_([storable_text(wanted.verdict)]))
+        ended = storable_text(wanted.verdict)
+        without = sa.and_(checks.c.label.is_(None), checks.c.outcome == ended)
+        found.append(sa.or_(checks.c.label == ended, without))
     if wanted.review:
         if wanted.review not in get_args(Reviewed):
             raise InputError(f"Checks are {', '.join(get_args(Reviewed))}, not {wanted.review!r}.")

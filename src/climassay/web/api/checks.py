@@ -161,7 +161,7 @@ def list_checks(
     limit: Limit = 50,
     after: AfterName = None,
 ) -> Listed[CheckData]:
-    """All checks that fit, the newest first. All at once, with their debates, they are at `/checks.jsonl`."""
+    """All checks that fit, the newest first."""
     found = checks_of(app).newest(wanted, most=limit + 1, after=after)
     part = first_of(found, limit, lambda one: one.id)
     return Listed(items=[_check(one, user) for one in part["items"]], next=part["next"])

@@ -122,7 +122,7 @@ _STAGES: Mapping[Doing, str] = {
     "searching": "looking for passages",
     "judging": "the advocates give their views",
     "checking quotations": "the advocates give their views",
-    "weighing": "the mediator weighs them",
+    "weighing": "the mediator weighs the views",
     "asking": "questions for another round",
     "replying": "questions for another round",
     "concluding": "the mediator writes the verdict",
