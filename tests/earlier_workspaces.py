@@ -68,7 +68,7 @@ def fill(folder: Path) -> None:
     from annotated_drafts import DATASET, VALID, WRONG, begin, plain
     from climassay.corpus import Collection
     from climassay.corpus.documents import Block, Document
-    from climassay.factcheck import DebateSettings, make_claim
+    from climassay.factcheck import DebateSettings, advocates_from_names, make_claim
     from climassay.factcheck.check_store import CheckStore
     from climassay.generation.annotation import AnnotationSettings, AnnotationStore
     from climassay.learning.text_classifier import WORDS, TrainingTexts, fit_classifier
@@ -100,7 +100,8 @@ def fill(folder: Path) -> None:
         accounts.set_password("ann", PASSWORD)
         accounts.make_token("ann", "script")
         checks = CheckStore(store)
-        done = checks.begin(make_claim(CLAIM), DebateSettings(), set_up="one", by="ann")
+        settings = DebateSettings(advocates_from_names(["ice"]))
+        done = checks.begin(make_claim(CLAIM), settings, set_up="one", by="ann")
         checks.finish(done, full_transcript(), run="r1")
         checks.review(done, "bob", "agree", "Well put.")
         waiting = checks.begin(make_claim("It cools."), DebateSettings(), set_up="one")

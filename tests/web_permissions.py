@@ -45,6 +45,7 @@ READER = {
     "GET /api/v1/runs/{run}/tables",
     "GET /ask/{question}",
     "GET /checks",
+    "GET /checks.{form}",
     "GET /checks/{check}",
     "GET /checks/{check}/check.json",
     "GET /checks/{check}/claimreview.json",

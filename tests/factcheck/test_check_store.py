@@ -1,6 +1,7 @@
 """Checks that are kept: from asking to the last review, on both databases."""
 
 import json
+from datetime import datetime
 from itertools import chain, combinations_with_replacement
 from typing import get_args
 
@@ -205,6 +206,74 @@ def test_lists_are_filtered_by_words_verdict_and_reviews(store):
     assert store.verdicts() == ["correct", "incorrect"]
     with pytest.raises(InputError, match="not 'liked'"):
         found(review="liked")
+
+
+def test_lists_are_filtered_by_topic_collection_source_day_and_reviewer_all_at_once(store):
+    def kept(text, day, topic=None, collection="ar6", source="", reviewer=None):
+        check = store.begin(
+            make_claim(text, source=source), DebateSettings(advocates_from_names([collection])), set_up="x"
+        )
+        store.finish(check, checked(text, ({"IPCC": "incorrect"}, "incorrect")), run=f"r{day}", topic=topic)
+        at = datetime.fromisoformat(f"{day}T23:59:59+00:00").timestamp()
+        store._database.write(
+            lambda done: done.execute(checks.update().where(checks.c.id == check).values(asked_at=at))
+        )
+        if reviewer:
+            store.review(check, reviewer, "agree")
+        return check
+
+    cold = kept("It cools.", "2024-02-28", "1.2", source="The Daily, p. 3", reviewer="ann")
+    leap = kept("It paused.", "2024-02-29", "1.4", "wmo", reviewer="bob")
+    hoax = kept("A hoax.", "2024-03-01", "5.3", source="the daily")
+    ten = kept("Ten.", "2024-03-02")
+
+    def found(**wanted):
+        listed = store.list(CheckFilter(**wanted))
+        assert listed.total == len(listed.checks) == len(list(store.each(CheckFilter(**wanted), debates=False)))
+        return [one.id for one in listed.checks]
+
+    assert found(topic="1") == [leap, cold]
+    assert found(topic="1.4") == [leap]
+    assert found(topic="1.") == found(topic="%") == []
+    assert found(collection="wmo") == [leap]
+    assert found(source="DAILY") == [hoax, cold]
+    assert found(since="2024-02-29") == [ten, hoax, leap]
+    assert found(until="2024-02-29") == [leap, cold]
+    assert found(since="2024-02-29", until="2024-02-29") == [leap]
+    assert found(reviewer="ann") == [cold]
+    assert found(reviewer="ann", review="disagreed") == found(reviewer="cat") == []
+    assert found(words="it", topic="1", collection="ar6", since="2024-01-01", reviewer="ann", verdict="incorrect") == [
+        cold
+    ]
+    assert store.topics() == ["1.2", "1.4", "5.3"]
+    assert store.collections() == ["ar6", "wmo"]
+    assert store.reviewers() == ["ann", "bob"]
+    for wrong in ("2024-02-30", "yesterday"):
+        with pytest.raises(InputError, match="is no day"):
+            found(since=wrong)
+
+
+def test_checks_as_data_are_those_of_the_list_with_debates_or_without(store):
+    made = [done(store, f"Claim {number}.", by="ann") for number in range(23)]
+    waiting = begun(store, "Not yet.")
+    store.review(made[3], "bob", "disagree", "No.")
+    store.review(made[3], "bob", "agree")
+    whole = list(store.each(debates=True))
+    assert [one["id"] for one in whole] == [waiting, *made[::-1]]
+    for one in whole:
+        assert one == json.loads(json.dumps(check_data(store.get(one["id"]), store.reviews(one["id"]))))
+    rows = list(store.each(CheckFilter(review="agreed"), debates=False))
+    assert [(one["id"], one["collections"], one["agree"]) for one in rows] == [(made[3], ["ar6", "wmo"], 1)]
+
+
+def test_how_long_debates_took_is_known_by_model_and_number_of_advocates(store):
+    for seconds, names in ((10.0, ["a", "b"]), (20.0, ["c", "d"]), (99.0, ["a"])):
+        check = store.begin(make_claim("It warms."), DebateSettings(advocates_from_names(names)), set_up="x")
+        store.finish(check, full_transcript(), run="r1", seconds=seconds)
+    done(store)  # of which it is not known
+    model = DebateSettings().model
+    assert store.durations(model, 2) == [20.0, 10.0]
+    assert store.durations(model, 3) == store.durations("openai:other", 2) == []
 
 
 def test_what_a_summary_says_is_what_the_filter_finds(local):

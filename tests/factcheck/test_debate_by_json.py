@@ -20,7 +20,7 @@ from climassay.factcheck.debate.rounds import debate, with_follow_up_passages
 from climassay.factcheck.debate.scheduler import RequestBatcher
 from climassay.factcheck.debate.steps import AskOptions, AskText
 from climassay.factcheck.results.page import factcheck_page
-from climassay.factcheck.transcript import AGREEMENT, EVIDENCE, allowed_confidences
+from climassay.factcheck.transcript import AGREEMENT, EVIDENCE, Activity, allowed_confidences
 from debate_tables import (
     ICE,
     PAMPHLET,
@@ -143,6 +143,9 @@ def test_a_debate_takes_one_request_an_opinion_and_replies_come_with_the_second_
         mediator=[{"questions": [question]}, {}],
     )
     assert found.reasons == ["contrast", "close verdicts"]
+    doing = [one for one in found.events if isinstance(one, Activity) and one.participant == "Ice"]
+    told = ["searching", "judging", "checking quotations", "searching", "judging", "checking quotations"]
+    assert [(one.doing, one.round) for one in doing] == list(zip(told, [1, 1, 1, 2, 2, 2], strict=True))
     [asked] = found.transcript.rounds[1].follow_ups
     assert (asked.asker, asked.to, asked.question, asked.origin) == (
         "mediator", "Ice", "Which record shows it?", "model",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
-from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision, Retrieval, Verdict
+from climassay.factcheck.transcript import Activity, AdvocateOpinion, FollowUp, MediatorDecision, Retrieval, Verdict
 from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, SUN, UNSURE, Script, View, among, hold
 
 LABELS = CLIMATE_FEEDBACK.labels
@@ -489,13 +489,29 @@ def test_the_explanation_of_a_pooled_verdict_is_asked_for_that_verdict(verdict_f
 
 def test_everything_is_told_as_it_happens():
     held = debate({"Physical": ["incorrect"], "Ice": ["correct"]})
-    kinds = [type(event) for event in held.events]
-    assert kinds == [
+    told = [event for event in held.events if not isinstance(event, Activity)]
+    assert [type(event) for event in told] == [
         tuple, Retrieval, *[AdvocateOpinion] * 2, MediatorDecision,
         Retrieval, *[FollowUp] * 2, *[AdvocateOpinion] * 2, MediatorDecision, Verdict,
     ]  # fmt: skip
-    assert held.events[-1] == held.transcript.verdict
-    assert held.events[2:4] == list(held.transcript.rounds[0].opinions)
+    assert told[-1] == held.transcript.verdict
+    assert told[2:4] == list(held.transcript.rounds[0].opinions)
+
+
+def test_what_everybody_does_is_told_before_it_is_done():
+    """An opinion follows on quotations that were looked up, a decision on weighing; nothing is told twice in a row."""
+    held = debate({"Physical": ["incorrect"], "Ice": ["correct"]})
+    doing = {}
+    for event in held.events:
+        if isinstance(event, Activity):
+            assert doing.get(event.participant) != event
+            doing[event.participant] = event
+        elif isinstance(event, AdvocateOpinion):
+            assert doing[event.advocate] == Activity(event.advocate, "checking quotations", event.round)
+        elif isinstance(event, MediatorDecision):
+            assert doing["mediator"] == Activity("mediator", "weighing", event.round)
+        elif isinstance(event, Verdict):
+            assert doing["mediator"] == Activity("mediator", "concluding", len(held.transcript.rounds))
 
 
 def test_the_mediator_cites_only_what_advocates_cited():

@@ -22,6 +22,7 @@ from climassay.factcheck.transcript import (
     LIKELIHOODS,
     QUANTIFIABLE,
     UNCERTAIN,
+    Activity,
     AdvocateOpinion,
     FollowUp,
     Levels,
@@ -150,6 +151,7 @@ def events_of(transcript):
     yield transcript.subclaims
     yield Retrieval(transcript.sources)
     for one in transcript.rounds:
+        yield Activity("mediator", "weighing", one.number)
         yield from (*one.follow_ups, *one.opinions, *one.parts, one.decision)
     yield transcript.verdict
 

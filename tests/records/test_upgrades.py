@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from annotated_drafts import DATASET
 from climassay.corpus import Collection
 from climassay.errors import RecordsError
-from climassay.factcheck.check_store import CheckStore
+from climassay.factcheck.check_store import CheckFilter, CheckStore
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.dataset_store import DatasetStore
 from climassay.learning.text_classifier import TextClassifier
@@ -52,7 +52,7 @@ def test_a_workspace_of_every_landed_version_is_kept():
     assert list(range(1, SCHEMA_VERSION)) == VERSIONS
 
 
-def test_every_answer_label_account_job_and_check_is_found(url):
+def test_every_answer_label_account_job_and_check_is_found(url, workspace):
     for _ in range(2):  # at the first opening, and then
         with Records(url) as store:
             assert store.database.stored_version() == SCHEMA_VERSION
@@ -76,6 +76,10 @@ def test_every_answer_label_account_job_and_check_is_found(url):
             checks = CheckStore(store)
             done = next(one for one in checks.newest(most=9) if one.claim.text == CLAIM)
             assert (done.state, done.agree, done.label) == ("done", 1, "incorrect")
+            assert (done.topic, done.seconds) == (None, None)
+            # What a check's advocates read was kept in its settings only; the workspaces of versions 1 and 2 have none.
+            assert list(checks.collections()) == (["ice"] if workspace.version >= 3 else [])
+            assert checks.list(CheckFilter(collection="ice", reviewer="bob")).total == (workspace.version >= 3)
             assert [len(one.opinions) for one in checks.get(done.id).transcript.rounds] == [3, 3]
             [job] = Jobs(store.database).list()
             assert (job.kind, job.state) == ("check", "running")
@@ -189,7 +193,7 @@ def test_a_migration_that_is_killed_before_its_commit_is_done_by_the_next_openin
     killed = subprocess.run([sys.executable, "-c", KILLED, workspace.url], check=False)
     assert killed.returncode == -9
     assert contents(workspace.folder / "records.sqlite") == before
-    test_every_answer_label_account_job_and_check_is_found(workspace.url)
+    test_every_answer_label_account_job_and_check_is_found(workspace.url, workspace)
 
 
 def test_two_that_open_at_once_move_it_forward_once(workspace, monkeypatch):

@@ -1,16 +1,23 @@
 """Checking a claim in the browser: from the form to the verdict, its files and its reviews."""
 
+import csv
+import io
 import json
 import re
+import zipfile
+from xml.etree import ElementTree
 
 import pytest
 
 from check_parts import DISPUTE, SUN, Gate, Seen, ask, ended, furnish, scripted, write_settings
-from climassay.factcheck import from_data
+from climassay.factcheck import from_data, make_claim
 from climassay.factcheck.check_store import PAGE
+from climassay.factcheck.transcript import event_from_data
 from climassay.web.checks import store as asking
-from climassay.web.checks.store import checks_of
+from climassay.web.checks.debate import DebateProgress, seconds_left
+from climassay.web.checks.store import BEGIN, checks_of, chosen, seconds_spent, time_begun
 from debate_tables import View
+from factcheck_transcripts import full_transcript
 from patience import reached
 from web_parts import application_over, post
 
@@ -163,8 +170,6 @@ def test_a_claim_that_cannot_be_taken_is_told_in_one_sentence_and_not_lost(clien
 
 
 def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, place, script, tmp_path):
-    from climassay.web.checks.store import chosen
-
     loose = chosen(place, "").settings
     object.__setattr__(loose, "check_claims", True)
     client = client_of("annotator")
@@ -223,6 +228,90 @@ def events_of(text):
     return [(int(number), kind, json.loads(data)) for number, kind, data in found]
 
 
+def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybody_does(client_of, place, gate):
+    settings = chosen(place, "").settings
+    for number in range(2):
+        past = checks_of(place).begin(make_claim(f"Past {number}."), settings, set_up="x")
+        checks_of(place).finish(past, full_transcript(), run="r1", seconds=1000.0 * (number + 1))
+    client = client_of("annotator")
+    check = ask(client)
+    reached(gate.reached)
+    text = Seen(client.get(f"/checks/{check}").text).text
+    assert "Step 5 of at most 14 : round 1 of at most 3, the mediator weighs the views." in text
+    assert "Physical has given its view: incorrect" in text
+    assert "The mediator is weighing the advocates’ views" in text
+    assert re.search(r"\d+ s so far ?\.", text)
+    assert "to go" not in text  # two past checks are no ground for an estimate
+    checks_of(place).finish(
+        checks_of(place).begin(make_claim("Past 3."), settings, set_up="x"), full_transcript(), run="r1", seconds=2500.0
+    )
+    later = Seen(client.get(f"/checks/{check}/debate").text)
+    assert "about 33 minutes to go, judging by 3 earlier checks with the same model" in later.text
+    [box] = later.tags_with("data-progress")
+    assert 0 <= float(box["data-elapsed"]) < 900
+    gate.open.set()
+    kept = ended(place, check).about
+    assert 0 < kept.seconds <= kept.ended_at - kept.asked_at + 1
+    job = place.jobs.get(kept.job)
+    assert (job.done, job.total) > (0, 0)
+
+
+def test_a_check_that_is_gone_on_with_keeps_the_time_that_it_has_taken(client_of, place, gate, monkeypatch):
+    monkeypatch.setattr("climassay.web.jobs.QUIET_SECONDS", 0.0)  # a quick debate could end before it looks
+    client = client_of("annotator")
+    check = ask(client)
+    reached(gate.reached)
+    first = checks_of(place).get(check).about.job
+    post(client, f"/checks/{check}/stop")
+    gate.open.set()
+    ended(place, check)
+    spent = seconds_spent(place.jobs, first)
+    assert spent > 0
+    post(client, f"/checks/{check}/again")
+    kept = ended(place, check).about
+    assert kept.job != first
+    begin = place.jobs.events(kept.job)[0]
+    assert begin.body["before"] == pytest.approx(spent)
+    assert time_begun(place.jobs.events(kept.job)) == pytest.approx(begin.told_at - spent)
+    assert kept.seconds > spent
+
+
+def test_steps_only_go_forward_and_end_at_the_last(client_of, place, script):
+    kept = ended(place, ask(client_of("annotator")))
+    progress, seen = DebateProgress(kept.settings), []
+    doing = {name: [] for name in progress.participants}
+    for event in place.jobs.events(kept.about.job):
+        if event.kind == BEGIN:
+            continue
+        happened = event_from_data(event.kind, event.body)
+        progress.take(happened)
+        seen.append((progress.step, progress.steps))
+        if event.kind == "activity":
+            doing[happened.participant].append((happened.round, happened.doing))
+    # Reading, searching, two rounds of two advocates and a mediator, questions between them, the verdict.
+    assert [step for step, _ in seen] == sorted(step for step, _ in seen)
+    assert {step for step, _ in seen} == set(range(2, 11))
+    assert [steps for _, steps in seen][-1] == 10
+    assert {steps for _, steps in seen} == {14, 10}
+    assert doing["Physical"][:3] == [(1, "searching"), (1, "judging"), (1, "checking quotations")]
+    assert doing["mediator"] == [(1, "weighing"), (2, "asking"), (2, "weighing"), (2, "concluding")]
+    assert all(one.doing is None for one in progress.participants.values())
+
+
+@pytest.mark.parametrize(
+    ("past", "elapsed", "left"),
+    [
+        ([60.0, 70.0], 0.0, None),
+        ([60.0, 90.0, 70.0], 0.0, 70.0),
+        ([60.0, 90.0, 70.0], 65.0, 15.0),
+        ([60.0, 90.0, 70.0], 91.0, 0.0),
+    ],
+    ids=["too few", "median", "of those that took longer", "longer than all"],
+)
+def test_what_remains_is_estimated_from_debates_that_took_longer(past, elapsed, left):
+    assert seconds_left(past, elapsed) == left
+
+
 def test_events_come_in_order_and_go_on_after_the_last_one_seen(client_of, place, script):
     client = client_of("annotator")
     job = ended(place, ask(client)).about.job
@@ -230,9 +319,10 @@ def test_events_come_in_order_and_go_on_after_the_last_one_seen(client_of, place
     events = events_of(stream)
     kinds = [kind for _, kind, _ in events]
     assert [number for number, _, _ in events] == list(range(1, len(events) + 1))
-    assert kinds[:3] == ["begin", "subclaims", "passages"]
-    assert kinds[3:6] == ["opinion", "opinion", "decision"]
-    assert kinds[-2:] == ["decision", "verdict"]
+    told = [kind for kind in kinds if kind != "activity"]
+    assert told[:3] == ["begin", "subclaims", "passages"]
+    assert told[3:6] == ["opinion", "opinion", "decision"]
+    assert told[-2:] == ["decision", "verdict"]
     assert "question" in kinds
     assert stream.rstrip().endswith('data: {"state": "done", "error": null}')
     resumed = client.get(f"/jobs/{job}/events", headers={"Last-Event-ID": "5"})
@@ -314,7 +404,8 @@ def test_a_check_that_cannot_begin_says_why(client_of, place):
     check = ask(client)
     assert ended(place, check).about.state == "failed"
     text = Seen(client.get(f"/checks/{check}").text).text
-    assert "The check broke off: There is no collection 'physical'" in text
+    assert "The check broke off. Documents that this check needs are no longer in the library." in text
+    assert "There is no collection 'physical'" in text
 
 
 def test_a_job_that_was_stopped_before_its_turn_stops_its_check(client_of, place, gate):
@@ -368,7 +459,7 @@ def test_a_check_that_goes_on_and_one_that_is_not_there_cannot_be_reviewed(clien
 
 
 def test_the_list_is_searched_filtered_and_paged(client_of, place, script):
-    from climassay.factcheck import DebateSettings, make_claim
+    from climassay.factcheck import DebateSettings
 
     checks = checks_of(place)
     client = client_of("annotator")
@@ -384,8 +475,61 @@ def test_the_list_is_searched_filtered_and_paged(client_of, place, script):
     one = Seen(client.get("/checks?q=SUN+warming").text)
     assert len(one.every("li", class_="card")) == 1
     assert one.every("a", href=f"/checks/{check}")
-    assert "No check fits" in Seen(client.get("/checks?q=%25%25").text).text
+    assert "No check fits this: the words “%%”." in Seen(client.get("/checks?q=%25%25").text).text
+    assert "There is no page 9" in Seen(client.get("/checks?page=9").text).text
     assert len(Seen(client.get("/checks?verdict=incorrect").text).every("li", class_="card")) == 1
     assert "No check fits" in Seen(client.get("/checks?review=agreed").text).text
-    assert client.get("/checks?review=liked").status_code == 400
+    assert client.get("/checks?review=liked").status_code == 422
     assert client.get("/checks?page=0").status_code == 422
+
+
+FILTERS = "verdict=incorrect&topic=2&collection=physical&source=column&since=2020-01-01&reviewer=annotator"
+
+
+def test_filters_go_together_stay_in_the_address_and_are_told_where_nothing_fits(client_of, place, script):
+    client = client_of("annotator")
+    check = ask(client, source="A columnist")
+    assert ended(place, check).about.topic == "2.1"
+    ended(place, ask(client, "The warming of the Sun paused.", source="Another columnist"))
+    post(client, f"/checks/{check}/review", {"opinion": "agree"})
+    seen = Seen(client.get(f"/checks?{FILTERS}").text)
+    assert len(seen.every("li", class_="card")) == 1
+    assert seen.every("a", href=f"/checks/{check}")
+    assert seen.every("option", value="2", selected=None)
+    assert seen.every("a", href=f"/checks.csv?{FILTERS}")
+    nothing = Seen(client.get(f"/checks?{FILTERS}&until=2020-01-02").text).text
+    for words in ("No check fits all of this", "until 2020-01-02", "People do not cause it.", "reviewed by annotator"):
+        assert words in nothing
+    for wrong, status in (("since=2024-02-30", 400), ("until=soon", 422)):
+        for path in ("/checks", "/checks.csv", "/api/v1/checks"):
+            assert client.get(f"{path}?{wrong}").status_code == status
+
+
+def test_checks_that_fit_are_taken_along_as_a_table_a_workbook_and_lines(client_of, place, script):
+    client = client_of("annotator")
+    check = ask(client, source="=A columnist")
+    kept = ended(place, check)
+    ended(place, ask(client, "The warming of the Sun paused."))
+    post(client, f"/checks/{check}/review", {"opinion": "agree", "comment": "Well said."})
+    [line] = client.get("/checks.jsonl?review=agreed").text.splitlines()
+    assert from_data(json.loads(line)["transcript"]) == kept.transcript
+    assert json.loads(line)["reviews"][0]["comment"] == "Well said."
+    table = client.get("/checks.csv?review=agreed")
+    assert table.headers["content-disposition"] == 'attachment; filename="checks.csv"'
+    [row] = csv.DictReader(io.StringIO(table.text))
+    assert (row["id"], row["verdict"], row["collections"]) == (check, "incorrect", "pamphlet; physical")
+    assert row["page"] == f"{place.settings.root}/checks/{check}"
+    assert not row["source"].startswith("=")
+    assert len(list(csv.DictReader(io.StringIO(client.get("/checks.csv").text)))) == 2
+    book = workbook_rows(client.get("/checks.xlsx?review=agreed").content)
+    assert [len(book), book[0], book[1][0]] == [2, list(row), check]
+    assert [one["id"] for one in client.get("/api/v1/checks?review=agreed&topic=2.1").json()["items"]] == [check]
+    assert client.get("/checks.pdf").status_code == 404
+
+
+def workbook_rows(content):
+    """The rows of a workbook, as texts."""
+    with zipfile.ZipFile(io.BytesIO(content)) as book:
+        sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
+    space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    return [["".join(cell.itertext()) for cell in row] for row in sheet.iter(f"{space}row")]

@@ -35,6 +35,12 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
         page.evaluate("window.same = true")
         page.get_by_role("heading", name="Round 1").wait_for()
         page.locator("#debate + div .view").nth(1).wait_for()
+        page.get_by_text("The mediator is weighing").wait_for()
+        progress = page.locator("[data-progress]")
+        assert "Step 5 of at most 14: round 1 of at most 3" in progress.inner_text()
+        assert progress.get_by_text("has given its view").count() == 2
+        before = page.locator("[data-clock]").inner_text()
+        page.wait_for_function("before => document.querySelector('[data-clock]').textContent !== before", arg=before)
         assert page.get_by_role("heading", name="Round 2").count() == 0
         page.locator(".cite").first.click()
         dialog = page.get_by_role("dialog", name="Passage")
@@ -64,6 +70,22 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
     with arriving(page):
         page.keyboard.press("Enter")
     page.get_by_text("1 check", exact=True).wait_for()
+    page.get_by_text("More filters").click()
+    page.get_by_label("Evidence from").select_option("physical")
+    page.get_by_label("Checked from").fill("2020-01-31")
+    page.get_by_label("Reviewed by").select_option("annotator")
+    shoot(page, "checks-filters")
+    assert sideways(page) == 0
+    with arriving(page):
+        page.get_by_role("button", name="Show").click()
+    page.get_by_text("1 check", exact=True).wait_for()
+    assert page.get_by_label("Evidence from").is_visible()
+    page.get_by_label("Verdict").select_option("incorrect")
+    page.get_by_label("to", exact=True).fill("2020-02-01")
+    with arriving(page):
+        page.get_by_role("button", name="Show").click()
+    page.get_by_text("No check fits all of this").wait_for()
+    shoot(page, "checks-none")
 
 
 def test_without_scripts_the_page_shows_the_debate_and_citations_lead_to_passages(running_server, visit):

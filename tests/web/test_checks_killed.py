@@ -81,18 +81,24 @@ def test_a_page_shows_only_what_the_present_attempt_has_told(server):
     place = server("attempts")
     furnish(place, scripted())
     with application_over(place) as client_of:
-        job = ended(place, ask(client_of("annotator"))).about.job
+        kept = ended(place, ask(client_of("annotator")))
+    job, settings = kept.about.job, kept.settings
     told = place.jobs.events(job)
 
     def jobs_with(*more):
         every = [*told, *more]
         return SimpleNamespace(events=lambda _job, after: [event for event in every if event.number > after])
 
-    before = live_debate(jobs_with(), job)
-    begun = live_debate(jobs_with(JobEvent(len(told) + 1, BEGIN, {})), job)
+    begin = JobEvent(len(told) + 1, BEGIN, {}, told[-1].told_at + 1000)
+    before = live_debate(jobs_with(), job, settings)
+    begun = live_debate(jobs_with(begin), job, settings)
     again = JobEvent(len(told) + 2, told[1].kind, told[1].body)
-    going = live_debate(jobs_with(JobEvent(len(told) + 1, BEGIN, {}), again), job)
-    assert len(before.entries) == len(told) - 1
+    going = live_debate(jobs_with(begin, again), job, settings)
+    assert len(before.entries) == sum(event.kind not in (BEGIN, "activity") for event in told)
+    assert (before.progress.step, before.progress.final) == (before.progress.steps, True)
+    assert (begun.progress.step, going.progress.step) == (1, 2)
+    # The time between the attempts does not count, that of the first one does.
+    assert begin.told_at - begun.began == pytest.approx(told[-1].told_at - told[0].told_at)
     assert (begun.entries, begun.sources, begun.last) == ((), (), len(told) + 1)
     assert [(entry.number, entry.kind) for entry in going.entries] == [(len(told) + 2, "subclaims")]
 

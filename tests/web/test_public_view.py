@@ -1,6 +1,8 @@
 """What visitors without an account see of the server behind the pages: no folders, servers, names, messages."""
 
+import io
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,15 @@ def test_folders_and_servers_are_taken_out(view, secret, around):
     assert shown.endswith(after.lstrip("."))
 
 
+@pytest.mark.parametrize("secret", HIDDEN.values(), ids=HIDDEN)
+def test_json_stays_json_where_a_quotation_mark_follows(view, secret):
+    said = f'It said "no {secret}" twice, and "{secret}".'
+    shown = json.loads(view.shown(json.dumps({"error": said}).encode()))["error"]
+    assert shown.startswith('It said "no (a ')
+    assert shown.count('"') == said.count('"')
+    assert secret not in shown
+
+
 @pytest.mark.parametrize("text", SHOWN)
 def test_what_is_public_stays(view, text):
     assert view.shown(text.encode()).decode() == text
@@ -102,7 +113,7 @@ def test_no_page_and_no_data_tell_strangers_more_than_is_theirs(client_of, publi
     paths = [
         f"/checks/{mine}", f"/checks/{mine}/check.json", f"/checks/{other}", "/checks", f"/jobs/{job}",
         f"/api/v1/jobs/{job}", f"/api/v1/checks/{mine}", "/api/v1/checks", f"/results/{run}", f"/api/v1/runs/{run}",
-        f"/results/{run}/results", "/results",
+        f"/results/{run}/results", "/results", "/checks.csv", "/checks.jsonl",
     ]  # fmt: skip
     stranger, member = client_of(), client_of("annotator")
     known = ""
@@ -113,6 +124,13 @@ def test_no_page_and_no_data_tell_strangers_more_than_is_theirs(client_of, publi
         known += member.get(path).text
     assert "secretlogin" in known
     assert HIDDEN["home"] in known
+    workbook = (
+        zipfile.ZipFile(io.BytesIO(stranger.get("/checks.xlsx").content)).read("xl/worksheets/sheet1.xml").decode()
+    )
+    assert mine in workbook
+    assert not any(secret in workbook for secret in (*HIDDEN.values(), "secretlogin", "otherlogin"))
+    for path in ("/checks", "/checks.csv", "/api/v1/checks"):
+        assert stranger.get(f"{path}?reviewer=secretlogin").status_code in (303, 401)
     assert "Dr Ada" in stranger.get(f"/checks/{other}").text
     assert json.loads(stranger.get(f"/api/v1/checks/{mine}").text)["error"].startswith("The model failed at (a server)")
 
@@ -123,7 +141,7 @@ def test_what_the_database_says_is_for_the_log(client_of, place, monkeypatch, er
         raise error
 
     client = client_of()
-    monkeypatch.setattr("climassay.web.checks.pages.checks_of", broken)
+    monkeypatch.setattr("climassay.web.checks.lists.checks_of", broken)
     answer = client.get("/checks")
     assert answer.status_code == 500
     assert str(error) not in answer.text

@@ -7,9 +7,9 @@ beside it. Nothing is deleted, and a second word of the same person appears in p
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
@@ -44,11 +44,25 @@ checks = sa.Table(
     sa.Column("label", sa.Text),
     sa.Column("error", sa.Text),
     sa.Column("transcript", sa.Text),
+    sa.Column("model", sa.Text),
+    sa.Column("advocates", sa.Integer),
+    sa.Column("topic", sa.String(8)),
+    sa.Column("seconds", sa.Float),
     sa.CheckConstraint("state IN ('waiting', 'done', 'failed', 'stopped')", name="known_check_state"),
     sa.Index("checks_by_time", "asked_at"),
     sa.Index("checks_by_claim", "claim_id"),
     sa.Index("checks_by_run", "run"),
+    sa.Index("checks_by_end", "label", "outcome", "asked_at"),
+    sa.Index("checks_by_topic", "topic", "asked_at"),
     comment="One claim that somebody asked to have checked, with the debate once it has ended.",
+)
+check_collections = sa.Table(
+    "check_collections",
+    metadata,
+    sa.Column("check", sa.String(16), sa.ForeignKey("checks.id"), primary_key=True),
+    sa.Column("collection", sa.Text, primary_key=True),
+    sa.Index("check_collections_by_name", "collection"),
+    comment="The collections that a check's advocates read.",
 )
 check_reviews = sa.Table(
     "check_reviews",
@@ -65,9 +79,11 @@ check_reviews = sa.Table(
 )
 
 
-def current_reviews() -> sa.Select[tuple[str, int, int, int]]:
-    """How many people hold what of each check that was reviewed; only the last word of each counts."""
+def current_reviews(ids: Sequence[str] | None = None) -> sa.Select[tuple[str, int, int, int]]:
+    """How many people hold what of each check that was reviewed, or of some; only the last word of each counts."""
     numbers = sa.select(sa.func.max(check_reviews.c.number)).group_by(check_reviews.c.check, check_reviews.c.by)
+    if ids is not None:
+        numbers = numbers.where(check_reviews.c.check.in_(ids))
     counts = [
         sa.func.sum(sa.case((check_reviews.c.opinion == opinion, 1), else_=0)).label(opinion)
         for opinion in ("agree", "disagree", "undecided")
@@ -117,6 +133,10 @@ class CheckSummary:
     """People whose present word is that they agree."""
     disagree: int = 0
     undecided: int = 0
+    topic: str | None = None
+    """Contrarian claim that it makes, as in :mod:`climassay.factcheck.fallacies`; None where that is not known."""
+    seconds: float | None = None
+    """How long it was debated, without waiting for its turn; None before it has ended."""
 
     @property
     def reviewed(self) -> Reviewed:
@@ -161,6 +181,18 @@ class CheckFilter:
     """Label, or outcome of a check without one."""
     review: str = ""
     """One of :data:`Reviewed`."""
+    topic: str = ""
+    """Contrarian claim (``2.1``) or group of them (``2``), as in :mod:`climassay.factcheck.fallacies`."""
+    collection: str = ""
+    """Name of a collection that an advocate read."""
+    source: str = ""
+    """Must stand in what is said of the claim's source, in any case."""
+    since: str = ""
+    """First day on which a check was asked for: ISO 8601, UTC."""
+    until: str = ""
+    """Last day."""
+    reviewer: str = ""
+    """Name of an account that has reviewed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +241,8 @@ def summary_data(about: CheckSummary) -> dict[str, Any]:
         "agree": about.agree,
         "disagree": about.disagree,
         "undecided": about.undecided,
+        "topic": about.topic,
+        "seconds": about.seconds,
     }
 
 
@@ -223,22 +257,18 @@ def check_data(kept: StoredCheck, reviews: Sequence[CheckReview]) -> dict[str, A
         What ``json.dumps`` takes; ``transcript`` is what :func:`climassay.factcheck.from_data` reads, ``settings`` are
         the tables of a file that sets up a debate.
     """
-    said = [
-        {
-            "by": one.by,
-            "opinion": one.opinion,
-            "comment": one.comment,
-            "at": iso_time(one.made_at),
-            "current": one.current,
-        }
-        for one in reviews
-    ]
     return {
         **summary_data(kept.about),
-        "reviews": said,
+        "reviews": [review_data(one) for one in reviews],
         "settings": settings_tables(kept.settings),
         "transcript": None if kept.transcript is None else as_data(kept.transcript),
     }
+
+
+def review_data(review: CheckReview) -> dict[str, Any]:
+    """What a person said as texts, for ``json.dumps``."""
+    said = {name: getattr(review, name) for name in ("by", "opinion", "comment", "current")}
+    return said | {"at": iso_time(review.made_at)}
 
 
 def iso_time(seconds: float) -> str:
@@ -282,22 +312,47 @@ class CheckStore:
             "state": "waiting",
             "set_up": set_up,
             "settings": json.dumps(settings_tables(settings), ensure_ascii=False),
+            "model": settings.model,
+            "advocates": len(settings.advocates),
         }
-        self._database.write(lambda connection: connection.execute(checks.insert().values(row)))
+        names = {name for advocate in settings.advocates for name in advocate.collections}
+        collections = [{"check": row["id"], "collection": name} for name in sorted(names)]
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(checks.insert().values(row))
+            self._database.insert_new(connection, check_collections, collections)
+
+        self._database.write(work)
         return str(row["id"])
 
     def reopen(self, check: str) -> None:
         """Let a check wait again that broke, was stopped or ended without a result; another one stays as it is."""
         fruitless = checks.c.state.in_(("failed", "stopped")) | (checks.c.outcome == "failed")
-        names = ("job", "run", "outcome", "label", "error", "ended_at", "transcript")
+        names = ("job", "run", "outcome", "label", "error", "ended_at", "transcript", "topic", "seconds")
         self._update(checks.c.id == check, fruitless, state="waiting", **dict.fromkeys(names))
 
     def give_to(self, check: str, job: str) -> None:
         """Note which job does the work."""
         self._update(checks.c.id == check, job=job)
 
-    def finish(self, check: str, transcript: Transcript, *, run: str) -> None:
-        """Store how a check ended; one that has ended already stays as it is, unless it had broken elsewhere."""
+    def finish(
+        self,
+        check: str,
+        transcript: Transcript,
+        *,
+        run: str,
+        topic: str | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Store how a check ended; one that has ended already stays as it is, unless it had broken elsewhere.
+
+        Args:
+            check: Its id.
+            transcript: The debate.
+            run: Id of the run that held it.
+            topic: The contrarian claim that it makes, where that is known.
+            seconds: How long it was debated.
+        """
         written = json.dumps(as_data(transcript), ensure_ascii=False, allow_nan=False)
         values = {"outcome": transcript.verdict.outcome, "label": transcript.verdict.label, "run": run, "error": None}
         self._update(
@@ -306,6 +361,8 @@ class CheckStore:
             state="done",
             ended_at=time.time(),
             transcript=storable_text(written),
+            topic=topic,
+            seconds=seconds,
             **values,
         )
 
@@ -340,8 +397,7 @@ class CheckStore:
         Raises:
             InputError: There is no check of that id, or what is stored is damaged.
         """
-        query = _summaries(checks.c.settings, checks.c.transcript).where(checks.c.id == check)
-        row = next(iter(self._rows(query)), None)
+        row = next(iter(self._rows(_summaries([check], checks.c.settings, checks.c.transcript))), None)
         if row is None:
             raise InputError(f"There is no check {check!r}.")
         settings = parse_settings(json.loads(row["settings"]), where=f"The check {check}")
@@ -354,11 +410,12 @@ class CheckStore:
 
     def list(self, wanted: CheckFilter | None = None, page: int = 1) -> CheckList:
         """A page of the checks that fit, the newest first; a page beyond the last is empty."""
-        query = _summaries().where(*_conditions(wanted or CheckFilter()))
-        ordered = query.order_by(checks.c.asked_at.desc(), checks.c.id).limit(PAGE).offset((max(page, 1) - 1) * PAGE)
+        query = sa.select(checks.c.id).where(*_conditions(wanted or CheckFilter()))
+        ordered = query.order_by(*_NEWEST_FIRST).limit(PAGE).offset((max(page, 1) - 1) * PAGE)
         with self._database.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
-            rows = connection.execute(ordered).mappings().all()
+            found = _summaries(connection.execute(ordered).scalars().all())
+            rows = connection.execute(found.order_by(*_NEWEST_FIRST)).mappings().all()
         return CheckList(tuple(_summary(row) for row in rows), total, max(page, 1))
 
     def newest(
@@ -374,15 +431,49 @@ class CheckStore:
         Raises:
             InputError: There is no check of that id.
         """
-        query = _summaries().where(*_conditions(wanted or CheckFilter()))
+        query = sa.select(checks.c.id).where(*_conditions(wanted or CheckFilter()))
         with self._database.read() as connection:
             if after is not None:
                 at = connection.execute(sa.select(checks.c.asked_at).where(checks.c.id == after)).scalar_one_or_none()
                 if at is None:
                     raise InputError(f"There is no check {after!r}.")
-                query = query.where(sa.tuple_(-checks.c.asked_at, checks.c.id) > sa.tuple_(-at, after))
-            ordered = query.order_by(checks.c.asked_at.desc(), checks.c.id).limit(most)
-            return [_summary(row) for row in connection.execute(ordered).mappings()]
+                behind = sa.or_(checks.c.asked_at < at, checks.c.id > after)
+                query = query.where(checks.c.asked_at <= at, behind)
+            ids = connection.execute(query.order_by(*_NEWEST_FIRST).limit(most)).scalars().all()
+            found = _summaries(ids).order_by(*_NEWEST_FIRST)
+            return [_summary(row) for row in connection.execute(found).mappings()]
+
+    def each(self, wanted: CheckFilter | None = None, *, debates: bool) -> Iterator[dict[str, Any]]:
+        """All checks that fit, the newest first, as data; they are read in parts.
+
+        Args:
+            wanted: Which ones.
+            debates: Whether each is what :func:`check_data` gives, with debate and reviews; else what
+                :func:`summary_data` gives, with the names of its collections.
+        """
+        most, after = (_WITH_DEBATES if debates else _WITHOUT_DEBATES), None
+        while found := self.newest(wanted, most=most, after=after):
+            ids = [one.id for one in found]
+            if debates:
+                columns = (checks.c.id, checks.c.settings, checks.c.transcript)
+                kept = {row["id"]: row for row in self._rows(sa.select(*columns).where(checks.c.id.in_(ids)))}
+                said = self._reviews(ids)
+                for one in found:
+                    settings, transcript = kept[one.id]["settings"], kept[one.id]["transcript"]
+                    yield {
+                        **summary_data(one),
+                        "reviews": [review_data(review) for review in said.get(one.id, ())],
+                        "settings": json.loads(settings),
+                        "transcript": None if transcript is None else json.loads(transcript),
+                    }
+            else:
+                listed = check_collections.c
+                query = sa.select(listed.check, listed.collection).where(listed.check.in_(ids)).order_by(*listed)
+                names: dict[str, list[str]] = {}
+                for row in self._rows(query):
+                    names.setdefault(row["check"], []).append(row["collection"])
+                yield from (summary_data(one) | {"collections": names.get(one.id, [])} for one in found)
+            after = ids[-1]
 
     def ids(self) -> "Sequence[str]":
         """Ids of all checks, the oldest first."""
@@ -390,8 +481,30 @@ class CheckStore:
 
     def verdicts(self) -> "Sequence[str]":
         """What checks have ended with: labels, and outcomes of those without one; each once, in alphabetical order."""
-        query = sa.select(_ENDED_WITH.label("ended")).where(checks.c.outcome.is_not(None)).distinct()
-        return sorted(row["ended"] for row in self._rows(query))
+        query = sa.select(checks.c.label, checks.c.outcome).where(checks.c.outcome.is_not(None)).distinct()
+        return sorted({row["label"] or row["outcome"] for row in self._rows(query)})
+
+    def topics(self) -> "Sequence[str]":
+        """The contrarian claims that checks were found to make, in order."""
+        query = sa.select(checks.c.topic).where(checks.c.topic.is_not(None)).distinct().order_by(checks.c.topic)
+        return [row["topic"] for row in self._rows(query)]
+
+    def collections(self) -> "Sequence[str]":
+        """Names of the collections that were read for checks, in alphabetical order."""
+        names = check_collections.c.collection
+        return [row["collection"] for row in self._rows(sa.select(names).distinct().order_by(names))]
+
+    def reviewers(self) -> "Sequence[str]":
+        """Names of the accounts that have reviewed checks, in alphabetical order."""
+        names = check_reviews.c.by
+        return [row["by"] for row in self._rows(sa.select(names).distinct().order_by(names))]
+
+    def durations(self, model: str, advocates: int) -> "Sequence[float]":
+        """Seconds that the latest debates of a model with so many advocates took, fifty at most."""
+        held = checks.c.outcome.in_(("verdict", "not enough information"))
+        alike = sa.and_(checks.c.model == model, checks.c.advocates == advocates, checks.c.seconds.is_not(None), held)
+        query = sa.select(checks.c.seconds).where(alike).order_by(checks.c.asked_at.desc()).limit(_DURATIONS)
+        return [row["seconds"] for row in self._rows(query)]
 
     def of_runs(self, runs: Sequence[str]) -> dict[str, str]:
         """Ids of checks by the run that made them, where a run made one."""
@@ -432,6 +545,10 @@ class CheckStore:
             waiting = int(reading.execute(sa.select(sa.func.count()).select_from(checks).where(~ended)).scalar_one())
             words = sa.select(check_reviews).where(said).order_by(check_reviews.c.number)
             reviews = [dict(row) for row in reading.execute(words).mappings()]
+            read = sa.select(check_collections).where(
+                check_collections.c.check.in_(sa.select(checks.c.id).where(ended))
+            )
+            collections = [dict(row) for row in reading.execute(read).mappings()]
         for review in reviews:
             del review["number"]
 
@@ -439,6 +556,7 @@ class CheckStore:
             known = set(connection.execute(sa.select(checks.c.id)).scalars())
             new = [row for row in rows if row["id"] not in known]
             self._database.insert_new(connection, checks, new)
+            self._database.insert_new(connection, check_collections, collections)
             there = sa.select(check_reviews.c.check, check_reviews.c.by, check_reviews.c.made_at)
             told = {tuple(row) for row in connection.execute(there)}
             fresh = [one for one in reviews if (one["check"], one["by"], one["made_at"]) not in told]
@@ -487,13 +605,18 @@ class CheckStore:
 
     def reviews(self, check: str) -> "Sequence[CheckReview]":
         """What people said about a check, in order; earlier words of a person are kept."""
-        query = sa.select(check_reviews).where(check_reviews.c.check == check).order_by(check_reviews.c.number)
+        return self._reviews([check]).get(check, [])
+
+    def _reviews(self, ids: "Sequence[str]") -> "dict[str, Sequence[CheckReview]]":
+        query = sa.select(check_reviews).where(check_reviews.c.check.in_(ids)).order_by(check_reviews.c.number)
         rows = self._rows(query)
-        last = {row["by"]: row["number"] for row in rows}
-        return [
-            CheckReview(row["by"], row["opinion"], row["comment"], row["made_at"], last[row["by"]] == row["number"])
-            for row in rows
-        ]
+        last = {(row["check"], row["by"]): row["number"] for row in rows}
+        found: dict[str, Any] = {}
+        for row in rows:
+            current = last[row["check"], row["by"]] == row["number"]
+            review = CheckReview(row["by"], row["opinion"], row["comment"], row["made_at"], current)
+            found.setdefault(row["check"], []).append(review)
+        return found
 
     def agreement(self) -> AgreementShare:
         """How often people agree with the verdicts, with Wilson's interval."""
@@ -505,16 +628,19 @@ class CheckStore:
         return AgreementShare(proportion(agreed, agreed + against) if agreed + against else None, divided)
 
 
-_ENDED_WITH = sa.func.coalesce(checks.c.label, checks.c.outcome)
+_NEWEST_FIRST = (checks.c.asked_at.desc(), checks.c.id)
+_WITH_DEBATES, _WITHOUT_DEBATES = 10, 500
+"""Checks that are read at a time; a debate may have a megabyte."""
+_DURATIONS = 50
 
 
-def _summaries(*more: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Rows of checks with the counts of their reviews."""
-    counts = current_reviews().subquery("counts")
+def _summaries(ids: "Sequence[str]", *more: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Rows of some checks with the counts of their reviews."""
+    counts = current_reviews(ids).subquery("counts")
     shown = [column for column in checks.c if column.name not in ("settings", "transcript")]
     said = [sa.func.coalesce(counts.c[name], 0).label(name) for name in get_args(Opinion)]
     joined = checks.outerjoin(counts, counts.c.check == checks.c.id)
-    return sa.select(*shown, *said, *more).select_from(joined)
+    return sa.select(*shown, *said, *more).select_from(joined).where(checks.c.id.in_(ids))
 
 
 def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
@@ -522,8 +648,23 @@ def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
     found: list[sa.ColumnElement[bool]] = [
         text.contains(word, autoescape=True) for word in storable_text(wanted.words).lower().split()
     ]
+    if wanted.source:
+        found.append(sa.func.lower(checks.c.source).contains(storable_text(wanted.source).lower(), autoescape=True))
+    if wanted.topic:
+        # A group's number is that of its claims before the point.
+        group = checks.c.topic.startswith(storable_text(wanted.topic) + ".", autoescape=True)
+        found.append(sa.or_(checks.c.topic == storable_text(wanted.topic), group))
+    if wanted.since:
+        found.append(checks.c.asked_at >= _day(wanted.since))
+    if wanted.until:
+        found.append(checks.c.asked_at < _day(wanted.until) + 86_400)
+    for column, value in ((check_collections.c.collection, wanted.collection), (check_reviews.c.by, wanted.reviewer)):
+        if value:
+            found.append(checks.c.id.in_(sa.select(column.table.c.check).where(column == storable_text(value))))
     if wanted.verdict:
-        found.append(_ENDED_WITH.in_([storable_text(wanted.verdict)]))
+        ended = storable_text(wanted.verdict)
+        without = sa.and_(checks.c.label.is_(None), checks.c.outcome == ended)
+        found.append(sa.or_(checks.c.label == ended, without))
     if wanted.review:
         if wanted.review not in get_args(Reviewed):
             raise InputError(f"Checks are {', '.join(get_args(Reviewed))}, not {wanted.review!r}.")
@@ -543,8 +684,23 @@ def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
     return found
 
 
+def _day(text: str) -> float:
+    """When a day begins, in seconds since 1970.
+
+    Raises:
+        InputError: It is no day.
+    """
+    try:
+        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC).timestamp()
+    except ValueError:
+        raise InputError(f"{text!r} is no day: write it like 2024-05-31.") from None
+
+
 def _summary(row: sa.RowMapping) -> CheckSummary:
-    names = ("id", "by", "asked_at", "ended_at", "state", "set_up", "job", "run", "outcome", "label", "error")
+    names = (
+        "id", "by", "asked_at", "ended_at", "state", "set_up", "job", "run", "outcome", "label", "error", "topic",
+        "seconds",
+    )  # fmt: skip
     values: dict[str, Any] = {name: row[name] for name in names}
     values.update((name, int(row[name])) for name in get_args(Opinion))
     return CheckSummary(claim=Claim(row["claim"], row["source"], row["date"]), **values)

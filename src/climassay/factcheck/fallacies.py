@@ -221,19 +221,34 @@ def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None =
     An encoder that is loaded already is taken if it is the classifier's. Without that encoder nothing is added: a check
     is not to fail for it.
     """
-    if not is_against(transcript.verdict, scale):
+    told = _told(transcript, scale, encoder, "fallacies")
+    if told is None:
         return transcript
+    found, limit = told
+    return replace(transcript, fallacy=Fallacy(found.name, found.meaning, found.probability, limit.precision.value))
+
+
+def contrarian_claim(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> str | None:
+    """Which of :data:`CLAIMS` a refuted claim makes; None where it is not refuted, or none of them is likely."""
+    told = _told(transcript, scale, encoder, "claims")
+    return None if told is None else told[0].name
+
+
+def _told(
+    transcript: Transcript, scale: Scale, encoder: Encoder | None, subject: str
+) -> tuple[FoundFallacy, Threshold] | None:
+    """What a bundled classifier says of a refuted claim, where it is sure."""
+    if not is_against(transcript.verdict, scale):
+        return None
     try:
-        reader = load_fallacies()
+        reader = load_fallacies(subject)
         if encoder is not None and encoder.fingerprint == reader.provenance.encoder_fingerprint:
             reader = reader.with_models(encoder)
         [found] = find_fallacies([transcript.claim.text], classifier=reader)
     except ClimassayError:
-        return transcript
+        return None
     limit = threshold_of(reader)
-    if limit is None or not found.sure:
-        return transcript
-    return replace(transcript, fallacy=Fallacy(found.name, found.meaning, found.probability, limit.precision.value))
+    return (found, limit) if limit is not None and found.sure else None
 
 
 @dataclass(frozen=True, slots=True)

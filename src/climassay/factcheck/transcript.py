@@ -453,12 +453,29 @@ class Retrieval:
     """Those that are new, and those that lie before one more advocate; a later one of the same number stands."""
 
 
-Event = tuple[Subclaim, ...] | Retrieval | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
-EventKind = Literal["subclaims", "passages", "opinion", "question", "decision", "verdict"]
+Doing = Literal["searching", "judging", "checking quotations", "asking", "replying", "weighing", "concluding"]
+"""What a participant may be doing: looking for passages, judging by them, looking its quotations up in them, writing
+questions, replying to one; the mediator also weighs the opinions of a round and writes the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """A participant has begun to do something, and does it until its next activity, opinion or decision."""
+
+    participant: str
+    """``mediator`` or the name of an advocate."""
+    doing: Doing
+    round: int
+    """From 1; what is done for the next round's questions belongs to that round."""
+
+
+Event = tuple[Subclaim, ...] | Retrieval | Activity | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
+EventKind = Literal["subclaims", "passages", "activity", "opinion", "question", "decision", "verdict"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 _EVENTS: Mapping[str, Any] = {
     "subclaims": tuple[Subclaim, ...],
     "passages": tuple[PassageCitation, ...],
+    "activity": Activity,
     "opinion": AdvocateOpinion,
     "question": FollowUp,
     "decision": MediatorDecision,
@@ -500,15 +517,16 @@ def as_plain(value: Any) -> Any:
 def event_data(event: Event) -> tuple[EventKind, dict[str, Any]]:
     """An event's kind, and what happened: dictionaries, lists, texts and numbers.
 
-    The fields of an opinion, a question, a decision or a verdict are those of its record; subclaims and passages appear
-    under the name of the kind.
+    The fields of an activity, an opinion, a question, a decision or a verdict are those of its record; subclaims and
+    passages appear under the name of the kind.
     """
     if isinstance(event, tuple):
         return "subclaims", {"subclaims": as_plain(event)}
     if isinstance(event, Retrieval):
         return "passages", {"passages": as_plain(event.sources)}
     kinds: Mapping[type, EventKind] = {
-        AdvocateOpinion: "opinion", FollowUp: "question", MediatorDecision: "decision", Verdict: "verdict"
+        Activity: "activity", AdvocateOpinion: "opinion", FollowUp: "question", MediatorDecision: "decision",
+        Verdict: "verdict",
     }  # fmt: skip
     return kinds[type(event)], as_plain(event)
 

@@ -207,6 +207,11 @@ class Database:
 
         self.write(work)
 
+    def has_table(self, table: sa.Table) -> bool:
+        """Whether a table of a room above this one has been made."""
+        with self.read() as connection:
+            return sa.inspect(connection).has_table(table.name, schema=None if self.is_sqlite else POSTGRES_SCHEMA)
+
     def close(self) -> None:
         """Give back all connections; SQLite then folds its write-ahead log into the file."""
         self._engine.dispose()

@@ -2,15 +2,16 @@
 
 import csv
 import io
+import itertools
 import json
 import math
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from climassay.errors import InputError, MissingExtraError
@@ -62,9 +63,12 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], otherwise: str = "
     suffix = path.suffix.lower()
     match suffix if suffix in ROW_SUFFIXES else otherwise:
         case ".csv":
-            data = _csv([_flat(row) for row in rows]).encode("utf-8", "surrogateescape")
+            flat = [_flat(row) for row in rows]
+            data = "".join(csv_lines(_columns(flat), flat)).encode("utf-8", "surrogateescape")
         case ".xlsx":
-            data = _workbook([_flat(row) for row in rows])
+            flat, out = [_flat(row) for row in rows], io.BytesIO()
+            write_workbook(out, _columns(flat), flat)
+            data = out.getvalue()
         case _:
             lines = (json.dumps(dict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
             data = "".join(lines).encode("utf-8", "surrogateescape")
@@ -105,10 +109,9 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _lines(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-    """A line of headings, the keys of all rows in the order in which they come, and one line for each row."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    return [list(columns), *([row.get(name) for name in columns] for row in rows)]
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The keys of all rows in the order in which they come."""
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _plain_cell(value: Any) -> Any:
@@ -118,24 +121,27 @@ def _plain_cell(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Lines of a CSV file with a line of headings, made one by one; no cell runs as a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([safe_cell(_plain_cell(cell)) for cell in line] for line in _lines(rows))
-    return out.getvalue()
+    for line in itertools.chain([columns], ([row.get(name) for name in columns] for row in rows)):
+        writer.writerow([safe_cell(_plain_cell(cell)) for cell in line])
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
 
 
-def _workbook(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    sheet = "".join(f"<row>{''.join(map(_xml_cell, line))}</row>" for line in _lines(rows))
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+def write_workbook(file: IO[bytes], columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write an .xlsx workbook with a line of headings, row by row."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as parts:
         for name, content in _PARTS.items():
-            file.writestr(name, f'<?xml version="1.0" encoding="UTF-8"?>{content}')
-        file.writestr(
-            "xl/worksheets/sheet1.xml",
-            f'<?xml version="1.0" encoding="UTF-8"?><worksheet {_MAIN}><sheetData>{sheet}</sheetData></worksheet>',
-        )
-    return out.getvalue()
+            parts.writestr(name, f'<?xml version="1.0" encoding="UTF-8"?>{content}')
+        with parts.open("xl/worksheets/sheet1.xml", "w") as sheet:
+            sheet.write(f'<?xml version="1.0" encoding="UTF-8"?><worksheet {_MAIN}><sheetData>'.encode())
+            for line in itertools.chain([columns], ([row.get(name) for name in columns] for row in rows)):
+                sheet.write(f"<row>{''.join(map(_xml_cell, line))}</row>".encode("utf-8", "replace"))
+            sheet.write(b"</sheetData></worksheet>")
 
 
 def _xml_cell(value: Any) -> str:

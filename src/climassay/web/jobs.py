@@ -65,6 +65,7 @@ job_events = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(40), nullable=False),
     sa.Column("body", sa.Text, nullable=False),
+    sa.Column("told_at", sa.Float),
     comment="What a job told while it ran, numbered from 1.",
 )
 
@@ -103,6 +104,8 @@ class JobEvent:
     """From 1, without gaps."""
     kind: str
     body: dict[str, Any]
+    told_at: float | None = None
+    """Seconds since 1970-01-01 UTC; None where an earlier climassay kept it."""
 
 
 class Stopped(Exception):
@@ -176,7 +179,13 @@ class JobReport:
         """
         if self.stopped:
             raise Stopped
-        row = {"job": self.job, "number": self._number + 1, "kind": kind, "body": json.dumps(body, ensure_ascii=False)}
+        row = {
+            "job": self.job,
+            "number": self._number + 1,
+            "kind": kind,
+            "body": json.dumps(body, ensure_ascii=False),
+            "told_at": time.time(),
+        }
         self._jobs.execute(job_events.insert().values(row))
         self._number += 1
         self._jobs.announce(self.job)
@@ -332,7 +341,8 @@ class Jobs:
             .limit(most)
         )
         with self.database.read() as connection:
-            return [JobEvent(row.number, row.kind, json.loads(row.body)) for row in connection.execute(query)]
+            rows = connection.execute(query)
+            return [JobEvent(row.number, row.kind, json.loads(row.body), row.told_at) for row in rows]
 
     def wait_for_news(self, seconds: float) -> None:
         """Wait until any job tells something, at most so long."""

@@ -43,18 +43,22 @@ FOLDER, SERVER = b"(a folder of the server)", b"(a server)"
 _TEXTS = ("text/", "application/json", "application/ld+json", "application/x-ndjson")
 _LONGEST_WORD = 4096
 """Bytes that are kept back at most where a piece of an answer ends within a word."""
-_REST = rb"[^\s\"'<>,;()\[\]{}|]*"
+# A backslash goes with what follows it: in JSON the one before a quotation mark is no part of a path or an address.
+_ESCAPED = rb"\\[^\s\"]"
+_REST = rb"(?:[^\s\"'<>,;()\[\]{}|\\]|" + _ESCAPED + rb")*"
 _PATHS = re.compile(
     rb"(?<![\w./:~-])(?:/(?:home|root|Users|srv|var|opt|mnt|media|tmp|usr|private|etc)/|~/|[A-Za-z]:\\{1,2}(?=\w))"
     + _REST
 )
 _API = re.compile(rb"/v\d+(?:beta\d*)?/?(?:chat/completions|completions|embeddings|models|responses)?/?$")
 _NAMED_SERVER = re.compile(
-    rb"(base_url(?:\"|&#34;)?\s*(?::|=|</(?:dt|th|td)>\s*<(?:dd|td)[^>]*>)\s*(?:\"|&#34;)?)[^\s\"<&,]+"
+    rb"(base_url(?:\"|&#34;)?\s*(?::|=|</(?:dt|th|td)>\s*<(?:dd|td)[^>]*>)\s*(?:\"|&#34;)?)(?:[^\s\"<&,\\]|"
+    + _ESCAPED
+    + rb")+"
 )
 _ADDRESSES = re.compile(
     rb"\b(?:https?|postgres(?:ql)?(?:\+\w+)?|sqlite|s3|gs|az)://(?:[^\s\"'<>@/]*@)?"
-    rb"(?P<host>\[[0-9a-f:.]+\]|[^\s\"'<>/:?#,;)]*)(?P<port>:\d+)?[^\s\"'<>,;)]*",
+    rb"(?P<host>\[[0-9a-f:.]+\]|[^\s\"'<>/:?#,;)\\]*)(?P<port>:\d+)?(?:[^\s\"'<>,;)\\]|" + _ESCAPED + rb")*",
     re.IGNORECASE,
 )
 _PUBLIC_HOST = re.compile(rb"(?!(?:127|10|0)\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)[\w.-]+\.[\w-]+", re.I)

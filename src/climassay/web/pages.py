@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 import time
 import unicodedata
@@ -27,7 +28,7 @@ from climassay.web.access import (
     visitor,
 )
 from climassay.web.app_state import AppState
-from climassay.web.failures import TooLarge
+from climassay.web.failures import TooLarge, explained, plainly
 
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
@@ -39,6 +40,7 @@ MEDIA_TYPES = {
     "md": "text/markdown; charset=utf-8",
     "svg": "image/svg+xml",
     "tex": "application/x-tex; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 
 
@@ -98,8 +100,8 @@ def readable_text(text: str, most: int, what: str) -> str:
     return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else " " for char in text)
 
 
-def as_file(content: str | Iterable[str], name: str, media_type: str = "") -> Response:
-    """A text as a download; one in pieces is sent while it is made.
+def as_file(content: str | Iterable[str | bytes], name: str, media_type: str = "") -> Response:
+    """A file as a download; one in pieces is sent while it is made.
 
     Args:
         content: What is sent.
@@ -111,7 +113,7 @@ def as_file(content: str | Iterable[str], name: str, media_type: str = "") -> Re
     kind = media_type or MEDIA_TYPES[name.rpartition(".")[2]]
     if isinstance(content, str):
         return Response(content, media_type=kind, headers=headers)
-    pieces = (piece.encode("utf-8", "replace") for piece in content)
+    pieces = (piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace") for piece in content)
     return StreamingResponse(pieces, media_type=kind, headers=headers)
 
 
@@ -151,6 +153,27 @@ def day_and_time(seconds: float | None) -> str:
     return "–" if seconds is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
+def duration(seconds: float) -> str:
+    """A duration in words: ``40 s``, ``1 min 5 s``, ``2 h 10 min``."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def rough_duration(seconds: float) -> str:
+    """An estimated duration in words, no more exact than it can be: ``about 40 seconds``, ``about 3 minutes``."""
+    if seconds < 55:
+        number, unit = max(10, 10 * math.ceil(seconds / 10)), "second"
+    elif seconds < 3600:
+        number, unit = round(seconds / 60), "minute"
+    else:
+        number, unit = round(seconds / 3600), "hour"
+    return f"about {number} {unit}{'' if number == 1 else 's'}"
+
+
 def laid_out(text: str | None) -> str:
     """JSON in lines of its own for every value; any other text as it is."""
     try:
@@ -174,5 +197,6 @@ def environment() -> Any:
     )
     made.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
     made.filters["moment"] = day_and_time
+    made.filters |= {"duration": duration, "rough_duration": rough_duration, "explained": explained, "plainly": plainly}
     made.filters["laid_out"] = laid_out
     return made

@@ -100,6 +100,7 @@ def give_opinions(
 ) -> Steps[RoundOpinions]:
     """An advocate's view of the claim and, where there are several, of its subclaims; ``before``: its last one."""
     number = 1 if before is None else before.round + 1
+    context.tell(advocate.name, "judging", number)
     if context.config.elicitation == "schema":
         given = yield from _judge_at_once(advocate, context, subclaims, exhibits, said, number)
     else:
@@ -165,6 +166,7 @@ def _judge_at_once(
             tuple(replace(part, verdict=None, error=failed) for part in parts),
             tuple(replace(one, error=failed) for one in unheard),
         )
+    context.tell(advocate.name, "checking quotations", number)
     in_house = advocate.settings.kind == "plain"
     opinions = []
     for subclaim, part, found in zip(several, parts, assessment.statements, strict=True):
@@ -234,6 +236,7 @@ def _judge(
     assessment = yield from explain(interview, context.config, assessment)
     if assessment.error is not None:
         return replace(empty, verdict=None, error=assessment.error)
+    context.tell(advocate.name, "checking quotations", number)
     opinion = _with(
         context, empty, assessment, look_up(context, assessment, subclaim.text, exhibits, in_house=in_house)
     )
@@ -438,6 +441,7 @@ def reply(
         question=as_one_line(follow_up.question),
     )
     request = GenerationRequest(rendered.messages, context.config.sampling, assistant_prefix=rendered.assistant_prefix)
+    context.tell(advocate.name, "replying", follow_up.round)
     completion = yield from ask_text(advocate.model, request)
     shown = replace(follow_up, retrieved=tuple(exhibit.number for exhibit in exhibits))
     if completion.error is not None:

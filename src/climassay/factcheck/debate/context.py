@@ -21,6 +21,8 @@ from climassay.factcheck.debate.steps import Found
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     LIKELIHOODS,
+    Activity,
+    Doing,
     Event,
     FollowUp,
     Levels,
@@ -130,6 +132,15 @@ class DebateContext:
     on_event: Callable[[Event], None]
     """Told of everything as it happens."""
     sources: SourceBook = field(default_factory=SourceBook)
+    activities: dict[str, Activity] = field(default_factory=dict)
+    """What each participant does, by its name."""
+
+    def tell(self, participant: str, doing: Doing, round_number: int) -> None:
+        """Tell what a participant does from now on; what it does already is not told again."""
+        activity = Activity(participant, doing, round_number)
+        if self.activities.get(participant) != activity:
+            self.activities[participant] = activity
+            self.on_event(activity)
 
     def tell_sources(self) -> None:
         """Tell of the passages found since the last time, where there are any."""

@@ -9,6 +9,7 @@ from climassay.factcheck.debate.advocate import Advocate, Exchanges, give_opinio
 from climassay.factcheck.debate.assessment import ElicitationConfig
 from climassay.factcheck.debate.context import DebateContext, RetrievedPassage
 from climassay.factcheck.debate.mediator import (
+    NAME,
     Consolidation,
     Mediator,
     ask_follow_ups,
@@ -100,9 +101,13 @@ def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None])
         return setup.unchecked(claim, reading.kind, reading.reason)
     on_event(reading.subclaims)
     asked = [replace(one, text=prefix + one.text) for one in reading.subclaims]
+    for advocate in setup.advocates:
+        if advocate.settings.kind != "plain":
+            context.tell(advocate.name, "searching", 1)
     grader = Grader(settings.model, setup.templates["grade"]) if profile.grade_passages else None
     evidence = yield from find_evidence(setup.advocates, asked, context.claim, grader)
     rounds, found = yield from _hold_rounds(context, setup, asked, evidence)
+    context.tell(NAME, "concluding", len(rounds))
     verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], found)
     without = (yield from _leave_one_out(context, setup, asked, rounds[-1], found)) if settings.leave_one_out else ()
     transcript = replace(
@@ -156,6 +161,7 @@ def _hold_rounds(
         parts = tuple(part for given in heard for part in given.parts)
         asking = whether_to_ask(number, limit, opinions, setup.scale)
         asked = (*earlier, *questions)
+        context.tell(NAME, "weighing", number)
         found = yield from consolidate(setup.mediator, context, subclaims, opinions, parts, asked, asking)
         changed = any(opinion.changed for opinion in opinions)
         decision = yield from decide(context, number, limit, found, changed)
@@ -173,6 +179,8 @@ def _follow_up(
     By ``scored`` the replies are written here; by ``schema`` they come with the advocates' second view.
     """
     by_schema = context.config.elicitation == "schema"
+    following = last.number + 1
+    context.tell(NAME, "asking", following)
     asked = yield from ask_follow_ups(setup.mediator, context, last.decision, found)
     if by_schema:
         others = [opinion.asks for opinion in last.opinions]
@@ -181,6 +189,8 @@ def _follow_up(
     questions = tuple(dict.fromkeys([*asked, *(one for some in others for one in some)]))
     named = {advocate.name: place for place, advocate in enumerate(setup.advocates)}
     searched = [(setup.advocates[named[question.to]], question) for question in questions]
+    for question in questions:
+        context.tell(question.to, "searching", following)
     hits = yield from find_for_questions(searched, evidence, graded=setup.profile.grade_passages)
     updated = [list(shown) for shown in exhibits]
     laid: list[list[RetrievedPassage]] = []
@@ -224,6 +234,7 @@ def _ask_others(
     if not others or own.levels is None or own.levels.confidence not in UNCERTAIN:
         return ()
     to = max(others, key=lambda opinion: weights[opinion.advocate]).advocate
+    context.tell(advocate.name, "asking", own.round + 1)
     text = yield from write_question(context, advocate.model, advocate.name, last.opinions, to)
     return (FollowUp(own.round + 1, advocate.name, to, text),) if text else ()
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from climassay.claim_identity import claim_key
+from climassay.factcheck.check_store import checks
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
 from climassay.models.encoders.embedding_cache import cached_vectors
@@ -136,21 +137,34 @@ class _Stored:
 
 
 def _stored(store: Records) -> list[_Stored]:
-    """All debates that did not fail, oldest first; the database picks what is needed out of the transcripts."""
+    """All debates that did not fail, oldest first.
+
+    Of those that were asked for in the browser the claim and how it ended are kept by themselves; out of all other
+    transcripts, which are long, the database picks what is needed.
+    """
     results, runs = tables.results, tables.runs
-    fields = (("claim", "text"), ("verdict", "label"), ("verdict", "outcome"), ("scale",))
-    if store.database.is_sqlite:
-        picked = [sa.func.json_extract(results.c.row, "$." + ".".join(path)) for path in fields]
-    else:
-        picked = [sa.cast(results.c.row, sa.JSON)[path].as_string() for path in fields]
-    query = (
-        sa.select(results.c.run, runs.c.started_at, *picked)
+
+    def picked(column: sa.Column[str], *paths: tuple[str, ...]) -> list[sa.ColumnElement[str]]:
+        if store.database.is_sqlite:
+            return [sa.func.json_extract(column, "$." + ".".join(path)) for path in paths]
+        return [sa.cast(column, sa.JSON)[path].as_string() for path in paths]
+
+    fields = picked(results.c.row, ("claim", "text"), ("verdict", "label"), ("verdict", "outcome"), ("scale",))
+    others = (
+        sa.select(results.c.run, runs.c.started_at, *fields)
         .join(runs, runs.c.id == results.c.run)
         .where(results.c.name == TRANSCRIPTS)
-        .order_by(runs.c.started_at, results.c.id)
+        .order_by(results.c.id)
     )
+    queries = [others]
+    if store.database.has_table(checks):
+        held = checks.c.outcome.is_not(None), checks.c.run.is_not(None)
+        asked = sa.select(checks.c.run, runs.c.started_at, checks.c.claim, checks.c.label, checks.c.outcome)
+        asked = asked.add_columns(*picked(checks.c.settings, ("scale",))).join(runs, runs.c.id == checks.c.run)
+        queries = [asked.where(*held), others.where(results.c.run.not_in(sa.select(checks.c.run).where(*held)))]
     with store.database.read() as connection:
-        found = [_Stored(*row) for row in connection.execute(query)]
+        found = [_Stored(*row) for query in queries for row in connection.execute(query)]
+    found.sort(key=lambda one: one.began)
     return [one for one in found if one.claim and one.outcome != "failed"]
 
 

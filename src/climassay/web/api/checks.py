@@ -2,17 +2,16 @@
 
 from typing import Annotated, Any
 
-from fastapi import Query, Request
+from fastapi import Request
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
 from starlette.responses import JSONResponse, Response
 
-from climassay.factcheck.check_store import CheckFilter, CheckReview, CheckState, CheckSummary, Opinion, Reviewed
+from climassay.factcheck.check_store import CheckReview, CheckState, CheckSummary, Opinion, Reviewed
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
 from climassay.web.api.base import (
-    NO_NUL,
     AfterName,
     Data,
     Limit,
@@ -31,6 +30,7 @@ from climassay.web.api.base import (
 )
 from climassay.web.api.jobs import JobData, job_data
 from climassay.web.app_state import App, AppState
+from climassay.web.checks.lists import WantedChecks
 from climassay.web.checks.store import (
     Busy,
     ClaimForm,
@@ -92,6 +92,8 @@ class CheckData(Data):
     """`verdict`, `not enough information`, `not checkable`, `not about climate`, `failed`; null before the end."""
     verdict: str | None = field("incorrect", validation_alias="label")
     """A label of the scale; null where there is none."""
+    topic: str | None = field("1.6", "Contrarian claim of CARDS that it makes, where one is likely.")
+    seconds: float | None = field(48.2, "How long it was debated; null before the end.")
     reviewed: Reviewed = field("unreviewed", "What most of the people who reviewed it hold.")
     agree: int = field(0, "People whose last word is that they agree.")
     disagree: int = field(0)
@@ -155,18 +157,12 @@ class TooMuchWaits(Failure):
 def list_checks(
     app: App,
     user: Reader,
-    q: Annotated[
-        str, Query(description="Words that the claim or its source must hold.", pattern=NO_NUL, max_length=200)
-    ] = "",
-    verdict: Annotated[
-        str, Query(description="Label, or outcome of a check without one.", pattern=NO_NUL, max_length=200)
-    ] = "",
-    review: Annotated[Reviewed | None, Query(description="What most reviewers hold.")] = None,
+    wanted: WantedChecks,
     limit: Limit = 50,
     after: AfterName = None,
 ) -> Listed[CheckData]:
     """All checks that fit, the newest first."""
-    found = checks_of(app).newest(CheckFilter(q, verdict, review or ""), most=limit + 1, after=after)
+    found = checks_of(app).newest(wanted, most=limit + 1, after=after)
     part = first_of(found, limit, lambda one: one.id)
     return Listed(items=[_check(one, user) for one in part["items"]], next=part["next"])
 

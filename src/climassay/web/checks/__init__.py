@@ -2,12 +2,14 @@
 
 from climassay.web.app_state import AppState
 from climassay.web.checks.debate import check_claim
+from climassay.web.checks.lists import router as lists_router
 from climassay.web.checks.pages import router
 from climassay.web.checks.store import KIND, checks_of, send_forgotten, set_ups
 from climassay.web.checks.texts import router as texts_router
 
 __all__ = ["register", "router"]
 
+router.include_router(lists_router)
 router.include_router(texts_router)
 
 

@@ -1,10 +1,10 @@
-"""The pages of checks: asking for one, the list, the debate as it goes, the verdict, reviews, and files."""
+"""The pages of checks: asking for one, the debate as it goes, the verdict, reviews, and files."""
 
 import json
-from typing import Annotated, Any, get_args
-from urllib.parse import urlencode
+import time
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
@@ -13,17 +13,15 @@ from climassay.factcheck.check_store import (
     LONGEST_CLAIM,
     LONGEST_COMMENT,
     LONGEST_SOURCE,
-    CheckFilter,
-    Reviewed,
     StoredCheck,
     check_data,
 )
 from climassay.factcheck.results.page import page_values, shared_values
 from climassay.factcheck.scales import load_scale
 from climassay.web.access import Annotator, Asker, Reader
-from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.debate import LiveDebate, live_debate
+from climassay.web.checks.debate import DebateProgress, LiveDebate, live_debate, seconds_left
+from climassay.web.checks.lists import names_for, shown_to
 from climassay.web.checks.store import (
     LONGEST_DATE,
     ClaimForm,
@@ -45,7 +43,6 @@ from climassay.web.jobs import Job
 from climassay.web.pages import as_file, back_to, page
 
 router = APIRouter()
-LONGEST_SEARCH = 200
 
 
 @router.get("/check")
@@ -87,42 +84,15 @@ def _form(request: Request, app: AppState, asked: ClaimForm, *, error: str = "",
     )
 
 
-@router.get("/checks")
-def show_all(
-    request: Request,
-    app: App,
-    _user: Reader,
-    q: str = "",
-    verdict: str = "",
-    review: str = "",
-    number: int = Query(1, alias="page", ge=1, le=10**6),
-) -> Response:
-    """Checks that fit, the newest first, fifty a page."""
-    if len(q) > LONGEST_SEARCH:
-        raise InputError(f"Search for at most {LONGEST_SEARCH} characters.")
-    checks = checks_of(app)
-    found = checks.list(CheckFilter(q, verdict, review), number)
-    given = {name: value for name, value in (("q", q), ("verdict", verdict), ("review", review)) if value}
-    return page(
-        request,
-        "checks/list.html.j2",
-        found=found,
-        verdicts=checks.verdicts(),
-        reviewed=get_args(Reviewed),
-        given={"q": q, "verdict": verdict, "review": review},
-        address=lambda page: "/checks?" + urlencode({**given, "page": page}),
-        agreement=checks.agreement(),
-    )
-
-
 @router.get("/checks/{check}")
 def show(request: Request, app: App, user: Reader, check: str) -> Response:
     """A check: its debate so far while it goes on, the verdict and everything behind it afterwards."""
     kept, job = found_check(app, check)
+    called = names_for(app, user)
     common: dict[str, Any] = {
         "about": kept.about,
         "settings": kept.settings,
-        "asker": _shown_name(app, user, kept.about.by),
+        "asker": called(kept.about.by),
         "repeatable": may_begin_again(user, kept),
     }
     if kept.transcript is None:
@@ -134,7 +104,7 @@ def show(request: Request, app: App, user: Reader, check: str) -> Response:
     return page(
         request,
         "checks/verdict.html.j2",
-        reviews=[(_shown_name(app, user, one.by), one) for one in reviews],
+        reviews=[(called(one.by), one) for one in reviews],
         mine=mine[-1] if mine else None,
         longest_comment=LONGEST_COMMENT,
         claim_review=claim_review_data(app, kept),
@@ -147,7 +117,7 @@ def show(request: Request, app: App, user: Reader, check: str) -> Response:
 def show_news(request: Request, app: App, _user: Reader, check: str, after: int = 0) -> Response:
     """What has happened in a debate since an event: a piece of the page, made by the template that makes the page."""
     kept, job = found_check(app, check)
-    return page(request, "checks/news.html.j2", **_live_values(app, kept, job, after))
+    return page(request, "checks/news.html.j2", settings=kept.settings, **_live_values(app, kept, job, after))
 
 
 @router.post("/checks/{check}/stop")
@@ -165,12 +135,19 @@ def ask_again(request: Request, app: App, user: Asker, check: str) -> Response:
 
 
 def _live_values(app: AppState, kept: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
-    debate = LiveDebate((), (), 0) if job is None else live_debate(app.jobs, job.id)
+    settings = kept.settings
+    debate = live_debate(app.jobs, job.id, settings) if job else LiveDebate((), (), 0, DebateProgress(settings))
     numbers = {source.number for source in debate.sources}
+    elapsed = None if debate.began is None else max(0.0, time.time() - debate.began)
+    past = checks_of(app).durations(settings.model, len(settings.advocates))
     return {
-        **shared_values(load_scale(kept.settings.scale), numbers),
+        **shared_values(load_scale(settings.scale), numbers),
         "entries": debate.after(after),
         "last": debate.last,
+        "progress": debate.progress,
+        "elapsed": elapsed,
+        "left": None if elapsed is None else seconds_left(past, elapsed),
+        "past": len(past),
     }
 
 
@@ -189,29 +166,11 @@ def review(
     return back_to(f"/checks/{check}#reviews")
 
 
-def _shown_name(app: AppState, viewer: User | None, name: str | None) -> str:
-    """Somebody's name as a viewer sees it; empty for somebody without an account.
-
-    The name that somebody signs in by is for those who have an account themselves.
-    """
-    if name is None:
-        return ""
-    try:
-        shown = app.accounts.user(name).shown
-    except InputError:
-        shown = name
-    return "somebody with an account" if viewer is None and shown == name else shown
-
-
 @router.get("/checks/{check}/check.json")
 def download_data(app: App, user: Reader, check: str) -> Response:
     """What was asked, the whole debate, and what people said about it."""
     kept, _ = found_check(app, check)
-    data = check_data(kept, checks_of(app).reviews(check))
-    if user is None:
-        data["asked_by"] = _shown_name(app, user, data["asked_by"]) or None
-        for said in data["reviews"]:
-            said["by"] = _shown_name(app, user, said["by"])
+    data = shown_to(user, check_data(kept, checks_of(app).reviews(check)), names_for(app, user))
     return as_file(json.dumps(data, ensure_ascii=False, indent=2), f"{check}.json")
 
 

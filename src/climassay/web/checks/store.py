@@ -32,7 +32,7 @@ from climassay.reporting import counted
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import Failure, Missing, Refused
-from climassay.web.jobs import Job
+from climassay.web.jobs import Job, JobEvent, Jobs
 from climassay.web.library.cache import library_of
 from climassay.web.visitors import visitor_address
 
@@ -40,6 +40,8 @@ KIND = "check"
 """Kind of the jobs that check a claim."""
 ASK = "ask"
 """Kind of the jobs that answer a question; they share the models, and so the places of those who wait, with checks."""
+BEGIN = "begin"
+"""Event with which every attempt begins: what an attempt that was cut had told does not count any more."""
 _TITLE_CHARACTERS = 80
 MOST_PAST = 5
 """Past checks shown before a claim is checked again."""
@@ -152,12 +154,43 @@ def found_check(app: AppState, check: str) -> tuple[StoredCheck, Job | None]:
     return kept, job
 
 
+def all_events(jobs: Jobs, job: str) -> list[JobEvent]:
+    """Everything that a job has told, in order."""
+    events: list[JobEvent] = []
+    while more := jobs.events(job, after=events[-1].number if events else 0):
+        events += more
+    return events
+
+
+def time_begun(events: Sequence[JobEvent]) -> float | None:
+    """When a debate's last attempt would have begun, had it done all the work of those before: seconds since 1970."""
+    began: float | None = None
+    last: float | None = None
+    for event in events:
+        if event.told_at is None:
+            continue
+        if event.kind == BEGIN:
+            before = event.body.get("before", 0.0) if began is None or last is None else last - began
+            began = event.told_at - before
+        last = event.told_at
+    return began
+
+
+def seconds_spent(jobs: Jobs, job: str, now: float | None = None) -> float | None:
+    """How long a debate has taken in all attempts until a moment, by default until what its job told last."""
+    events = all_events(jobs, job)
+    began = time_begun(events)
+    told = [event.told_at for event in events if event.told_at is not None]
+    return None if began is None else (now or told[-1]) - began
+
+
 def send_to_work(app: AppState, about: CheckSummary, asker: str = "") -> None:
     """Queue the debate of a check that waits, or that ended without a result, for somebody whose place it takes."""
     checks_of(app).reopen(about.id)
     shown = about.claim.text[:_TITLE_CHARACTERS]
     title = f"Check: {shown}{'' if shown == about.claim.text else '…'}"
-    job = app.jobs.submit(KIND, title, {"check": about.id, "asker": asker}, about.by)
+    before = 0.0 if about.job is None else seconds_spent(app.jobs, about.job) or 0.0
+    job = app.jobs.submit(KIND, title, {"check": about.id, "asker": asker, "before": before}, about.by)
     checks_of(app).give_to(about.id, job)
 
 

@@ -1,7 +1,14 @@
 // A debate as it goes, and passages beside the text that cites them. Pages work without it.
 "use strict";
 
-const KINDS = ["subclaims", "passages", "opinion", "question", "decision", "verdict"];
+const KINDS = ["subclaims", "passages", "activity", "opinion", "question", "decision", "verdict"];
+
+// As the server writes it.
+function duration(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
 
 // Fetches what has happened since the last event. The markup is made by the server, by the templates that make the whole
 // page, and everything in it that people, models or documents wrote was escaped there.
@@ -14,6 +21,8 @@ class Debate {
   }
 
   follow() {
+    this.tick();
+    setInterval(() => this.showTime(), 1000);
     const source = new EventSource(`${document.documentElement.dataset.root}/jobs/${encodeURIComponent(this.box.dataset.jobEvents)}/events?after=${this.shown}`);
     for (const kind of KINDS) {
       source.addEventListener(kind, (event) => this.want(Number(event.lastEventId)));
@@ -26,7 +35,6 @@ class Debate {
     source.addEventListener("progress", (event) => {
       const news = JSON.parse(event.data);
       this.box.querySelector("[data-state]").textContent = news.state === "queued" ? "waiting for its turn" : "debating";
-      this.box.querySelector("[data-message]").textContent = news.message;
     });
     source.addEventListener("end", () => {
       source.close();
@@ -57,8 +65,21 @@ class Debate {
     const holder = document.createElement("template");
     holder.innerHTML = await answer.text();
     const news = holder.content.querySelector("[data-last]");
+    this.box.querySelector("[data-progress]").replaceWith(news.querySelector("[data-progress]"));
+    this.tick();
     for (const piece of [...news.children]) this.show(piece);
     this.shown = Math.max(Number(news.dataset.last), this.shown + 1);
+  }
+
+  // The time so far goes on between two pieces of news.
+  tick() {
+    const progress = this.box.querySelector("[data-progress]");
+    this.started = progress.dataset.elapsed === undefined ? null : Date.now() - 1000 * Number(progress.dataset.elapsed);
+  }
+
+  showTime() {
+    const clock = this.box.querySelector("[data-clock]");
+    if (clock && this.started !== null) clock.textContent = duration(Math.max(0, Math.floor((Date.now() - this.started) / 1000)));
   }
 
   show(piece) {
