@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from climassay.corpus.collection import AddProgress, AddReport, CollectionSummary
-from climassay.corpus.collection_rows import CollectionSettings, StoredDocument
+from climassay.corpus.collection_rows import CollectionSettings, StoredDocument, distinct_titles
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.retrieval_evaluation import RetrievalReport
 from climassay.progress import Task
@@ -37,10 +37,11 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
 
 def documents_table(name: str, settings: CollectionSettings, documents: Sequence[StoredDocument]) -> Table:
     """One row a document; a document whose adding was interrupted says how far it came."""
+    titles = distinct_titles(documents)
     rows = [
         [
             document.id,
-            document.title,
+            titles[document.id],
             document.report or "",
             f"{document.passages:,}" if document.complete else f"{document.passages:,} of {document.expected:,}",
         ]

@@ -146,7 +146,7 @@ def read(
     except DocumentError as error:
         return ReadResult(name, (), (Skipped(name, str(error)),))
     result = found if isinstance(found, ReadResult) else ReadResult(name, (found,))
-    overrides: dict[str, Any] = dict(options.overrides)
+    overrides: dict[str, Any] = {"path": str(path), **options.overrides}
     return replace(result, documents=tuple(replace(document, **overrides) for document in result.documents))
 
 

@@ -220,6 +220,7 @@ def _form(request: Request, app: AppState, given: dict[str, str], *, error: str 
         suffixes=ALLOWED_SUFFIXES,
         most_files=MOST_FILES,
         most_bytes=app.settings.upload_bytes,
+        originals=app.settings.originals,
     )
 
 
