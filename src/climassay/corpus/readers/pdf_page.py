@@ -1,18 +1,17 @@
 """Draw a page of a PDF file as a picture, with its text and the place of every character in the picture."""
 
 import ctypes
-import math
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 import pypdfium2
 import pypdfium2.raw as pdfium
 from numpy.typing import NDArray
 
+from climassay.corpus.readers.cleaning import LINE_END_HYPHEN
 from climassay.errors import DocumentError
 
 LONGEST_SIDE = 1500
@@ -23,6 +22,8 @@ MOST_OBJECTS = 500_000
 """Lines, pictures and pieces of text that a page may be drawn from."""
 SAME_LINE = 0.5
 """Characters stand in one line where their boxes share this part of the lower one's height."""
+
+_PLAIN = str.maketrans({"\r": " ", "\x02": "-", LINE_END_HYPHEN: "-"})
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, in pixels of the picture."""
@@ -124,7 +125,7 @@ def _characters(page: object, width: int, height: int) -> tuple[str, tuple[Box, 
         pdfium.FPDFText_ClosePage(text_page)
     # Halves of a character and what is none would not survive their way to a browser.
     text = "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else " " for code in codes)
-    return text.replace("\r", " ").replace("\x02", "-"), tuple(boxes)
+    return text.translate(_PLAIN), tuple(boxes)
 
 
 def png_of(pixels: NDArray[np.uint8]) -> bytes:
