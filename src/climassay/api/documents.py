@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
-from climassay.reporting import counted
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
@@ -102,9 +101,7 @@ def add_documents(
         )
         with session.progress.task(collection) as task:
             show = on_progress or collection_progress(collection, task)
-            report = opened.add(
-                chain([first], read), replace=replace_older, keep_originals=originals, on_progress=show
-            )
+            report = opened.add(chain([first], read), replace=replace_older, keep_originals=originals, on_progress=show)
         return replace(report, collection=opened.summary(), skipped=(*skipped, *report.skipped))
 
 
@@ -319,9 +316,10 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
         return Shown(asdict(found) | {"citation": found.citation}, said=tuple(passage_lines(found)))
     documents, settings = collection.documents(), collection.settings
     kept = [one.id for one in documents if collection.originals.find(one.id) is not None]
-    originals = {"documents": kept, "bytes": collection.originals.bytes_of(kept)}
+    size = collection.originals.bytes_of(kept)
+    originals = {"documents": kept, "bytes": size}
     data = {"name": name, "settings": settings, "documents": documents, "originals": originals}
-    said = f"Originals: {len(kept):,} of {counted(len(documents), 'document')}, {originals['bytes'] / 1e6:,.1f} MB."
+    said = f"Original files kept: {len(kept):,} of {len(documents):,}, {size / 1e6:,.1f} MB."
     table = documents_table(name, settings, documents)
     return Shown(data, (table,), [asdict(one) for one in documents], noted=(said,))
 

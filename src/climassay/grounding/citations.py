@@ -12,14 +12,14 @@
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
 from climassay.corpus.sentences import split_sentences
 from climassay.grounding.quantities import read_unit
-from climassay.reporting.highlighting import letters
+from climassay.reporting.highlighting import Piece, letters, mark_spans
 
 _WORD = r"passages?|sources?|excerpts?|documents?|docs?\.?|references?|refs?\.?|pages?|pp\.?"
 _PLACE = rf"(?:(?:{_WORD}|p\.)\s*[:#]?\s*)"
@@ -254,6 +254,11 @@ def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
         first, last = bisect_left(whence, start), bisect_left(whence, end) - 1
         spans.append((where[first], where[last] + 1))
     return tuple(spans)
+
+
+def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
+    """A text in pieces, those marked that are quoted; quotations that do not stand in it mark nothing."""
+    return mark_spans(text, [span for one in quotations for span in quoted_spans(one, text)])
 
 
 def _without_gaps(text: str) -> str:

@@ -61,7 +61,7 @@ def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]
 
 
 def letters(text: str) -> tuple[str, tuple[int, ...]]:
-    """The letters and digits of a text, and the place of each in it.
+    r"""The letters and digits of a text, and the place of each in it.
 
     They are in lower case, without accents, ligatures taken apart, so that what was broken at the end of a line, set
     with ligatures, or cleaned of odd signs is the same.

@@ -5,6 +5,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 import numpy as np
 import pypdfium2
@@ -13,13 +14,22 @@ from numpy.typing import NDArray
 
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN
 from climassay.errors import DocumentError
+from climassay.reporting.highlighting import letters
 
 LONGEST_SIDE = 1500
 """Pixels of the picture's longer side: about 130 to the inch of a printed page."""
-MOST_CHARACTERS = 100_000
+MOST_CHARACTERS = 20_000
 """Characters of a page whose places are looked up; a printed page has some thousands."""
 MOST_OBJECTS = 500_000
 """Lines, pictures and pieces of text that a page may be drawn from."""
+CONTEXT = 60
+"""Letters around words by which they are told from the same words elsewhere on a page."""
+SHORTEST_PART = 8
+"""Letters of a part of words that were set apart, as by the number of a note; fewer may be chance."""
+SHORTEST_ANCHOR = 20
+"""Letters of the longest part, unless there are fewer in all."""
+LONGEST_GAP = 1500
+"""Letters that may stand between the parts, as in a figure's caption or a column beside."""
 SAME_LINE = 0.5
 """Characters stand in one line where their boxes share this part of the lower one's height."""
 
@@ -45,6 +55,42 @@ class DrawnPage:
     """As the file holds it, lines divided, hyphens and ligatures as they are printed."""
     boxes: tuple[Box, ...]
     """For each character of the text where it stands; of no width and height where it is not printed."""
+
+    def find(self, words: str, before: str = "", after: str = "") -> tuple[tuple[int, int], ...]:
+        """Where words stand in the text, whatever hyphens, ligatures and line ends they are set with.
+
+        Words that are not there in one piece, as when a note's number stands between them or they go on overleaf, are
+        found in parts.
+
+        Args:
+            words: As a reader of the file gave them.
+            before: What it gave before them, which tells places apart.
+            after: What it gave after them.
+
+        Returns:
+            Beginning and end of each part, in order; none where the words are not on the page.
+        """
+        wanted, (have, places) = letters(words)[0], letters(self.text)
+        if not wanted:
+            return ()
+        lead, tail = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
+        for first, last in ((lead, tail), (lead, ""), ("", tail), ("", "")):
+            place = have.find(first + wanted + last)
+            if place >= 0:
+                start = place + len(first)
+                return ((places[start], places[start + len(wanted) - 1] + 1),)
+        matcher = SequenceMatcher(None, have, wanted, autojunk=False)
+        anchor = matcher.find_longest_match()
+        if anchor.size < min(SHORTEST_ANCHOR, len(wanted)):
+            return ()
+        begin = max(0, anchor.a - anchor.b - LONGEST_GAP)
+        near = have[begin : anchor.a + len(wanted) - anchor.b + LONGEST_GAP]
+        matcher.set_seq1(near)
+        return tuple(
+            (places[begin + part.a], places[begin + part.a + part.size - 1] + 1)
+            for part in matcher.get_matching_blocks()
+            if part.size >= SHORTEST_PART
+        )
 
     def rectangles(self, start: int, end: int) -> Iterator[Box]:
         """The places of some characters of the text, joined to one rectangle a line."""

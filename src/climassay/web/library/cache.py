@@ -1,13 +1,15 @@
 """The collections of a workspace, opened once a server, with what pages tell about them."""
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_rows import StoredDocument, distinct_titles
 from climassay.corpus.collection_storage import CollectionStore, check_name
 from climassay.corpus.documents import Passage
+from climassay.corpus.originals import Originals
 from climassay.errors import InputError
 from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
@@ -47,6 +49,8 @@ class CollectionCache:
         self._lock = threading.Lock()
         self._open: dict[tuple[str, bool], tuple[_Mark, Collection]] = {}
         self._contents: dict[str, tuple[_Mark, Contents]] = {}
+        self._titles: tuple[list[Contents], dict[str, dict[str, str]]] = ([], {})
+        self.originals = Originals(CollectionStore.at(app.workspace).originals)
 
     def has(self, name: str) -> bool:
         """Whether there is a collection of that name."""
@@ -114,6 +118,36 @@ class CollectionCache:
             except (InputError, Missing):
                 continue
         return found
+
+    def titles(self, name: str) -> Mapping[str, str]:
+        """A title for each document of a collection, by id, that no other document of the library has.
+
+        Empty where there is no such collection.
+        """
+        everything = self.all_contents()
+        known, made = self._titles
+        if known != everything:
+            self._titles = known, made = everything, {}
+        if name not in made:
+            own = next((one.documents for one in everything if one.name == name), ())
+            ids = {one.id for one in own}
+            others = (document for one in everything for document in one.documents if document.id not in ids)
+            titles = distinct_titles([*own, *others])
+            made[name] = {one.id: titles[one.id] for one in own}
+        return made[name]
+
+    def titled(self, name: str, passage: Passage) -> Passage:
+        """A passage under the title that its document goes by today; as it is where the document is gone."""
+        return replace(passage, document=self.titles(name).get(passage.document_id, passage.document))
+
+    def rename_document(self, name: str, document_id: str, title: str) -> None:
+        """Give a document another title; missing where there is no such document.
+
+        Raises:
+            InputError: The title is empty or too long.
+        """
+        self.contents(name).document(document_id)
+        self.browse(name).rename(document_id, title)
 
     def remove_document(self, name: str, document_id: str) -> None:
         """Take a document out of a collection; missing where either is not there."""
