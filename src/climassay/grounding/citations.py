@@ -252,7 +252,8 @@ def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
     spans = []
     for start, end in places:
         first, last = bisect_left(whence, start), bisect_left(whence, end) - 1
-        spans.append((where[first], where[last] + 1))
+        stop, closing = where[last] + 1, within[whence[last] + 1 : end]
+        spans.append((where[first], stop + len(closing) * text.startswith(closing, stop)))
     return tuple(spans)
 
 

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from os.path import commonprefix
 
 import numpy as np
 import pypdfium2
@@ -26,10 +27,12 @@ CONTEXT = 60
 """Letters around words by which they are told from the same words elsewhere on a page."""
 SHORTEST_PART = 8
 """Letters of a part of words that were set apart, as by the number of a note; fewer may be chance."""
-SHORTEST_ANCHOR = 20
-"""Letters of the longest part, unless there are fewer in all."""
+LEAST_FOUND = 0.8
+"""Share of the letters that must be found in parts."""
 LONGEST_GAP = 1500
 """Letters that may stand between the parts, as in a figure's caption or a column beside."""
+EDGE = 20
+"""Letters on either side of where words begin or end, by which those are found of which the rest is overleaf."""
 SAME_LINE = 0.5
 """Characters stand in one line where their boxes share this part of the lower one's height."""
 
@@ -59,8 +62,8 @@ class DrawnPage:
     def find(self, words: str, before: str = "", after: str = "") -> tuple[tuple[int, int], ...]:
         """Where words stand in the text, whatever hyphens, ligatures and line ends they are set with.
 
-        Words that are not there in one piece, as when a note's number stands between them or they go on overleaf, are
-        found in parts.
+        Words that are not there in one piece are found in parts where something small stands between them, as a note's
+        number; of words that go on overleaf, or come from the page before, those are found that are here.
 
         Args:
             words: As a reader of the file gave them.
@@ -79,18 +82,8 @@ class DrawnPage:
             if place >= 0:
                 start = place + len(first)
                 return ((places[start], places[start + len(wanted) - 1] + 1),)
-        matcher = SequenceMatcher(None, have, wanted, autojunk=False)
-        anchor = matcher.find_longest_match()
-        if anchor.size < min(SHORTEST_ANCHOR, len(wanted)):
-            return ()
-        begin = max(0, anchor.a - anchor.b - LONGEST_GAP)
-        near = have[begin : anchor.a + len(wanted) - anchor.b + LONGEST_GAP]
-        matcher.set_seq1(near)
-        return tuple(
-            (places[begin + part.a], places[begin + part.a + part.size - 1] + 1)
-            for part in matcher.get_matching_blocks()
-            if part.size >= SHORTEST_PART
-        )
+        found = _in_parts(have, wanted) or _over_an_edge(have, wanted, lead, tail)
+        return tuple((places[start], places[end - 1] + 1) for start, end in found)
 
     def rectangles(self, start: int, end: int) -> Iterator[Box]:
         """The places of some characters of the text, joined to one rectangle a line."""
@@ -106,6 +99,31 @@ class DrawnPage:
             line = (left, top, right, bottom)
         if line is not None:
             yield line
+
+
+def _in_parts(have: str, wanted: str) -> list[tuple[int, int]]:
+    """Beginnings and ends of the parts of wanted letters, near each other and in order; none unless most are there."""
+    matcher = SequenceMatcher(None, have, wanted, autojunk=False)
+    anchor = matcher.find_longest_match()
+    begin = max(0, anchor.a - anchor.b - LONGEST_GAP)
+    matcher.set_seq1(have[begin : anchor.a + len(wanted) - anchor.b + LONGEST_GAP])
+    parts = [part for part in matcher.get_matching_blocks() if part.size >= SHORTEST_PART]
+    if sum(part.size for part in parts) < LEAST_FOUND * len(wanted):
+        return []
+    return [(begin + part.a, begin + part.a + part.size) for part in parts]
+
+
+def _over_an_edge(have: str, wanted: str, lead: str, tail: str) -> list[tuple[int, int]]:
+    """Beginning and end of the wanted letters that end a page, or begin one; none unless what is around them fits."""
+    lead, tail = lead[-EDGE:], tail[:EDGE]
+    first, last = lead + wanted[: 2 * EDGE - len(lead)], wanted[len(tail) - 2 * EDGE :] + tail
+    if (place := have.rfind(first)) >= 0:
+        start = place + len(lead)
+        return [(start, start + len(commonprefix((have[start:], wanted))))]
+    if (place := have.find(last)) >= 0:
+        end = place + len(last) - len(tail)
+        return [(end - len(commonprefix((have[:end][::-1], wanted[::-1]))), end)]
+    return []
 
 
 def _in_line(line: Box, top: int, bottom: int) -> bool:

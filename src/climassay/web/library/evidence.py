@@ -147,12 +147,13 @@ def show_page(
         return f"{here}/pages/{other}" + (f"?{query}" if query else "")
 
     cited = found_passage(library, collection, passage) if passage else None
-    spans = marks_on(drawn, cited, quotations)
-    if cited is not None and cited.document_id == document_id and quotations and not spans:
+    marks = marks_on(drawn, cited, quotations)
+    if cited is not None and cited.document_id == document_id and quotations and not any(marks):
         last = min(cited.last_page or number, number + FURTHER_PAGES, drawn.pages)
         for other in range(number + 1, last + 1) if number == cited.first_page else ():
-            if marks_on(_drawn(app, collection, document_id, other)[1], cited, quotations):
+            if any(marks_on(_drawn(app, collection, document_id, other)[1], cited, quotations)):
                 return RedirectResponse(address(other), 303)
+    spans = [span for places in marks for span in places]
     return page(
         request,
         "library/pdf_page.html.j2",
@@ -164,21 +165,24 @@ def show_page(
         picture=f"{here}/pages/{number}.png",
         rectangles=[box for start, end in spans for box in drawn.rectangles(start, end)],
         pieces=mark_spans(drawn.text, spans),
-        quotations=quotations,
+        found=sum(map(bool, marks)),
+        wanted=len(quotations),
         before=address(number - 1) if number > 1 else None,
         after=address(number + 1) if number < drawn.pages else None,
         evidence=evidence_of(library, collection, cited, quotations) if cited else None,
     )
 
 
-def marks_on(drawn: DrawnPage, cited: Passage | None, quotations: Sequence[str]) -> list[tuple[int, int]]:
-    """Where on a page the words stand that are quoted from a passage; what the passage does not have is not marked."""
+def marks_on(drawn: DrawnPage, cited: Passage | None, quotations: Sequence[str]) -> list[list[tuple[int, int]]]:
+    """Where on a page the words of each quotation stand; none for one that is not there, or not in its passage."""
     text = cited.text if cited else ""
     return [
-        place
+        [
+            place
+            for start, end in quoted_spans(one[:LONGEST_QUOTATION], text)
+            for place in drawn.find(text[start:end], text[:start], text[end:])
+        ]
         for one in quotations
-        for start, end in quoted_spans(one[:LONGEST_QUOTATION], text)
-        for place in drawn.find(text[start:end], text[:start], text[end:])
     ]
 
 
