@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from climassay.api.documents import (
         compact_collection,
         remove_documents,
+        rename_document,
         show_collection,
     )
     from climassay.api.entailment import (
@@ -187,6 +188,7 @@ _PLACES = {
     "api.documents": (
         "compact_collection",
         "remove_documents",
+        "rename_document",
         "show_collection",
     ),
     "api.entailment": (
@@ -338,6 +340,7 @@ __all__ = [
     "rank",
     "read_questions",
     "remove_documents",
+    "rename_document",
     "report_experiment",
     "report_topics",
     "retrain_validator",

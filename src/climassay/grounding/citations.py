@@ -252,8 +252,10 @@ def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
     spans = []
     for start, end in places:
         first, last = bisect_left(whence, start), bisect_left(whence, end) - 1
+        begin, opening = where[first], within[start : whence[first]]
         stop, closing = where[last] + 1, within[whence[last] + 1 : end]
-        spans.append((where[first], stop + len(closing) * text.startswith(closing, stop)))
+        begin -= len(opening) * text.endswith(opening, 0, begin)
+        spans.append((begin, stop + len(closing) * text.startswith(closing, stop)))
     return tuple(spans)
 
 

@@ -73,17 +73,22 @@ class DrawnPage:
         Returns:
             Beginning and end of each part, in order; none where the words are not on the page.
         """
-        wanted, (have, places) = letters(words)[0], letters(self.text)
+        (wanted, whence), (have, places) = letters(words), letters(self.text)
         if not wanted:
             return ()
+        closing = words[whence[-1] + 1 :]
+
+        def spans(found: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+            ends = [(places[start], places[end - 1] + 1) for start, end in found]
+            return tuple((start, end + len(commonprefix((closing, self.text[end:])))) for start, end in ends)
+
         lead, tail = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
         for first, last in ((lead, tail), (lead, ""), ("", tail), ("", "")):
             place = have.find(first + wanted + last)
             if place >= 0:
                 start = place + len(first)
-                return ((places[start], places[start + len(wanted) - 1] + 1),)
-        found = _in_parts(have, wanted) or _over_an_edge(have, wanted, lead, tail)
-        return tuple((places[start], places[end - 1] + 1) for start, end in found)
+                return spans([(start, start + len(wanted))])
+        return spans(_in_parts(have, wanted) or _over_an_edge(have, wanted, lead, tail))
 
     def rectangles(self, start: int, end: int) -> Iterator[Box]:
         """The places of some characters of the text, joined to one rectangle a line."""
