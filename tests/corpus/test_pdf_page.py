@@ -108,8 +108,8 @@ def test_hyphens_ligatures_and_line_ends_keep_no_words_from_being_found(printed,
 
 
 TEXT = (
-    "Observed warming is human-caused. It is large.\nThe ocean has taken up heat since 1970 without a pause\n17 and the "
-    "heat will stay there for centuries to come. It is large. Sea level rises."
+    "Observed warming is human-caused. It is large.\nThe ocean has taken up heat since 1970 without a pause\n17 and "
+    "the heat will stay there for centuries to come. It is large. Sea level rises."
 )
 
 

@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from os.path import commonprefix
 
 import numpy as np
 import pypdfium2
@@ -80,7 +79,7 @@ class DrawnPage:
 
         def spans(found: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
             ends = [(places[start], places[end - 1] + 1) for start, end in found]
-            return tuple((start, end + len(commonprefix((closing, self.text[end:])))) for start, end in ends)
+            return tuple((start, end + _alike(closing, self.text[end:])) for start, end in ends)
 
         lead, tail = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
         for first, last in ((lead, tail), (lead, ""), ("", tail), ("", "")):
@@ -124,11 +123,17 @@ def _over_an_edge(have: str, wanted: str, lead: str, tail: str) -> list[tuple[in
     first, last = lead + wanted[: 2 * EDGE - len(lead)], wanted[len(tail) - 2 * EDGE :] + tail
     if (place := have.rfind(first)) >= 0:
         start = place + len(lead)
-        return [(start, start + len(commonprefix((have[start:], wanted))))]
+        return [(start, start + _alike(have[start:], wanted))]
     if (place := have.find(last)) >= 0:
         end = place + len(last) - len(tail)
-        return [(end - len(commonprefix((have[:end][::-1], wanted[::-1]))), end)]
+        return [(end - _alike(have[:end][::-1], wanted[::-1]), end)]
     return []
+
+
+def _alike(one: str, other: str) -> int:
+    """Characters at the beginning of two texts that are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (first, second) in pairs if first != second), min(len(one), len(other)))
 
 
 def _in_line(line: Box, top: int, bottom: int) -> bool:

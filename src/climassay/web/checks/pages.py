@@ -1,7 +1,6 @@
 """The pages of checks: asking for one, the list, the debate as it goes, the verdict, reviews, and files."""
 
 import json
-from dataclasses import replace
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
@@ -19,9 +18,8 @@ from climassay.factcheck.check_store import (
     StoredCheck,
     check_data,
 )
-from climassay.factcheck.results.page import page_values, quoted_texts, shared_values
+from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale
-from climassay.factcheck.transcript import Transcript
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
@@ -45,7 +43,7 @@ from climassay.web.checks.store import (
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
 from climassay.web.library.cache import library_of
-from climassay.web.library.evidence import current_source, evidence_of
+from climassay.web.library.evidence import check_values, current_transcript
 from climassay.web.pages import as_file, back_to, page
 
 router = APIRouter()
@@ -133,8 +131,6 @@ def show(request: Request, app: App, user: Reader, check: str) -> Response:
         stoppable = kept.about.state == "waiting" and may_stop(user, kept.about)
         values = _live_values(app, kept, job)
         return page(request, "checks/live.html.j2", job=job, stoppable=stoppable, **common, **values)
-    library, transcript = library_of(app), _current(app, kept.transcript)
-    quotations = quoted_texts(transcript)
     reviews = checks_of(app).reviews(check)
     mine = [one for one in reviews if user is not None and one.by == user.name]
     return page(
@@ -144,18 +140,9 @@ def show(request: Request, app: App, user: Reader, check: str) -> Response:
         mine=mine[-1] if mine else None,
         longest_comment=LONGEST_COMMENT,
         claim_review=claim_review_data(app, kept),
-        evidence=lambda source: evidence_of(
-            library, source.collection, source.passage, quotations.get(source.number, ())
-        ),
         **common,
-        **page_values(transcript, load_scale(kept.settings.scale)),
+        **check_values(library_of(app), kept.transcript, load_scale(kept.settings.scale)),
     )
-
-
-def _current(app: AppState, transcript: Transcript) -> Transcript:
-    """A transcript whose passages go by the titles that their documents have today."""
-    library = library_of(app)
-    return replace(transcript, sources=tuple(current_source(library, one) for one in transcript.sources))
 
 
 @router.get("/checks/{check}/debate")
@@ -243,4 +230,5 @@ def download_page(app: App, _user: Reader, check: str) -> Response:
     kept, _ = found_check(app, check)
     if kept.transcript is None:
         raise Missing("This check has no result, so there is no page of it.")
-    return as_file(factcheck_page(_current(app, kept.transcript), load_scale(kept.settings.scale)), f"{check}.html")
+    transcript = current_transcript(library_of(app), kept.transcript)
+    return as_file(factcheck_page(transcript, load_scale(kept.settings.scale)), f"{check}.html")

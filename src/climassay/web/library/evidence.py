@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -15,7 +15,9 @@ from climassay.corpus.readers.pdf_page import DrawnPage
 from climassay.corpus.readers.sandboxed_reader import draw_sandboxed
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import DocumentError
-from climassay.factcheck.transcript import PassageCitation
+from climassay.factcheck.results.page import page_values, quoted_texts
+from climassay.factcheck.scales import Scale
+from climassay.factcheck.transcript import PassageCitation, Transcript
 from climassay.grounding.citations import quoted_spans
 from climassay.reporting.highlighting import mark_spans, stems
 from climassay.web.access import Annotator, Reader
@@ -73,6 +75,26 @@ def evidence_of(
 def current_source(library: CollectionCache, source: PassageCitation) -> PassageCitation:
     """A citation under the title that its document goes by today."""
     return replace(source, passage=library.titled(source.collection, source.passage))
+
+
+def current_transcript(library: CollectionCache, transcript: Transcript) -> Transcript:
+    """A fact-check whose passages go by the titles that their documents have today."""
+    return replace(transcript, sources=tuple(current_source(library, one) for one in transcript.sources))
+
+
+def check_values(library: CollectionCache, transcript: Transcript, scale: Scale) -> dict[str, Any]:
+    """What a page needs to show a fact-check with links from each citation to where it can be looked at.
+
+    Raises:
+        InputError: The verdict is not one of the scale's labels.
+    """
+    current = current_transcript(library, transcript)
+    quoted = quoted_texts(current)
+
+    def evidence(source: PassageCitation, quotations: Sequence[str] = ()) -> Evidence | None:
+        return evidence_of(library, source.collection, source.passage, quotations or quoted.get(source.number, ()))
+
+    return page_values(current, scale) | {"evidence": evidence}
 
 
 def nearest_sentence(text: str, sentence: str) -> str:
