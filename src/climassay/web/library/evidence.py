@@ -98,15 +98,14 @@ def check_values(library: CollectionCache, transcript: Transcript, scale: Scale)
 
 
 def nearest_sentence(text: str, sentence: str) -> str:
-    """The sentence of a text that shares most words with another one; empty where none shares enough."""
+    """The sentence of a text that shares most words with another one, the shortest of them; empty where none does."""
     wanted = set(stems(sentence))
 
-    def shared(one: str) -> tuple[int, float]:
+    def shared(one: str) -> tuple[int, int]:
         words = set(stems(one))
-        common = len(wanted & words)
-        return common, 2 * common / max(len(wanted) + len(words), 1)
+        return len(wanted & words), -len(words)
 
-    best = max(split_sentences(text), key=lambda one: shared(one)[1], default="")
+    best = max(split_sentences(text), key=shared, default="")
     return best if shared(best)[0] >= FEWEST_SHARED else ""
 
 
