@@ -9,7 +9,7 @@ import pytest
 from check_parts import Seen, ask, ended, furnish, scripted, write_settings
 from climassay.corpus import Collection, read
 from climassay.web.library.cache import library_of
-from climassay.web.library.evidence import evidence_of, nearest_sentence
+from climassay.web.library.evidence import CitationLinks, nearest_sentence
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, pdf_of, teach
 from web_parts import post
 
@@ -197,10 +197,11 @@ def test_a_check_of_before_shows_the_new_title_and_marks_what_was_quoted(place, 
 def test_a_passage_whose_document_is_gone_is_linked_to_nothing(place, printed):
     document = printed()
     passage = passage_of(place, document)
-    assert evidence_of(library_of(place), "seas", passage).page
+    assert CitationLinks(library_of(place)).evidence("seas", passage).page
     Collection.open(place.workspace, "seas").remove(document)
-    assert evidence_of(library_of(place), "seas", passage) is None
-    assert evidence_of(library_of(place), "nowhere", passage) is None
+    links = CitationLinks(library_of(place))
+    assert links.evidence("seas", passage) is None
+    assert links.evidence("nowhere", passage) is None
 
 
 def test_the_sentence_that_an_answer_rests_on_is_the_nearest_in_words():

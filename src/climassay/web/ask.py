@@ -31,7 +31,7 @@ from climassay.web.failures import Failure, Missing
 from climassay.web.job_pages import may_stop
 from climassay.web.jobs import Job, JobReport
 from climassay.web.library.cache import found_passage, library_of
-from climassay.web.library.evidence import current_source, evidence_of, nearest_sentence
+from climassay.web.library.evidence import CitationLinks, nearest_sentence
 from climassay.web.pages import back_to, page
 
 LONGEST_QUESTION = 1_000
@@ -197,10 +197,10 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
     """What the template shows of an answer."""
     answer = result["answer"]
     sentences = [AnswerSentence(**one) for one in answer["sentences"]]
-    library = library_of(app)
+    links = CitationLinks(library_of(app))
     sources = {
-        one["number"]: current_source(
-            library, PassageCitation(one["number"], Passage(**one["passage"]), collection, one["cosine"], ())
+        one["number"]: links.current(
+            PassageCitation(one["number"], Passage(**one["passage"]), collection, one["cosine"], ())
         )
         for one, collection in zip(answer["sources"], result["collections"], strict=True)
     }
@@ -235,8 +235,8 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
         "sources": sources,
         "cited": cited,
         "passage_pieces": lambda source: mark_quotations(source.passage.text, quotations(source.number)),
-        "evidence": lambda source, sentence=None: evidence_of(
-            library, source.collection, source.passage, quotations(source.number, sentence)
+        "evidence": lambda source, sentence=None: links.evidence(
+            source.collection, source.passage, quotations(source.number, sentence)
         ),
         "numbers": set(sources),
         "notes": notes,

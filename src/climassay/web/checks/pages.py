@@ -43,7 +43,7 @@ from climassay.web.checks.store import (
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
 from climassay.web.library.cache import library_of
-from climassay.web.library.evidence import check_values, current_transcript
+from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import as_file, back_to, page
 
 router = APIRouter()
@@ -230,5 +230,5 @@ def download_page(app: App, _user: Reader, check: str) -> Response:
     kept, _ = found_check(app, check)
     if kept.transcript is None:
         raise Missing("This check has no result, so there is no page of it.")
-    transcript = current_transcript(library_of(app), kept.transcript)
+    transcript = CitationLinks(library_of(app)).transcript(kept.transcript)
     return as_file(factcheck_page(transcript, load_scale(kept.settings.scale)), f"{check}.html")

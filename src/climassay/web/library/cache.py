@@ -40,6 +40,28 @@ class Contents:
         raise Missing(f"The collection {self.name} has no document {document_id!r}.")
 
 
+class Titles:
+    """A title for each document of the library that no other document has."""
+
+    def __init__(self, everything: list[Contents]) -> None:
+        self.everything = everything
+        self._made: dict[str, Mapping[str, str]] = {}
+
+    def of(self, name: str) -> Mapping[str, str]:
+        """The titles of a collection's documents, by id; empty where there is no such collection."""
+        if name not in self._made:
+            own = next((one.documents for one in self.everything if one.name == name), ())
+            ids = {one.id for one in own}
+            others = (document for one in self.everything for document in one.documents if document.id not in ids)
+            titles = distinct_titles([*own, *others])
+            self._made[name] = {one.id: titles[one.id] for one in own}
+        return self._made[name]
+
+    def titled(self, name: str, passage: Passage) -> Passage:
+        """A passage under the title that its document goes by today; as it is where the document is gone."""
+        return replace(passage, document=self.of(name).get(passage.document_id, passage.document))
+
+
 class CollectionCache:
     """The opened collections of a workspace; what other processes add, make or remove is seen at the next look."""
 
@@ -49,7 +71,7 @@ class CollectionCache:
         self._lock = threading.Lock()
         self._open: dict[tuple[str, bool], tuple[_Mark, Collection]] = {}
         self._contents: dict[str, tuple[_Mark, Contents]] = {}
-        self._titles: tuple[list[Contents], dict[str, dict[str, str]]] = ([], {})
+        self._titles = Titles([])
         self.originals = Originals(CollectionStore.at(app.workspace).originals)
 
     def has(self, name: str) -> bool:
@@ -119,26 +141,12 @@ class CollectionCache:
                 continue
         return found
 
-    def titles(self, name: str) -> Mapping[str, str]:
-        """A title for each document of a collection, by id, that no other document of the library has.
-
-        Empty where there is no such collection.
-        """
+    def titles(self) -> "Titles":
+        """The titles of all documents as they are now; whoever shows many passages asks once."""
         everything = self.all_contents()
-        known, made = self._titles
-        if known != everything:
-            self._titles = known, made = everything, {}
-        if name not in made:
-            own = next((one.documents for one in everything if one.name == name), ())
-            ids = {one.id for one in own}
-            others = (document for one in everything for document in one.documents if document.id not in ids)
-            titles = distinct_titles([*own, *others])
-            made[name] = {one.id: titles[one.id] for one in own}
-        return made[name]
-
-    def titled(self, name: str, passage: Passage) -> Passage:
-        """A passage under the title that its document goes by today; as it is where the document is gone."""
-        return replace(passage, document=self.titles(name).get(passage.document_id, passage.document))
+        if self._titles.everything != everything:
+            self._titles = Titles(everything)
+        return self._titles
 
     def rename_document(self, name: str, document_id: str, title: str) -> None:
         """Give a document another title; missing where there is no such document.

@@ -54,32 +54,35 @@ class Evidence:
     """Name of the printed page."""
 
 
-def evidence_of(
-    library: CollectionCache, collection: str, passage: Passage, quotations: Iterable[str] = ()
-) -> Evidence | None:
-    """Where a passage can be looked at, with quotations marked; None where the library has its document no more."""
-    if passage.document_id not in library.titles(collection):
-        return None
-    given = [("quote", one[:LONGEST_QUOTATION]) for one in quotations][:MOST_QUOTATIONS]
-    top = f"/library/{quote(collection)}"
-    document = f"{top}/documents/{quote(passage.document_id)}"
-    address = f"{top}/passages/{quote(passage.id)}" + (f"?{urlencode(given)}" if given else "")
-    first, last = passage.first_page, passage.last_page
-    if first is None or library.originals.find_pdf(passage.document_id) is None:
-        return Evidence(address, document, None, "")
-    words = f"Page {first} of the PDF" if last in (None, first) else f"Pages {first} to {last} of the PDF"
-    printed = f"{document}/pages/{first}?{urlencode([('passage', passage.id), *given])}"
-    return Evidence(address, document, printed, words)
+class CitationLinks:
+    """Where the citations of one page lead, as the library is when the page is made."""
 
+    def __init__(self, library: CollectionCache) -> None:
+        self._titles = library.titles()
+        self._originals = library.originals
 
-def current_source(library: CollectionCache, source: PassageCitation) -> PassageCitation:
-    """A citation under the title that its document goes by today."""
-    return replace(source, passage=library.titled(source.collection, source.passage))
+    def evidence(self, collection: str, passage: Passage, quotations: Iterable[str] = ()) -> Evidence | None:
+        """Where a passage can be looked at, with quotations marked; None where its document is there no more."""
+        if passage.document_id not in self._titles.of(collection):
+            return None
+        given = [("quote", one[:LONGEST_QUOTATION]) for one in quotations][:MOST_QUOTATIONS]
+        top = f"/library/{quote(collection)}"
+        document = f"{top}/documents/{quote(passage.document_id)}"
+        address = f"{top}/passages/{quote(passage.id)}" + (f"?{urlencode(given)}" if given else "")
+        first, last = passage.first_page, passage.last_page
+        if first is None or self._originals.find_pdf(passage.document_id) is None:
+            return Evidence(address, document, None, "")
+        words = f"Page {first} of the PDF" if last in (None, first) else f"Pages {first} to {last} of the PDF"
+        printed = f"{document}/pages/{first}?{urlencode([('passage', passage.id), *given])}"
+        return Evidence(address, document, printed, words)
 
+    def current(self, source: PassageCitation) -> PassageCitation:
+        """A citation under the title that its document goes by today."""
+        return replace(source, passage=self._titles.titled(source.collection, source.passage))
 
-def current_transcript(library: CollectionCache, transcript: Transcript) -> Transcript:
-    """A fact-check whose passages go by the titles that their documents have today."""
-    return replace(transcript, sources=tuple(current_source(library, one) for one in transcript.sources))
+    def transcript(self, transcript: Transcript) -> Transcript:
+        """A fact-check whose passages go by the titles that their documents have today."""
+        return replace(transcript, sources=tuple(map(self.current, transcript.sources)))
 
 
 def check_values(library: CollectionCache, transcript: Transcript, scale: Scale) -> dict[str, Any]:
@@ -88,13 +91,13 @@ def check_values(library: CollectionCache, transcript: Transcript, scale: Scale)
     Raises:
         InputError: The verdict is not one of the scale's labels.
     """
-    current = current_transcript(library, transcript)
-    quoted = quoted_texts(current)
+    links = CitationLinks(library)
+    quoted = quoted_texts(transcript)
 
     def evidence(source: PassageCitation, quotations: Sequence[str] = ()) -> Evidence | None:
-        return evidence_of(library, source.collection, source.passage, quotations or quoted.get(source.number, ()))
+        return links.evidence(source.collection, source.passage, quotations or quoted.get(source.number, ()))
 
-    return page_values(current, scale) | {"evidence": evidence}
+    return page_values(links.transcript(transcript), scale) | {"evidence": evidence}
 
 
 def nearest_sentence(text: str, sentence: str) -> str:
@@ -190,7 +193,7 @@ def show_page(
         wanted=len(quotations),
         before=address(number - 1) if number > 1 else None,
         after=address(number + 1) if number < drawn.pages else None,
-        evidence=evidence_of(library, collection, cited, quotations) if cited else None,
+        evidence=CitationLinks(library).evidence(collection, cited, quotations) if cited else None,
     )
 
 
@@ -222,4 +225,4 @@ def _drawn(app: AppState, collection: str, document_id: str, number: int) -> tup
         drawn = app.shared("pdf pages", PageDrawer).draw(file, number)
     except DocumentError as error:
         raise Missing(f"{document.title}: {error}") from None
-    return library.titles(collection)[document_id], drawn
+    return library.titles().of(collection)[document_id], drawn

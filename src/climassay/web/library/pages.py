@@ -27,7 +27,7 @@ from climassay.web.access import Adjudicator, Admin, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.library.cache import CollectionCache, found_passage, library_of
-from climassay.web.library.evidence import Quotations, evidence_of
+from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.search import (
     HIT_COLUMNS,
     LONGEST_QUERY,
@@ -101,7 +101,7 @@ def _search_values(
         "show_more": f"{path}?{more}" if results and results.more and wanted.hits < MOST_HITS else None,
         "show_everything": f"{path}?{everything}",
         "passage_query": urlencode({"q": wanted.words}),
-        "titled": library.titled,
+        "titled": library.titles().titled,
     }
 
 
@@ -264,7 +264,7 @@ def show_collection(
         request,
         "library/collection.html.j2",
         contents=contents,
-        titles=library_of(app).titles(collection),
+        titles=library_of(app).titles().of(collection),
         kept=library_of(app).originals.bytes_of(one.id for one in contents.documents),
         listed=contents.documents[first : first + LISTED_DOCUMENTS],
         part=part,
@@ -300,7 +300,7 @@ def show_passage(
     """A passage with its neighbours, at an address that stays; words quoted from it are marked, or those looked for."""
     library = library_of(app)
     stored = found_passage(library, collection, passage_id)
-    passage = library.titled(collection, stored)
+    passage = library.titles().titled(collection, stored)
     places = range(max(passage.position - 1, 0), passage.position + 2)
     near = {one.position: one for one in library.browse(collection).passages_at(passage.document_id, places)}
     before, after = near.get(passage.position - 1), near.get(passage.position + 1)
@@ -311,7 +311,7 @@ def show_passage(
         collection=collection,
         passage=passage,
         pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
-        evidence=evidence_of(library, collection, passage, quotations),
+        evidence=CitationLinks(library).evidence(collection, passage, quotations),
         before=before,
         before_text=before.text[: len(before.text) - shared_start(before.text, passage.text)] if before else "",
         after=after,
@@ -349,7 +349,7 @@ def show_document(
         "library/document.html.j2",
         collection=collection,
         document=document,
-        title=library.titles(collection)[document_id],
+        title=library.titles().of(collection)[document_id],
         original=library.originals.find(document_id),
         pdf=library.originals.find_pdf(document_id),
         longest_title=LONGEST_TITLE,

@@ -41,7 +41,7 @@ from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.library.cache import library_of
-from climassay.web.library.evidence import check_values, current_transcript
+from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import as_file, page
 from climassay.web.results.blocks import (
     PageNumber,
@@ -482,7 +482,7 @@ def show_claims(
 def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
     """One fact-check as a self-contained page."""
     _, transcript, scale = _one_check(app, run, number)
-    current = current_transcript(library_of(app), transcript)
+    current = CitationLinks(library_of(app)).transcript(transcript)
     return as_file(factcheck_page(current, scale), f"{run}-claim-{number}.html")
 
 
