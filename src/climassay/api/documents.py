@@ -319,9 +319,8 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     size = collection.originals.bytes_of(kept)
     originals = {"documents": kept, "bytes": size}
     data = {"name": name, "settings": settings, "documents": documents, "originals": originals}
-    said = f"Original files kept: {len(kept):,} of {len(documents):,}, {size / 1e6:,.1f} MB."
-    table = documents_table(name, settings, documents)
-    return Shown(data, (table,), [asdict(one) for one in documents], noted=(said,))
+    table = documents_table(name, settings, documents, len(kept), size)
+    return Shown(data, (table,), [asdict(one) for one in documents])
 
 
 def rename_document(name: str, document: str, title: str, *, workspace: Place = None) -> Shown:

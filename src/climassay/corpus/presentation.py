@@ -35,8 +35,18 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
     return Table.of("", ["collection", "encoder", "documents", "passages"], rows, left=2)
 
 
-def documents_table(name: str, settings: CollectionSettings, documents: Sequence[StoredDocument]) -> Table:
-    """One row a document; a document whose adding was interrupted says how far it came."""
+def documents_table(
+    name: str, settings: CollectionSettings, documents: Sequence[StoredDocument], kept: int, size: int
+) -> Table:
+    """One row a document; a document whose adding was interrupted says how far it came.
+
+    Args:
+        name: The collection.
+        settings: Its settings.
+        documents: What it holds.
+        kept: Number of documents whose files are kept.
+        size: Bytes of these files.
+    """
     titles = distinct_titles(documents)
     rows = [
         [
@@ -49,7 +59,8 @@ def documents_table(name: str, settings: CollectionSettings, documents: Sequence
     ]
     note = (
         f"Encoder {settings.encoder} ({settings.encoder_fingerprint[:12]}); passages of {settings.passage_size} "
-        f"characters, {settings.passage_overlap} overlapping."
+        f"characters, {settings.passage_overlap} overlapping. Original files: {kept:,} of {len(documents):,} kept, "
+        f"{size / 1e6:,.1f} MB."
     )
     return Table.of(name, ["id", "document", "report", "passages"], rows, note=note, left=3)
 

@@ -50,7 +50,7 @@ class DrawnPage:
     pages: int
     """Pages of the file."""
     width: int
-    """Of the picture, in pixels."""
+    """Pixels of the picture."""
     height: int
     png: bytes
     text: str
