@@ -6,6 +6,7 @@ import pytest
 
 from climassay.corpus import Collection, read, remove_collection
 from climassay.corpus.collection_rows import StoredDocument, distinct_titles
+from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
 from climassay.merging import merge_workspace
 from climassay.records import Records
@@ -79,10 +80,14 @@ def test_a_file_that_changed_after_it_was_read_is_not_kept(workspace, seas):
 def test_other_files_are_kept_and_tables_are_not(workspace, tmp_path):
     (tmp_path / "notes.md").write_text(f"# Notes\n\n{OCEAN}\n")
     (tmp_path / "rows.csv").write_text(f"text\n{GLACIER}\n")
+    (tmp_path / "works.csv").write_text(f"title,text\nIce,{GLACIER}\nSea,{OCEAN}\n")
     collection, notes = add(workspace, "mixed", tmp_path / "notes.md")
     assert collection.originals.find(notes.added[0].id).read_text() == f"# Notes\n\n{OCEAN}\n"
     assert collection.originals.find_pdf(notes.added[0].id) is None
     assert collection.add(read(tmp_path / "rows.csv").documents).originals == 0
+    works = read(tmp_path / "works.csv", ReadOptions(columns=TableColumns(document=("title",)))).documents
+    # A table of many works is not read once more for each of them.
+    assert [(one.title, one.path) for one in works] == [("Ice", None), ("Sea", None)]
 
 
 @pytest.mark.parametrize("name", ["../records", "..", "/etc/passwd", "../../0123456789abcdef", ""])

@@ -74,7 +74,7 @@ class Document:
     media: str = "text"
     """pdf, html, markdown, text, epub, docx or table."""
     path: str | None = field(default=None, compare=False, repr=False)
-    """File that it was read from."""
+    """File that it was read from; None where that holds other documents as well."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,9 @@ def read(
     except DocumentError as error:
         return ReadResult(name, (), (Skipped(name, str(error)),))
     result = found if isinstance(found, ReadResult) else ReadResult(name, (found,))
-    overrides: dict[str, Any] = {"path": str(path), **options.overrides}
+    overrides: dict[str, Any] = dict(options.overrides)
+    if len(result.documents) == 1:
+        overrides["path"] = str(path)
     return replace(result, documents=tuple(replace(document, **overrides) for document in result.documents))
 
 
