@@ -116,6 +116,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.model_usage,
     climassay.plan_questions,
     climassay.remove_documents,
+    climassay.rename_document,
     climassay.report_experiment,
     climassay.report_topics,
     climassay.retrain_validator,

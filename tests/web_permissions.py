@@ -60,6 +60,8 @@ READER = {
     "GET /library/search.{ending}",
     "GET /library/{collection}",
     "GET /library/{collection}/documents/{document_id}",
+    "GET /library/{collection}/documents/{document_id}/pages/{number}",
+    "GET /library/{collection}/documents/{document_id}/pages/{number}.png",
     "GET /library/{collection}/passages.{ending}",
     "GET /library/{collection}/passages/{passage_id}",
     "GET /library/{collection}/search.{ending}",
@@ -141,6 +143,7 @@ ANNOTATOR = {
     "POST /checks/{check}/review",
     "POST /checks/{check}/stop",
     "POST /jobs/{job_id}/stop",
+    "GET /library/{collection}/documents/{document_id}/original",
 }
 ADJUDICATOR = {
     "GET /annotate/{dataset}/agreement",
@@ -159,6 +162,7 @@ ADJUDICATOR = {
     "GET /library/upload",
     "POST /library/upload",
     "GET /library/uploads/{job_id}",
+    "POST /library/{collection}/documents/{document_id}/rename",
 }
 ADMIN = {
     "POST /annotate/{dataset}/import",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         compact_collection as compact_collection,
         evaluate_search as evaluate_search,
         remove_documents as remove_documents,
+        rename_document as rename_document,
         search as search,
         show_collection as show_collection,
     )

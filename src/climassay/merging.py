@@ -73,6 +73,7 @@ def _merge_collections(workspace: Workspace, other: Workspace) -> tuple[tuple[st
     """Names of the collections copied, and a sentence for each that is otherwise here."""
     from climassay.corpus import Collection
     from climassay.corpus.collection_storage import CollectionStore, write_lock
+    from climassay.corpus.originals import Originals
 
     ours, theirs = CollectionStore.at(workspace), CollectionStore.at(other.collections)
     copied, differing = [], []
@@ -89,6 +90,9 @@ def _merge_collections(workspace: Workspace, other: Workspace) -> tuple[tuple[st
             with write_lock(theirs.lock_file(name)), _appearing(ours.folder / f"{name}.lance") as folder:
                 shutil.copytree(other.collections / f"{name}.lance", folder)
             copied.append(name)
+    for name in here.intersection(theirs.names()).union(copied):
+        collection = Collection.open(workspace, name)
+        collection.originals.copy_from(Originals(theirs.originals), [one.id for one in collection.documents()])
     return tuple(copied), tuple(differing)
 
 

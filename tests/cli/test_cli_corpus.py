@@ -195,3 +195,22 @@ def test_real_reports(corpus, tmp_path):
     assert hit["passage"]["first_page"] is not None
     assert "p. " in hit["citation"] or "pp. " in hit["citation"]
     assert hit["citation"].startswith("IPCC SR15 (2018), Summary for Policymakers")
+
+
+def test_files_are_kept_unless_not_wanted_and_documents_get_other_titles(corpus, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.md").write_text(f"# Summary\n\nThe ocean takes up heat, as report {name} says.\n")
+    done(corpus("add", "reports", tmp_path / "one.md", "--no-originals"))
+    assert json.loads(corpus("show", "reports", "--json")[1])["originals"] == {"documents": [], "bytes": 0}
+    done(corpus("add", "reports", tmp_path / "one.md", tmp_path / "two.md"))
+    out = done(corpus("show", "reports"))
+    assert "2 of 2" in out
+    assert "Summary (one.md)" in out
+    assert "Summary (two.md)" in out
+    renamed = json.loads(done(corpus("rename", "reports", "one.md", "The First Report", "--json")))
+    assert renamed["renamed"]["title"] == "The First Report"
+    out = done(corpus("show", "reports"))
+    assert "The First Report" in out
+    assert "Summary (" not in out
+    assert done(corpus("search", "reports", "What does report one say?", "--all")).startswith("1. The First Report")
+    refused(corpus("rename", "reports", "Summary of Nothing", "Title"))

@@ -102,7 +102,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 
 WITHOUT_FILES = _named(
     ("", "ask serve demo doctor quickstart"), ("annotate", "open status agreement export retrain"),
-    ("corpus", "list search show compact remove"), ("factcheck", "init"), ("factcheck kept", "list show export"),
+    ("corpus", "list search show compact remove rename"), ("factcheck", "init"), ("factcheck kept", "list show export"),
     ("models", "list check install"), ("records", "runs show usage export merge"),
     ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),
     ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),
@@ -158,7 +158,7 @@ KILLED: Mapping[str, str] = {
 
 SHORT = _named(
     ("", "ask check-text demo doctor quickstart"), ("models", "install list check"),
-    ("corpus", "list search show compact remove evaluate"), ("factcheck", "init evaluate apply score"),
+    ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init evaluate apply score"),
     ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
     ("confidence tag", "apply"), ("records", "runs show usage export import merge"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),

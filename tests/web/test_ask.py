@@ -87,7 +87,9 @@ def test_an_answer_stands_sentence_by_sentence_with_passages_pages_and_marks(cli
     assert "p. 2" in seen.text
     assert "given to the model, not cited" in seen.text
     assert "local:scripted" in seen.text
-    assert any(f"http://127.0.0.1:8000{link}" in seen.text for link in links)
+    assert any(f"http://127.0.0.1:8000{link.partition('?')[0]}" in seen.text for link in links)
+    [cited] = {link for link in links if "trend" in link}
+    assert "trend" in client.get(cited).text.partition("<mark>")[2].partition("</mark>")[0]
     assert "very small language model" not in seen.text
     job = address.removeprefix("/ask/")
     assert client.get(f"/jobs/{job}").text.count(address) == 1

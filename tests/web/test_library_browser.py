@@ -2,8 +2,10 @@
 
 import re
 import threading
+from urllib.parse import urlencode
 
 from browser import arriving, sideways
+from climassay.corpus import Collection, read
 from library_parts import GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach
 from patience import reached
 
@@ -122,4 +124,43 @@ def test_the_pages_to_read_fit_every_screen(running_server, visit, shoot):
         page.locator("main a", has_text="The Ocean in the Climate System").first.click()
     page.wait_for_url(re.compile("/documents/"))
     shoot(page, "library-document", dark=True)
+    assert sideways(page) == 0
+
+
+def test_from_a_passage_to_the_printed_page_with_the_words_marked(running_server, visit, shoot, tmp_path):
+    file = tmp_path / "sea level.pdf"
+    file.write_bytes(pdf_of(WARMING, RISE, OCEAN, title="Sea Level"))
+    made = Collection.create(running_server.place.workspace, "seas", teach(running_server.place))
+    made.add(read(file).documents)
+    quoted = "glaciers and ice sheets lose mass"
+    [passage] = [one for one in made.each_passage() if quoted in one.text]
+    page = visit("adjudicator")
+    page.goto(f"/library/seas/passages/{passage.id}?" + urlencode({"quote": quoted}))
+    assert page.locator("#passage mark").all_inner_texts() == [quoted]
+    with arriving(page):
+        page.get_by_role("link", name="of the PDF").click()
+    picture = page.get_by_role("img", name="Page 2 of Sea Level as it is printed, with the quoted words marked")
+    picture.wait_for()
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 1000
+    shoot(page, "library-pdf-page", whole=True)
+    shoot(page, "library-pdf-page-dark", dark=True)
+    assert sideways(page) == 0
+    around, marks = picture.bounding_box(), [one.bounding_box() for one in page.locator("rect").all()]
+    assert marks
+    for mark in marks:
+        assert around["x"] <= mark["x"] <= mark["x"] + mark["width"] <= around["x"] + around["width"]
+        assert around["y"] <= mark["y"] <= mark["y"] + mark["height"] <= around["y"] + around["height"] / 4
+    assert "".join(page.locator("mark").all_inner_texts()).split() == quoted.split()
+    page.get_by_role("link", name="Next").first.focus()
+    with arriving(page):
+        page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/pages/3"))
+    with arriving(page):
+        page.get_by_role("link", name="Sea Level").click()
+    page.get_by_text("Rename this document").click()
+    page.get_by_label("Title").fill("How the Sea Rises")
+    with arriving(page):
+        page.get_by_role("button", name="Rename").click()
+    page.get_by_role("heading", name="How the Sea Rises").wait_for()
+    shoot(page, "library-document-renamed")
     assert sideways(page) == 0

@@ -40,6 +40,7 @@ def add_documents(
     passage_overlap: int | None = None,
     reading: "ReadOptions | None" = None,
     replace_older: bool = False,
+    originals: bool = True,
     on_progress: "Callable[[AddProgress], None] | None" = None,
 ) -> "AddReport":
     """Read files and add them to a collection, which is made where it is not there.
@@ -55,6 +56,7 @@ def add_documents(
         passage_overlap: Maximum number of characters that neighbouring passages share; 200 by default.
         reading: Columns of tables, and what is known of the documents.
         replace_older: Take out older versions of the documents added.
+        originals: Keep the files in the workspace, so that citations lead to the pages of a PDF; tables are not kept.
         on_progress: Told after every batch of passages.
 
     Returns:
@@ -99,7 +101,7 @@ def add_documents(
         )
         with session.progress.task(collection) as task:
             show = on_progress or collection_progress(collection, task)
-            report = opened.add(chain([first], read), replace=replace_older, on_progress=show)
+            report = opened.add(chain([first], read), replace=replace_older, keep_originals=originals, on_progress=show)
         return replace(report, collection=opened.summary(), skipped=(*skipped, *report.skipped))
 
 
@@ -313,8 +315,34 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
         found = collection.passage(passage)
         return Shown(asdict(found) | {"citation": found.citation}, said=tuple(passage_lines(found)))
     documents, settings = collection.documents(), collection.settings
-    data = {"name": name, "settings": settings, "documents": documents}
-    return Shown(data, (documents_table(name, settings, documents),), [asdict(one) for one in documents])
+    kept = [one.id for one in documents if collection.originals.find(one.id) is not None]
+    size = collection.originals.bytes_of(kept)
+    originals = {"documents": kept, "bytes": size}
+    data = {"name": name, "settings": settings, "documents": documents, "originals": originals}
+    table = documents_table(name, settings, documents, len(kept), size)
+    return Shown(data, (table,), [asdict(one) for one in documents])
+
+
+def rename_document(name: str, document: str, title: str, *, workspace: Place = None) -> Shown:
+    """Give a document of a collection another title, which citations show from now on.
+
+    A newer version of its file counts as another document afterwards: versions are told by file name and title.
+
+    Args:
+        name: The collection.
+        document: Id, title or file name of the document.
+        title: Its new title.
+        workspace: Where the collection lies.
+
+    Raises:
+        InputError: There is no such collection or document, several documents go by that name, or the title is empty
+            or too long.
+    """
+    from climassay.corpus import Collection
+
+    with Session.opened(workspace) as session:
+        renamed = Collection.open(session.workspace, name).rename(document, title)
+    return Shown({"collection": name, "renamed": renamed}, said=(f"{renamed.id} is now called {renamed.title}.",))
 
 
 def compact_collection(name: str, *, workspace: Place = None) -> Shown:

@@ -58,6 +58,9 @@ def add(
     replace: Annotated[
         bool, typer.Option("--replace", help="Take out older versions of the documents added (same file and title).")
     ] = False,
+    originals: Annotated[
+        bool, typer.Option("--originals/--no-originals", help="Keep the files, so that citations lead to their pages.")
+    ] = True,
     where: RayOptions = RayOptions(),
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
@@ -86,6 +89,7 @@ def add(
             passage_overlap=passage_overlap,
             reading=reading,
             replace_older=replace,
+            originals=originals,
         )
     to.emit(found)
     if not (found.added or found.already_there):
@@ -149,6 +153,21 @@ def compact_collection(name: NameArgument, to: WorkspaceOptions = WorkspaceOptio
 
     with to.session() as session:
         to.emit(documents.compact_collection(name, workspace=session))
+
+
+@app.command()
+def rename(
+    name: NameArgument,
+    document: Annotated[str, typer.Argument(help="Id, title or file name of the document.")],
+    title: Annotated[str, typer.Argument(help="Its new title, in quotes.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a document another title, which citations show from now on."""
+    from climassay.api.documents import rename_document
+
+    with opened_session(workspace) as session:
+        emit(rename_document(name, document, title, workspace=session), as_json)
 
 
 @app.command()

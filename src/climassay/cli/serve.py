@@ -65,6 +65,9 @@ def serve(
         int, typer.Option(min=1, help="Claims and questions an hour for somebody without an account.")
     ] = 20,
     upload_mb: Annotated[int, typer.Option(min=1, help="Largest upload in megabytes.")] = 200,
+    originals: Annotated[
+        bool, typer.Option("--originals/--no-originals", help="Keep uploaded files, so that citations lead to pages.")
+    ] = True,
     workspace: Annotated[Path | None, typer.Option("-w", "--workspace", help="Folder of your data.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,6 +88,7 @@ def serve(
             replace(reach, **own).fitting(name).open_model(name, place.root, dtype=dtype)
         ),
         upload_bytes=upload_mb * 2**20,
+        originals=originals,
         proxies=proxies,
         visitor_checks=visitor_checks,
     )

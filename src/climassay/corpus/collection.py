@@ -4,7 +4,8 @@ Adding documents can be killed anywhere and run again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from climassay.corpus.collection_storage import (
     write_lock,
 )
 from climassay.corpus.documents import Document, Hit, Passage, Skipped
+from climassay.corpus.originals import Originals
 from climassay.corpus.passages import split_passages
 from climassay.corpus.search import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE, Searcher, SearchMode
 from climassay.errors import InputError
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PASSAGE_SIZE, DEFAULT_PASSAGE_OVERLAP = 2000, 200
 """Characters of a passage, and those that neighbours share."""
+LONGEST_TITLE = 300
+"""Characters of a title that somebody gives a document."""
 CHUNK = 512
 """Passages that are embedded and then stored together: what a kill can cost, and what is kept in memory."""
 
@@ -90,6 +94,8 @@ class AddReport(Result):
     """Passages embedded and stored by this call."""
     skipped: tuple[Skipped, ...]
     """What could not be read, with the reason."""
+    originals: int = 0
+    """Files of the documents added or there already that are kept beside the collection."""
     collection: CollectionSummary | None = None
     """The collection as it is now."""
 
@@ -122,6 +128,8 @@ class _Addition:
     skipped: list[Skipped] = field(default_factory=list)
     passages_done: int = 0
     passages_known: int = 0
+    read: list[Document] = field(default_factory=list)
+    """Documents with a file, without their text."""
 
     def progress(self, done: int = 0) -> None:
         self.passages_done += done
@@ -136,6 +144,8 @@ def _pending(intake: _Addition, documents: Iterable[Document]) -> Iterator[Pendi
     for document in documents:
         if document.id in intake.seen:
             continue
+        if document.path is not None:
+            intake.read.append(replace(document, blocks=()))
         known = intake.known.get(document.id)
         if known is not None and known.complete:
             if known not in intake.already_there:
@@ -264,6 +274,11 @@ class Collection:
         return int(self._table.version)
 
     @property
+    def originals(self) -> Originals:
+        """Files that documents were read from; all collections of a place share them."""
+        return Originals(self._store.originals)
+
+    @property
     def relevance_threshold(self) -> float | None:
         """Cosine below which a passage is not about the query; None where it was not measured for the encoder."""
         return RELEVANCE_COSINE.get(self.settings.encoder)
@@ -273,6 +288,7 @@ class Collection:
         documents: Iterable[Document],
         *,
         replace: bool = False,
+        keep_originals: bool = True,
         on_progress: ProgressCallback | None = None,
     ) -> AddReport:
         """Add documents; one that is there already changes nothing.
@@ -283,10 +299,11 @@ class Collection:
         Args:
             documents: Read one after the other; at most a chunk of passages and one document are in memory.
             replace: Take out older versions (same source and title, other content) of the documents added.
+            keep_originals: Keep the files that they were read from, also of documents that are there already.
             on_progress: Called after each embedded batch and each document.
 
         Raises:
-            InputError: The encoder gives vectors of another width than it said.
+            InputError: The encoder gives vectors of another width than it said, or a file cannot be kept.
         """
         encoder = self.encoder
         before = stored_documents(self._table)
@@ -305,9 +322,9 @@ class Collection:
                     # Not the id's index: it may lag behind and then lets a passage in twice.
                     self._table.merge_insert("id").use_index(False).when_not_matched_insert_all().execute(rows)
             # There before, with the source and title of a document added now, but with other content.
-            kept = {document.id for document in intake.already_there} | set(intake.seen)
+            current = {document.id for document in intake.already_there} | set(intake.seen)
             places = {(document.source, document.title) for document in intake.seen.values()}
-            older = tuple(one for one in before if (one.source, one.title) in places and one.id not in kept)
+            older = tuple(one for one in before if (one.source, one.title) in places and one.id not in current)
             if replace and older:
                 replaced = older
                 with write_lock(lock):
@@ -315,6 +332,9 @@ class Collection:
         finally:
             with write_lock(lock):
                 (compact_locked if replaced else compact_if_fragmented)(self._table, self._store, self.name)
+        self.originals.remove((one.id for one in replaced), self._store.holds)
+        # Last, so that no file is kept of what was not added; who is killed before adds once more.
+        kept = sum(map(self.originals.keep, intake.read)) if keep_originals else 0
         return AddReport(
             added=tuple(intake.seen.values()),
             already_there=tuple(intake.already_there),
@@ -322,6 +342,7 @@ class Collection:
             other_versions=() if replace else older,
             passages=intake.passages_done,
             skipped=tuple(intake.skipped),
+            originals=kept,
         )
 
     def remove(self, document: str) -> tuple[StoredDocument, ...]:
@@ -340,7 +361,34 @@ class Collection:
         with write_lock(self._store.lock_file(self.name)):
             self._table.delete(f"document_id IN ({ids})")
             compact_locked(self._table, self._store, self.name)
+        self.originals.remove((stored.id for stored in gone), self._store.holds)
         return gone
+
+    def rename(self, document: str, title: str) -> StoredDocument:
+        """Give a document another title, by which it is listed, found and cited from now on.
+
+        Args:
+            document: Its id, title or source, as :meth:`documents` gives them.
+            title: The new one, in one line.
+
+        Returns:
+            The document with its new title.
+
+        Raises:
+            InputError: No document, or several, of that name; one whose adding was interrupted; or no title, or one
+                longer than :data:`LONGEST_TITLE`.
+        """
+        new = " ".join(title.split())
+        if not 0 < len(new) <= LONGEST_TITLE:
+            raise InputError(f"A title has 1 to {LONGEST_TITLE} characters, this one has {len(new)}.")
+        stored = self._document(document)
+        if not stored.complete:
+            raise InputError(f"The adding of {stored.title} was interrupted: add it again first, then rename it.")
+        if new != stored.title:
+            with write_lock(self._store.lock_file(self.name)):
+                self._table.update(where=f"document_id = {quoted(stored.id)}", values={"document": new})
+                compact_locked(self._table, self._store, self.name)
+        return replace(stored, title=new)
 
     def compact(self) -> Compaction:
         """Join the files of small additions; see :func:`climassay.corpus.collection_storage.compact`."""
@@ -370,11 +418,14 @@ class Collection:
         Raises:
             InputError: No document, or several, of that name.
         """
-        found = {one.id for one in self.documents() if document in (one.id, one.title, one.source)}
+        return self._passages_where(f"document_id = {quoted(self._document(document).id)}")
+
+    def _document(self, name: str) -> StoredDocument:
+        found = [one for one in self.documents() if name in (one.id, one.title, one.source)]
         if len(found) != 1:
             known = "no document" if not found else f"{len(found)} documents"
-            raise InputError(f"The collection {self.name!r} has {known} {document!r}: name it by its id.")
-        return self._passages_where(f"document_id = {quoted(found.pop())}")
+            raise InputError(f"The collection {self.name!r} has {known} {name!r}: name it by its id.")
+        return found[0]
 
     def passages_at(self, document_id: str, positions: range) -> list[Passage]:
         """Some passages of a document, in its order: those that are there, without looking at any other document.
@@ -551,4 +602,9 @@ def remove_collection(location: Location, name: str) -> None:
     Raises:
         InputError: There is none of that name.
     """
-    CollectionStore.at(location).drop(name)
+    store = CollectionStore.at(location)
+    documents: list[StoredDocument] = []
+    with suppress(DamagedCollectionError):
+        documents = stored_documents(store.open(name))
+    store.drop(name)
+    Originals(store.originals).remove((one.id for one in documents), store.holds)

@@ -1,7 +1,8 @@
 """Passages as rows of a LanceDB table, and what a collection remembers about itself in the table's metadata."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -173,6 +174,25 @@ class StoredDocument:
             pages=max((page for page in pages if page is not None), default=None),
             url=document.url,
         )
+
+
+def distinct_titles(documents: Iterable[StoredDocument]) -> dict[str, str]:
+    """A title for each document, by id, that no other has: where titles are the same, the file's name stands behind it.
+
+    Where the names are the same too, as of two versions of a file, so does the id.
+    """
+    files: dict[str, list[tuple[str, str]]] = {}
+    for document in documents:
+        known = files.setdefault(document.title, [])
+        if (document.id, document.source) not in known:
+            known.append((document.id, document.source))
+    titles = {}
+    for title, same in files.items():
+        names = Counter(source for _, source in same)
+        for one, source in same:
+            told = source if names[source] == 1 else f"{source}, {one[:8]}"
+            titles[one] = title if len(same) == 1 else f"{title} ({told})"
+    return titles
 
 
 def stored_documents(table: Any) -> list[StoredDocument]:

@@ -45,6 +45,8 @@ SHARE = 0.05
 """Share of a collection's passages that may wait likewise, so that small collections have no need to."""
 FILES = 64
 """Files of passages beyond which an addition joins them."""
+ORIGINALS = "originals"
+"""Folder beside the tables."""
 _HALF_WRITTEN = ".tmp"
 _GONE = "not found"
 """In the error of a file that is not there."""
@@ -259,16 +261,20 @@ class CollectionStore:
     """Folder or URI."""
     folder: Path | None
     """The folder, where the place is one."""
+    originals: Path | None = None
+    """Folder of the files that documents were read from; on this machine also where collections are not."""
 
     @classmethod
     def at(cls, location: Location) -> "CollectionStore":
         """The store of a location; nothing is made yet."""
+        originals = None
         if isinstance(location, Workspace):
+            originals = location.collections / ORIGINALS
             location = location.collections_address
         if isinstance(location, str) and "://" in location:
-            return cls(location.rstrip("/"), None)
+            return cls(location.rstrip("/"), None, originals)
         folder = Path(location).expanduser().absolute()
-        return cls(str(folder), folder)
+        return cls(str(folder), folder, folder / ORIGINALS)
 
     def lock_file(self, name: str) -> Path | None:
         """File whose lock lets one process write to a collection; None on object storage."""
@@ -347,6 +353,16 @@ class CollectionStore:
         self.open(name)
         with write_lock(self.lock_file(name)):
             self._connect().drop_table(name)
+
+    def holds(self, document: str) -> bool:
+        """Whether a collection has passages of a document; one that cannot be read is taken to have them."""
+        for name in self.names():
+            try:
+                if self._open_table(name).count_rows(f"document_id = '{document}'"):
+                    return True
+            except DamagedCollectionError:
+                return True
+        return False
 
     def _open_table(self, name: str) -> Any:
         # Read first: what another process writes meanwhile is no damage.

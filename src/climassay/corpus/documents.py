@@ -73,6 +73,8 @@ class Document:
     licence: str | None = None
     media: str = "text"
     """pdf, html, markdown, text, epub, docx or table."""
+    path: str | None = field(default=None, compare=False, repr=False)
+    """File that it was read from; None where that holds other documents as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class Passage:
     def citation(self) -> str:
         """Where the passage stands, in words: what the source has of title, report, chapter, heading, page and URL."""
         # Many PDFs of one series share their title ("Summary for Policymakers"): the file name tells them apart.
-        parts = [self.document if self.first_page is None else f"{self.document} ({self.source})"]
+        told_apart = self.first_page is None or f"({self.source}" in self.document
+        parts = [self.document if told_apart else f"{self.document} ({self.source})"]
         if self.report and self.report.lower() not in self.document.lower():
             parts.insert(0, self.report)
         if self.chapter and self.chapter.lower() not in self.document.lower():

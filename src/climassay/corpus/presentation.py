@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from climassay.corpus.collection import AddProgress, AddReport, CollectionSummary
-from climassay.corpus.collection_rows import CollectionSettings, StoredDocument
+from climassay.corpus.collection_rows import CollectionSettings, StoredDocument, distinct_titles
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.retrieval_evaluation import RetrievalReport
 from climassay.progress import Task
@@ -35,12 +35,23 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
     return Table.of("", ["collection", "encoder", "documents", "passages"], rows, left=2)
 
 
-def documents_table(name: str, settings: CollectionSettings, documents: Sequence[StoredDocument]) -> Table:
-    """One row per document; a document whose adding was interrupted says how far it came."""
+def documents_table(
+    name: str, settings: CollectionSettings, documents: Sequence[StoredDocument], kept: int, size: int
+) -> Table:
+    """One row per document; a document whose adding was interrupted says how far it came.
+
+    Args:
+        name: The collection.
+        settings: Its settings.
+        documents: What it holds.
+        kept: Number of documents whose files are kept.
+        size: Bytes of these files.
+    """
+    titles = distinct_titles(documents)
     rows = [
         [
             document.id,
-            document.title,
+            titles[document.id],
             document.report or "",
             f"{document.passages:,}" if document.complete else f"{document.passages:,} of {document.expected:,}",
         ]
@@ -48,7 +59,8 @@ def documents_table(name: str, settings: CollectionSettings, documents: Sequence
     ]
     note = (
         f"Encoder {settings.encoder} ({settings.encoder_fingerprint[:12]}); passages of {settings.passage_size} "
-        f"characters, {settings.passage_overlap} overlapping."
+        f"characters, {settings.passage_overlap} overlapping. Original files: {kept:,} of {len(documents):,} kept, "
+        f"{size / 1e6:,.1f} MB."
     )
     return Table.of(name, ["id", "document", "report", "passages"], rows, note=note, left=3)
 

@@ -11,13 +11,15 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
 from climassay.corpus.sentences import split_sentences
 from climassay.grounding.quantities import read_unit
+from climassay.reporting.highlighting import Piece, letters, mark_spans
 
 _WORD = r"passages?|sources?|excerpts?|documents?|docs?\.?|references?|refs?\.?|pages?|pp\.?"
 _PLACE = rf"(?:(?:{_WORD}|p\.)\s*[:#]?\s*)"
@@ -245,21 +247,50 @@ LEFT_OUT = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
 
 
 def is_quoted(quotation: str, text: str) -> bool:
-    """Whether all parts of a quotation appear in a text, in order."""
+    """Whether all parts of a quotation stand in a text, in order."""
+    return bool(_places(quotation, _without_gaps(text)))
+
+
+def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
+    """Beginning and end, in a text, of each part of a quotation; none where :func:`is_quoted` says that it is not."""
+    within = _without_gaps(text)
+    places = _places(quotation, within)
+    (plain, whence), (original, where) = letters(within), letters(text)
+    if not places or plain != original:
+        return ()
+    spans = []
+    for start, end in places:
+        first, last = bisect_left(whence, start), bisect_left(whence, end) - 1
+        begin, opening = where[first], within[start : whence[first]]
+        stop, closing = where[last] + 1, within[whence[last] + 1 : end]
+        begin -= len(opening) * text.endswith(opening, 0, begin)
+        spans.append((begin, stop + len(closing) * text.startswith(closing, stop)))
+    return tuple(spans)
+
+
+def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
+    """A text in pieces, those marked that are quoted; quotations that do not stand in it mark nothing."""
+    return mark_spans(text, [span for one in quotations for span in quoted_spans(one, text)])
+
+
+def _without_gaps(text: str) -> str:
+    """The text as quotations are looked up in it: what it leaves out itself is no border of a quotation's parts."""
+    return " ".join(LEFT_OUT.sub(" ", _plain(text)).split())
+
+
+def _places(quotation: str, within: str) -> list[tuple[int, int]]:
+    """Where the parts of a quotation stand, in order; none unless all of them do."""
     given = _plain(quotation)
-    # What the text itself leaves out is not a border of a quotation's parts.
-    within = LEFT_OUT.sub(" ", _plain(text))
-    within = " ".join(within.split())
     parts = [part for piece in LEFT_OUT.split(given) if re.search(r"\w", part := piece.strip(" \"'.,;:"))]
     if sum(len(re.findall(r"\w+", part)) for part in parts) < FEWEST_WORDS:
-        return False
-    place = 0
+        return []
+    places: list[tuple[int, int]] = []
     for part in parts:
-        found = _pattern(part).search(within, place)
+        found = _pattern(part).search(within, places[-1][1] if places else 0)
         if found is None:
-            return False
-        place = found.end()
-    return True
+            return []
+        places.append(found.span())
+    return places
 
 
 def _plain(text: str) -> str:

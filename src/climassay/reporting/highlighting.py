@@ -6,7 +6,7 @@ case, accents folded), so that what is marked in a passage is what BM25 found it
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -46,7 +46,39 @@ def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
     """
     phrases = (words,) if isinstance(words, str) else words
     wanted = {stem for phrase in phrases for stem in stems(phrase)}
-    return tuple(_pieces(text, wanted))
+    return tuple(_pieces(text, _spans(text, wanted)))
+
+
+def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
+    """As :func:`marked`, for given beginnings and ends, which may overlap and come in any order."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return tuple(_pieces(text, joined))
+
+
+def letters(text: str) -> tuple[str, tuple[int, ...]]:
+    r"""The letters and digits of a text, and the place of each in it.
+
+    They are in lower case, without accents, ligatures taken apart, so that what was broken at the end of a line, set
+    with ligatures, or cleaned of odd signs is the same.
+
+    Examples:
+        >>> letters("De-\nfi ne")[0]
+        'define'
+    """
+    found: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        plain = character.lower() if character.isascii() else unicodedata.normalize("NFKD", character).casefold()
+        for one in plain:
+            if one.isalnum():
+                found.append(one)
+                places.append(place)
+    return "".join(found), tuple(places)
 
 
 @lru_cache(maxsize=4096)
@@ -56,9 +88,9 @@ def stems(text: str) -> tuple[str, ...]:
     return tuple(_stem(word) for word in found if word not in STOP_WORDS)
 
 
-def _pieces(text: str, wanted: Collection[str]) -> Iterator[Piece]:
+def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
     done = 0
-    for start, end in _spans(text, wanted):
+    for start, end in spans:
         if start > done:
             yield text[done:start], False
         yield text[start:end], True

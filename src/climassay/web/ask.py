@@ -20,6 +20,7 @@ from climassay.factcheck.results import page_words
 from climassay.factcheck.results.page import safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
 from climassay.grounding.answer import removed_note, unchecked_note
+from climassay.grounding.citations import mark_quotations
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.profiles import profile_of
 from climassay.reporting import counted
@@ -30,6 +31,7 @@ from climassay.web.failures import Failure, Missing
 from climassay.web.job_pages import may_stop
 from climassay.web.jobs import Job, JobReport
 from climassay.web.library.cache import found_passage, library_of
+from climassay.web.library.evidence import CitationLinks, nearest_sentence
 from climassay.web.pages import back_to, page
 
 LONGEST_QUESTION = 1_000
@@ -193,10 +195,24 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
     """What the template shows of an answer."""
     answer = result["answer"]
     sentences = [AnswerSentence(**one) for one in answer["sentences"]]
+    links = CitationLinks(library_of(app))
     sources = {
-        one["number"]: PassageCitation(one["number"], Passage(**one["passage"]), collection, one["cosine"], ())
+        one["number"]: links.current(
+            PassageCitation(one["number"], Passage(**one["passage"]), collection, one["cosine"], ())
+        )
         for one, collection in zip(answer["sources"], result["collections"], strict=True)
     }
+    # An answer quotes nothing word for word: what is marked is the sentence of the passage that is nearest to its own.
+    rests_on = {
+        (place, number): nearest_sentence(sources[number].passage.text, one.body)
+        for place, one in enumerate(sentences)
+        for number in one.citations
+        if number in sources
+    }
+
+    def quotations(number: int, sentence: int | None = None) -> list[str]:
+        return [text for (place, one), text in rests_on.items() if one == number and text and sentence in (None, place)]
+
     cited = sorted({number for one in sentences for number in one.citations})
     notes = [page_words.DEMONSTRATION] if result["demonstration"] else []
     if own := sum(one.in_house for one in sentences):
@@ -216,6 +232,10 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
         "sentences": sentences,
         "sources": sources,
         "cited": cited,
+        "passage_pieces": lambda source: mark_quotations(source.passage.text, quotations(source.number)),
+        "evidence": lambda source, sentence=None: links.evidence(
+            source.collection, source.passage, quotations(source.number, sentence)
+        ),
         "numbers": set(sources),
         "notes": notes,
         "copied": "\n\n".join(filter(None, copied)),

@@ -69,6 +69,8 @@ class ServerSettings:
     """From the name of a model and the workspace to the model; a debate's own options are given as well."""
     upload_bytes: int = 200 * 2**20
     """Largest upload."""
+    originals: bool = True
+    """Whether uploaded files are kept, so that citations lead to the pages of a PDF."""
     form_bytes: int = 2**20
     """Largest body of any other request."""
     session_days: float = 14.0

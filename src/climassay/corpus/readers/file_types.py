@@ -147,6 +147,8 @@ def read(
         return ReadResult(name, (), (Skipped(name, str(error)),))
     result = found if isinstance(found, ReadResult) else ReadResult(name, (found,))
     overrides: dict[str, Any] = dict(options.overrides)
+    if len(result.documents) == 1:
+        overrides["path"] = str(path)
     return replace(result, documents=tuple(replace(document, **overrides) for document in result.documents))
 
 

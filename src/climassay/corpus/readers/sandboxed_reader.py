@@ -4,17 +4,18 @@ PDF files in particular are read by a large library in C; a file that is made to
 tried again and again by every start of it.
 """
 
+import base64
 import json
 import math
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from climassay.corpus.documents import (
     MEBIBYTE,
@@ -26,12 +27,18 @@ from climassay.corpus.documents import (
     Skipped,
     TableColumns,
 )
+from climassay.errors import DocumentError
 from climassay.redaction import environment_without_secrets
+
+if TYPE_CHECKING:
+    from climassay.corpus.readers.pdf_page import DrawnPage
 
 LARGEST_MEMORY = 4096 * MEBIBYTE
 """Address space of the reading process."""
 LONGEST_SILENCE = 300.0
 """Seconds in which a reader must have finished a page, or a file that has none."""
+LONGEST_DRAWING = 60.0
+"""Seconds in which a page must be drawn."""
 
 
 def read_sandboxed(
@@ -63,6 +70,26 @@ def read_sandboxed(
                 on_page(message["page"], message["of"])
     reason = f"{source} cannot be read: the reader broke off (damaged, too large or too intricate)."
     return ReadResult(source, (), (Skipped(source, reason),))
+
+
+def draw_sandboxed(
+    path: Path, page: int, *, memory: int = LARGEST_MEMORY, silence: float = LONGEST_DRAWING
+) -> "DrawnPage":
+    """Draw a page of a PDF file in another process; see :func:`climassay.corpus.readers.pdf_page.draw_page`.
+
+    Raises:
+        DocumentError: It cannot be drawn, or not in so much memory or so many seconds.
+    """
+    from climassay.corpus.readers.pdf_page import DrawnPage
+
+    with _reader({"path": str(path), "page": page, "memory": memory}, silence) as lines:
+        for line in lines:
+            message = json.loads(line)
+            if "refused" in message:
+                raise DocumentError(message["refused"])
+            boxes = tuple((left, top, right, bottom) for left, top, right, bottom in message["boxes"])
+            return DrawnPage(**message | {"png": base64.b64decode(message["png"]), "boxes": boxes})
+    raise DocumentError(f"Page {page} is damaged or too intricate to be drawn.")
 
 
 @contextmanager
@@ -123,23 +150,39 @@ class _Watch(threading.Thread):
                 return
 
 
-def _read_as_ordered(orders: IO[bytes], answers: IO[bytes]) -> None:
+def _work_as_ordered(orders: IO[bytes], answers: IO[bytes]) -> None:
     """The reading process: one order in, pages and one result out, a line of JSON each."""
-    from climassay.corpus.readers.file_types import read
-
     order = json.loads(orders.read())
     with suppress(ImportError):  # Windows has no such module.
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (order["memory"], order["memory"]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    columns = order["options"].pop("columns")
-    columns["document"] = tuple(columns["document"])
-    options = ReadOptions(columns=TableColumns(**columns), **order["options"])
 
     def send(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message).encode() + b"\n")
         answers.flush()
+
+    (_draw if "page" in order else _read)(order, send)
+
+
+def _draw(order: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    from climassay.corpus.readers.pdf_page import draw_page
+
+    try:
+        drawn = draw_page(Path(order["path"]).read_bytes(), order["page"])
+    except DocumentError as error:
+        send({"refused": str(error)})
+    else:
+        send(asdict(drawn) | {"png": base64.b64encode(drawn.png).decode()})
+
+
+def _read(order: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    from climassay.corpus.readers.file_types import read
+
+    columns = order["options"].pop("columns")
+    columns["document"] = tuple(columns["document"])
+    options = ReadOptions(columns=TableColumns(**columns), **order["options"])
 
     def on_page(page: int, of: int) -> None:
         send({"page": page, "of": of})
@@ -148,4 +191,4 @@ def _read_as_ordered(orders: IO[bytes], answers: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    _read_as_ordered(sys.stdin.buffer, sys.stdout.buffer)
+    _work_as_ordered(sys.stdin.buffer, sys.stdout.buffer)

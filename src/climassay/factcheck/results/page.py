@@ -23,6 +23,7 @@ from climassay.factcheck.transcript import (
 )
 from climassay.grounding import AnswerSentence
 from climassay.grounding.answer import unchecked_note
+from climassay.grounding.citations import mark_quotations
 from climassay.grounding.citing import ENTAILED
 from climassay.reporting import counted, render_page
 
@@ -86,6 +87,7 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
     cited = transcript.cited
     kept = {source.number for source in cited}
     label, explained = transcript.verdict.label, transcript.verdict.explanation
+    quotations = quoted_texts(transcript)
     attributed, cited_ones = (
         sum(one.origin == "attributed" for one in explained),
         sum(bool(one.citations) for one in explained),
@@ -104,6 +106,7 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
         "notices": notices(transcript),
         "views": [_view(transcript, profile) for profile in transcript.advocates],
         "quoted": quoted_passages(transcript),
+        "passage_pieces": lambda source: mark_quotations(source.passage.text, quotations.get(source.number, ())),
         "cited": cited,
         "uncited": [source for source in transcript.sources if source.number not in kept],
         "attributed": note if attributed else "",
@@ -182,6 +185,16 @@ def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quot
         if one.passage in sources:
             found[one.side].append((one, sources[one.passage]))
     return {side: pairs for side, pairs in found.items() if pairs}
+
+
+def quoted_texts(transcript: Transcript) -> dict[int, tuple[str, ...]]:
+    """What anybody in the debate has quoted of each passage, by the passage's number."""
+    rounds = transcript.rounds
+    opinions = [opinion for held in rounds for opinion in (*held.opinions, *held.parts)]
+    found: dict[int, dict[str, None]] = {}
+    for one in (*transcript.verdict.quotations, *(one for opinion in opinions for one in opinion.quotations)):
+        found.setdefault(one.passage, {})[one.text] = None
+    return {number: tuple(texts) for number, texts in found.items()}
 
 
 def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[Piece, ...]:

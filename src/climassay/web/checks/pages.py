@@ -16,7 +16,7 @@ from climassay.factcheck.check_store import (
     StoredCheck,
     check_data,
 )
-from climassay.factcheck.results.page import page_values, shared_values
+from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.app_state import App, AppState
@@ -40,6 +40,8 @@ from climassay.web.checks.store import (
 )
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
+from climassay.web.library.cache import library_of
+from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import as_file, back_to, page
 
 router = APIRouter()
@@ -109,7 +111,7 @@ def show(request: Request, app: App, user: Reader, check: str) -> Response:
         longest_comment=LONGEST_COMMENT,
         claim_review=claim_review_data(app, kept),
         **common,
-        **page_values(kept.transcript, load_scale(kept.settings.scale)),
+        **check_values(library_of(app), kept.transcript, load_scale(kept.settings.scale)),
     )
 
 
@@ -187,4 +189,5 @@ def download_page(app: App, _user: Reader, check: str) -> Response:
     kept, _ = found_check(app, check)
     if kept.transcript is None:
         raise Missing("This check has no result, so it has no page.")
-    return as_file(factcheck_page(kept.transcript, load_scale(kept.settings.scale)), f"{check}.html")
+    transcript = CitationLinks(library_of(app)).transcript(kept.transcript)
+    return as_file(factcheck_page(transcript, load_scale(kept.settings.scale)), f"{check}.html")

@@ -1,10 +1,15 @@
 """The library: collections, search, passages, and the documents that people add."""
 
+from fastapi import APIRouter
+
 from climassay.web.app_state import AppState
-from climassay.web.library import uploads
-from climassay.web.library.pages import router
+from climassay.web.library import evidence, pages, uploads
 
 __all__ = ["register", "router"]
+
+router = APIRouter()
+router.include_router(pages.router)
+router.include_router(evidence.router)
 
 
 def register(app: AppState) -> None:

@@ -1,13 +1,15 @@
 """The collections of a workspace, opened once a server, with what pages tell about them."""
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from climassay.corpus.collection import Collection, list_collections
-from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_rows import StoredDocument, distinct_titles
 from climassay.corpus.collection_storage import CollectionStore, check_name
 from climassay.corpus.documents import Passage
+from climassay.corpus.originals import Originals
 from climassay.errors import InputError
 from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
@@ -38,6 +40,28 @@ class Contents:
         raise Missing(f"The collection {self.name} has no document {document_id!r}.")
 
 
+class Titles:
+    """A title for each document of the library that no other document has."""
+
+    def __init__(self, everything: list[Contents]) -> None:
+        self.everything = everything
+        self._made: dict[str, Mapping[str, str]] = {}
+
+    def of(self, name: str) -> Mapping[str, str]:
+        """The titles of a collection's documents, by id; empty where there is no such collection."""
+        if name not in self._made:
+            own = next((one.documents for one in self.everything if one.name == name), ())
+            ids = {one.id for one in own}
+            others = (document for one in self.everything for document in one.documents if document.id not in ids)
+            titles = distinct_titles([*own, *others])
+            self._made[name] = {one.id: titles[one.id] for one in own}
+        return self._made[name]
+
+    def titled(self, name: str, passage: Passage) -> Passage:
+        """A passage under the title that its document goes by today; as it is where the document is gone."""
+        return replace(passage, document=self.of(name).get(passage.document_id, passage.document))
+
+
 class CollectionCache:
     """The opened collections of a workspace; what other processes add, make or remove is seen at the next look."""
 
@@ -47,6 +71,8 @@ class CollectionCache:
         self._lock = threading.Lock()
         self._open: dict[tuple[str, bool], tuple[_Mark, Collection]] = {}
         self._contents: dict[str, tuple[_Mark, Contents]] = {}
+        self._titles = Titles([])
+        self.originals = Originals(CollectionStore.at(app.workspace).originals)
 
     def has(self, name: str) -> bool:
         """Whether there is a collection of that name."""
@@ -121,6 +147,22 @@ class CollectionCache:
         remote = CollectionStore.at(self._app.workspace).folder is None
         found = list_collections(self._app.workspace) if remote else self.all_contents()
         return [one.name for one in found if one.passages]
+
+    def titles(self) -> "Titles":
+        """The titles of all documents as they are now; whoever shows many passages asks once."""
+        everything = self.all_contents()
+        if self._titles.everything != everything:
+            self._titles = Titles(everything)
+        return self._titles
+
+    def rename_document(self, name: str, document_id: str, title: str) -> None:
+        """Give a document another title; missing where there is no such document.
+
+        Raises:
+            InputError: The title is empty or too long.
+        """
+        self.contents(name).document(document_id)
+        self.browse(name).rename(document_id, title)
 
     def remove_document(self, name: str, document_id: str) -> None:
         """Take a document out of a collection; missing where either is not there."""

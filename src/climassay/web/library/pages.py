@@ -8,24 +8,26 @@ import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import JSONResponse, Response
 
-from climassay.corpus.collection import remove_collection
+from climassay.corpus.collection import LONGEST_TITLE, remove_collection
 from climassay.corpus.collection_rows import PASSAGE_COLUMNS
 from climassay.corpus.documents import Passage
 from climassay.corpus.passages import shared_start
 from climassay.errors import InputError
+from climassay.grounding.citations import mark_quotations
 from climassay.io import safe_cell
 from climassay.reporting.highlighting import marked
 from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
-from climassay.web.library.cache import found_passage, library_of
+from climassay.web.library.cache import CollectionCache, found_passage, library_of
+from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.search import (
     HIT_COLUMNS,
     LONGEST_QUERY,
@@ -47,6 +49,7 @@ from climassay.web.library.uploads import (
     SentFile,
     addition_of,
     outcomes_of,
+    plain_text,
     receive_addition,
     submit,
 )
@@ -64,8 +67,9 @@ _KEY = re.compile(r"[^A-Za-z0-9:_-]+")
 @router.get("/search")
 def search(request: Request, app: App, reader: Reader, wanted: SearchQuery) -> Response:
     """Search all collections."""
-    results = search_all(library_of(app), wanted) if wanted.words else None
-    return page(request, "library/search.html.j2", **_search_values("/library/search", wanted, results))
+    library = library_of(app)
+    results = search_all(library, wanted) if wanted.words else None
+    return page(request, "library/search.html.j2", **_search_values(library, "/library/search", wanted, results))
 
 
 @router.get("/search.{ending}")
@@ -80,7 +84,9 @@ def collection_search_file(app: App, reader: Reader, wanted: SearchQuery, collec
     return _file(search_collection(library_of(app), collection, wanted), wanted, ending, f"{collection}-search")
 
 
-def _search_values(path: str, wanted: SearchSpec, results: SearchResults | None) -> dict[str, Any]:
+def _search_values(
+    library: CollectionCache, path: str, wanted: SearchSpec, results: SearchResults | None
+) -> dict[str, Any]:
     """What templates need to show a search; results are None where nothing was looked for yet."""
     query = urlencode(_fields(wanted))
     more = urlencode(_fields(wanted) | {"hits": min(wanted.hits + STEP, MOST_HITS)})
@@ -95,6 +101,7 @@ def _search_values(path: str, wanted: SearchSpec, results: SearchResults | None)
         "show_more": f"{path}?{more}" if results and results.more and wanted.hits < MOST_HITS else None,
         "show_everything": f"{path}?{everything}",
         "passage_query": urlencode({"q": wanted.words}),
+        "titled": library.titles().titled,
     }
 
 
@@ -171,6 +178,15 @@ def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> R
     )
 
 
+@router.post("/{collection}/documents/{document_id}/rename")
+def rename_document(
+    app: App, user: Adjudicator, collection: str, document_id: str, title: Annotated[str, Form()] = ""
+) -> Response:
+    """Give a document another title."""
+    library_of(app).rename_document(collection, document_id, plain_text(title))
+    return back_to(f"/library/{quote(collection)}/documents/{quote(document_id)}")
+
+
 @router.post("/{collection}/documents/{document_id}/remove")
 def remove_document(app: App, user: Admin, collection: str, document_id: str) -> Response:
     """Take a document out of a collection."""
@@ -220,6 +236,7 @@ def _form(request: Request, app: AppState, given: dict[str, str], *, error: str 
         suffixes=ALLOWED_SUFFIXES,
         most_files=MOST_FILES,
         most_bytes=app.settings.upload_bytes,
+        originals=app.settings.originals,
     )
 
 
@@ -241,12 +258,14 @@ def show_collection(
     """A collection: its documents, and what a search in it finds."""
     contents = library_of(app).contents(collection)
     results = search_collection(library_of(app), collection, wanted) if wanted.words else None
-    values = _search_values(f"/library/{collection}", wanted, results)
+    values = _search_values(library_of(app), f"/library/{collection}", wanted, results)
     first = (part - 1) * LISTED_DOCUMENTS
     return page(
         request,
         "library/collection.html.j2",
         contents=contents,
+        titles=library_of(app).titles().of(collection),
+        kept=library_of(app).originals.bytes_of(one.id for one in contents.documents),
         listed=contents.documents[first : first + LISTED_DOCUMENTS],
         part=part,
         parts=-(-len(contents.documents) // LISTED_DOCUMENTS),
@@ -275,11 +294,13 @@ def show_passage(
     reader: Reader,
     collection: str,
     passage_id: str,
+    quotations: Quotations,
     q: Annotated[str, Query(max_length=LONGEST_QUERY)] = "",
 ) -> Response:
-    """A passage with its neighbours, at an address that stays."""
+    """A passage with its neighbours, at an address that stays; words quoted from it are marked, or those looked for."""
     library = library_of(app)
-    passage = found_passage(library, collection, passage_id)
+    stored = found_passage(library, collection, passage_id)
+    passage = library.titles().titled(collection, stored)
     places = range(max(passage.position - 1, 0), passage.position + 2)
     near = {one.position: one for one in library.browse(collection).passages_at(passage.document_id, places)}
     before, after = near.get(passage.position - 1), near.get(passage.position + 1)
@@ -289,13 +310,14 @@ def show_passage(
         "library/passage.html.j2",
         collection=collection,
         passage=passage,
-        pieces=marked(passage.text, [q]),
+        pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
+        evidence=CitationLinks(library).evidence(collection, passage, quotations),
         before=before,
         before_text=before.text[: len(before.text) - shared_start(before.text, passage.text)] if before else "",
         after=after,
         after_text=after.text[shared_start(passage.text, after.text) :] if after else "",
         address=address,
-        bibtex=_bibtex(passage, address),
+        bibtex=_bibtex(stored, address),
         page_of=passage.position // PAGE + 1,
     )
 
@@ -327,6 +349,10 @@ def show_document(
         "library/document.html.j2",
         collection=collection,
         document=document,
+        title=library.titles().of(collection)[document_id],
+        original=library.originals.find(document_id),
+        pdf=library.originals.find_pdf(document_id),
+        longest_title=LONGEST_TITLE,
         shown=shown,
         part=part,
         parts=parts,

@@ -381,7 +381,8 @@ def _add_file(app: AppState, addition: Addition, file: KeptFile, where: str, rep
     if not read.documents:
         return FileOutcome(file.shown, "refused", notes=_notes(read.skipped))
     try:
-        added = library_of(app).search_or_make(addition.collection).add(read.documents, on_progress=on_progress)
+        collection = library_of(app).search_or_make(addition.collection)
+        added = collection.add(read.documents, keep_originals=app.settings.originals, on_progress=on_progress)
     except InputError as error:
         return FileOutcome(file.shown, "refused", notes=(str(error),))
     documents = tuple((stored.id, stored.title) for stored in (*added.added, *added.already_there))

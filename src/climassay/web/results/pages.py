@@ -19,7 +19,6 @@ from climassay.evaluation.comparing import (
 from climassay.evaluation.question_index import count_rows
 from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
-from climassay.factcheck.results.page import page_values
 from climassay.factcheck.results.page_words import OUTCOME
 from climassay.factcheck.scales import Scale
 from climassay.generation.dataset_results import dataset_report, dataset_stats
@@ -41,6 +40,8 @@ from climassay.reporting.html import as_svg, report_data, report_from_data
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
+from climassay.web.library.cache import library_of
+from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import as_file, page
 from climassay.web.results.blocks import (
     PageNumber,
@@ -481,7 +482,8 @@ def show_claims(
 def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
     """One fact-check as a self-contained page."""
     _, transcript, scale = _one_check(app, run, number)
-    return as_file(factcheck_page(transcript, scale), f"{run}-claim-{number}.html")
+    current = CitationLinks(library_of(app)).transcript(transcript)
+    return as_file(factcheck_page(current, scale), f"{run}-claim-{number}.html")
 
 
 @router.get("/results/{run}/claims/{number}")
@@ -495,7 +497,7 @@ def show_claim(request: Request, app: App, _user: Reader, run: str, number: int)
         number=number,
         last=len(stored.transcripts),
         published=_claim_lines(stored)[number - 1]["published"],
-        **page_values(transcript, scale),
+        **check_values(library_of(app), transcript, scale),
     )
 
 

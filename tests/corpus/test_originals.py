@@ -1,0 +1,150 @@
+"""The files that documents were read from: kept once, gone with the last collection; and documents under new titles."""
+
+import shutil
+
+import pytest
+
+from climassay.corpus import Collection, read, remove_collection
+from climassay.corpus.collection_rows import StoredDocument, distinct_titles
+from climassay.corpus.documents import ReadOptions, TableColumns
+from climassay.errors import InputError
+from climassay.merging import merge_workspace
+from climassay.records import Records
+from climassay.workspace import Workspace
+from library_parts import CLOUD, GLACIER, OCEAN, pdf_of
+from topic_encoder import TopicEncoder
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace.open(tmp_path / "w")
+
+
+@pytest.fixture
+def seas(tmp_path):
+    """A PDF file of two pages."""
+    file = tmp_path / "seas.pdf"
+    file.write_bytes(pdf_of(OCEAN, GLACIER))
+    return file
+
+
+def add(workspace, name, file, **how):
+    collection = Collection.create(workspace, name, TopicEncoder(), passage_size=200, passage_overlap=0)
+    return collection, collection.add(read(file).documents, **how)
+
+
+def kept_files(workspace):
+    return {file.name: file.read_bytes() for file in (workspace.collections / "originals").glob("[!.]*")}
+
+
+def test_a_file_is_kept_once_and_goes_with_the_last_collection_that_holds_its_document(workspace, seas):
+    first, report = add(workspace, "first", seas)
+    [document] = report.added
+    assert report.originals == 1
+    second, _ = add(workspace, "second", seas)
+    assert kept_files(workspace) == {f"{document.id}.pdf": seas.read_bytes()}
+    assert second.originals.find_pdf(document.id).read_bytes() == seas.read_bytes()
+    assert second.originals.bytes_of([document.id, "none"]) == seas.stat().st_size
+    first.remove(document.id)
+    assert kept_files(workspace)
+    remove_collection(workspace, "second")
+    assert not kept_files(workspace)
+
+
+def test_an_older_version_takes_its_file_with_it(workspace, seas):
+    collection, _ = add(workspace, "seas", seas)
+    seas.write_bytes(pdf_of(OCEAN, CLOUD))
+    report = collection.add(read(seas).documents, replace=True)
+    assert len(report.replaced) == 1
+    assert list(kept_files(workspace).values()) == [seas.read_bytes()]
+
+
+def test_what_was_added_without_its_file_gets_it_by_adding_again(workspace, seas):
+    collection, report = add(workspace, "seas", seas, keep_originals=False)
+    assert (report.originals, kept_files(workspace)) == (0, {})
+    again = collection.add(read(seas).documents)
+    assert (again.passages, again.originals) == (0, 1)
+    assert kept_files(workspace)
+
+
+def test_a_file_that_changed_after_it_was_read_is_not_kept(workspace, seas):
+    documents = read(seas).documents
+    seas.write_bytes(pdf_of(CLOUD))
+    collection = Collection.create(workspace, "seas", TopicEncoder())
+    assert collection.add(documents).originals == 0
+    seas.unlink()
+    assert collection.add(documents).originals == 0
+    assert not kept_files(workspace)
+
+
+def test_other_files_are_kept_and_tables_are_not(workspace, tmp_path):
+    (tmp_path / "notes.md").write_text(f"# Notes\n\n{OCEAN}\n")
+    (tmp_path / "rows.csv").write_text(f"text\n{GLACIER}\n")
+    (tmp_path / "works.csv").write_text(f"title,text\nIce,{GLACIER}\nSea,{OCEAN}\n")
+    collection, notes = add(workspace, "mixed", tmp_path / "notes.md")
+    assert collection.originals.find(notes.added[0].id).read_text() == f"# Notes\n\n{OCEAN}\n"
+    assert collection.originals.find_pdf(notes.added[0].id) is None
+    assert collection.add(read(tmp_path / "rows.csv").documents).originals == 0
+    works = read(tmp_path / "works.csv", ReadOptions(columns=TableColumns(document=("title",)))).documents
+    # A table of many works is not read once more for each of them.
+    assert [(one.title, one.path) for one in works] == [("Ice", None), ("Sea", None)]
+
+
+@pytest.mark.parametrize("name", ["../records", "..", "/etc/passwd", "../../0123456789abcdef", ""])
+def test_only_ids_name_files(workspace, seas, name):
+    collection, _ = add(workspace, "seas", seas)
+    (workspace.root / "0123456789abcdef").write_text("not ours")
+    assert collection.originals.find(name) is None
+
+
+def test_files_come_along_when_a_workspace_is_taken_in(workspace, seas, tmp_path):
+    there = Workspace.open(tmp_path / "there")
+    add(there, "copied", seas)
+    add(workspace, "both", seas, keep_originals=False)
+    add(there, "both", seas)
+    with Records(workspace.records_url) as records:
+        merge_workspace(records, workspace, there.root)
+    assert kept_files(workspace) == kept_files(there) != {}
+    shutil.rmtree(there.root)
+    assert Collection.open(workspace, "copied").documents()[0].title == "Seas"
+
+
+def test_a_renamed_document_is_found_and_cited_by_its_new_title(workspace, seas):
+    collection, report = add(workspace, "seas", seas)
+    document = report.added[0].id
+    before = collection.search("glacier", k=1, mode="bm25")
+    assert collection.rename("seas.pdf", "  What the\nSeas Do ").title == "What the Seas Do"
+    assert [one.title for one in collection.documents()] == ["What the Seas Do"]
+    [after] = collection.search("glacier", k=1, mode="bm25")
+    assert (after.passage.id, after.score) == (before[0].passage.id, before[0].score)
+    assert after.passage.citation.startswith("What the Seas Do (seas.pdf), ")
+    again = collection.add(read(seas).documents)
+    assert ([one.title for one in again.already_there], again.added) == (["What the Seas Do"], ())
+    assert collection.document_passages("What the Seas Do")[0].document_id == document
+
+
+@pytest.mark.parametrize(("document", "title"), [("none", "New"), ("Seas", " \n"), ("Seas", "x" * 301)])
+def test_what_cannot_be_renamed_is_refused(workspace, seas, document, title):
+    collection, _ = add(workspace, "seas", seas)
+    with pytest.raises(InputError):
+        collection.rename(document, title)
+    assert [one.title for one in collection.documents()] == ["Seas"]
+
+
+def test_equal_titles_are_told_apart_by_their_files_and_equal_files_by_their_ids():
+    def stored(id, title, source):
+        return StoredDocument(id, title, source, 1, 1, None, None, None, None, None, None)
+
+    titles = distinct_titles(
+        [
+            stored("aaaaaaaaaaaaaaaa", "Summary", "wg1.pdf"),
+            stored("bbbbbbbbbbbbbbbb", "Summary", "wg2.pdf"),
+            stored("cccccccccccccccc", "Summary", "wg2.pdf"),
+            stored("dddddddddddddddd", "Glossary", "wg1.pdf"),
+            stored("dddddddddddddddd", "Glossary", "wg1.pdf"),
+        ]
+    )
+    assert len(set(titles.values())) == 4
+    assert titles["aaaaaaaaaaaaaaaa"] == "Summary (wg1.pdf)"
+    assert titles["bbbbbbbbbbbbbbbb"].startswith("Summary (wg2.pdf")
+    assert titles["dddddddddddddddd"] == "Glossary"
