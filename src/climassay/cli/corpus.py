@@ -160,14 +160,13 @@ def rename(
     name: NameArgument,
     document: Annotated[str, typer.Argument(help="Id, title or file name of the document.")],
     title: Annotated[str, typer.Argument(help="Its new title, in quotes.")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
+    to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Give a document another title, which citations show from now on."""
     from climassay.api.documents import rename_document
 
-    with opened_session(workspace) as session:
-        emit(rename_document(name, document, title, workspace=session), as_json)
+    with to.session() as session:
+        to.emit(rename_document(name, document, title, workspace=session))
 
 
 @app.command()

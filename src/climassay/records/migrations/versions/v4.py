@@ -1,7 +1,7 @@
 """Checks say who debated, how long and about what; what a job reported has its moment; tables without use go.
 
-Lists of checks are filtered by these. The tables indexed questions under other names; what they held is written anew when
-a run's questions are looked at.
+Lists of checks are filtered by these. The tables indexed questions under other names; what they held is written anew
+when a run's questions are looked at.
 """
 
 import json
