@@ -14,6 +14,7 @@ import pytest
 import climassay
 from api_server import ApiServer
 from climassay.api import benchmarks
+from climassay.api.judges import side_by_side_judge
 from climassay.errors import InputError
 from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, parse_spec
 from climassay.generation import CountSpec, Recipe, WriterSpec
@@ -287,6 +288,27 @@ def test_a_judge_is_trained_saved_and_ranks(tmp_path, monkeypatch):
     assert commands(Workspace(tmp_path / "work")) == [("judge rank", "done")] * 2
     with pytest.raises(InputError, match="trained on"):
         climassay.rank(items, probe=file, model=CountingModel("8" * 64), workspace=tmp_path)
+
+
+def test_a_trained_judge_compares_long_answers(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    model, file = CountingModel(), tmp_path / "probe.safetensors"
+    monkeypatch.setattr("climassay.session.Session.model", lambda *_, **__: model)
+    items = [climassay.Item(str(number), f"text {number}", label=float(number % 4)) for number in range(16)]
+    climassay.train_judge(items, "claims", model=model, output=file)
+    answers = [f"text {number}" for number in range(4)]
+    pairs = [("Why?", "", one, other) for one in answers for other in answers]
+    with Session.opened(tmp_path / "work") as session:
+        compare = side_by_side_judge(session, file)
+        said = {(one, other): better for (*_, one, other), (better, _) in zip(pairs, compare(pairs), strict=True)}
+        ranking = climassay.rank(answers, probe=file, model=model, workspace=session)
+    turned = {"first": "second", "second": "first", "tie": "tie"}
+    assert all(said[one, other] == turned[said[other, one]] for one, other in said)
+    assert said[answers[0], answers[0]] == "tie"
+    best, *_, worst = (row.item.text for row in ranking.ranked)
+    assert said[best, worst] == "first"
+    with pytest.raises(InputError, match="none"):
+        side_by_side_judge(session, tmp_path / "none.safetensors")
 
 
 def test_a_model_without_hidden_states_ranks_by_prompts(tmp_path):

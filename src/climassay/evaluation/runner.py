@@ -289,8 +289,10 @@ def _trained_judge(plan: ExperimentPlan, resources: EvaluationResources) -> dict
 def _compare(work: _Work, trained: Mapping[str, Comparer]) -> "Iterator[Preference]":
     """Long answers side by side, benchmark by benchmark, by each judge that the plan asks for."""
     judge = None if work.scorer is None else work.scorer.judge
-    wanted = work.plan.metrics.side_by_side and judge is not None
-    comparers = {**({"": partial(prefer, judge=judge)} if wanted else {}), **trained}
+    comparers: dict[str, Comparer] = {}
+    if work.plan.metrics.side_by_side and judge is not None:
+        comparers[""] = partial(prefer, judge=judge)
+    comparers |= trained
     for benchmark, question_set in work.sets.items():
         for task in (task for task in work.plan.tasks if TYPES[task].judged):
             found: dict[Cell, list[Outcome]] = {}
