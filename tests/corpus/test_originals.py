@@ -1,6 +1,7 @@
 """The files that documents were read from: kept once, gone with the last collection; and documents under new titles."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -75,6 +76,12 @@ def test_a_file_that_changed_after_it_was_read_is_not_kept(workspace, seas):
     seas.unlink()
     assert collection.add(documents).originals == 0
     assert not kept_files(workspace)
+
+
+def test_nothing_is_kept_of_a_document_that_was_not_added(workspace, seas):
+    [document] = read(seas).documents
+    report = Collection.create(workspace, "seas", TopicEncoder()).add([replace(document, blocks=())])
+    assert (len(report.skipped), report.originals, kept_files(workspace)) == (1, 0, {})
 
 
 def test_other_files_are_kept_and_tables_are_not(workspace, tmp_path):

@@ -334,7 +334,7 @@ class Collection:
                 (compact_locked if replaced else compact_if_fragmented)(self._table, self._store, self.name)
         self.originals.remove((one.id for one in replaced), self._store.holds)
         # Last, so that no file is kept of what was not added; who is killed before adds once more.
-        kept = sum(map(self.originals.keep, intake.read)) if keep_originals else 0
+        kept = sum(self.originals.keep(one) for one in intake.read if keep_originals and one.id in current)
         return AddReport(
             added=tuple(intake.seen.values()),
             already_there=tuple(intake.already_there),
