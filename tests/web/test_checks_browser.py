@@ -81,7 +81,7 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
     page.get_by_text("1 check", exact=True).wait_for()
     assert page.get_by_label("Evidence from").is_visible()
     page.get_by_label("Verdict").select_option("incorrect")
-    page.get_by_label("to", exact=True).fill("2020-02-01")
+    page.get_by_label("Checked up to").fill("2020-02-01")
     with arriving(page):
         page.get_by_role("button", name="Show").click()
     page.get_by_text("No check fits all of this").wait_for()

@@ -49,7 +49,7 @@ checks = sa.Table(
     sa.Column("topic", sa.String(8)),
     sa.Column("seconds", sa.Float),
     sa.CheckConstraint("state IN ('waiting', 'done', 'failed', 'stopped')", name="known_check_state"),
-    sa.Index("checks_by_time", "asked_at"),
+    sa.Index("checks_by_time", "asked_at", "id"),
     sa.Index("checks_by_claim", "claim_id"),
     sa.Index("checks_by_run", "run"),
     sa.Index("checks_by_end", "label", "outcome", "asked_at"),

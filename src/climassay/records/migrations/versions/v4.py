@@ -29,6 +29,8 @@ def upgrade() -> None:
         sa.Column("seconds", sa.Float),
     ):
         op.add_column("checks", column)
+    op.drop_index("checks_by_time", "checks")
+    op.create_index("checks_by_time", "checks", ["asked_at", "id"])
     op.create_index("checks_by_end", "checks", ["label", "outcome", "asked_at"])
     op.create_index("checks_by_topic", "checks", ["topic", "asked_at"])
     collections = op.create_table(
