@@ -161,3 +161,18 @@ def test_pages_work_without_scripts(visit, running_server, experiment_run):
     with arriving(page):
         page.get_by_role("link", name="Show them").click()
     assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()
+
+
+def test_words_of_figures_are_as_large_on_a_phone(visit, experiment_run):
+    page = visit("annotator", phone=True)
+    page.goto(f"/results/{experiment_run}?show=figures")
+    # In CSS pixels as drawn: a view box that is scaled down makes them smaller than their style says.
+    sizes = page.locator("figure svg text").evaluate_all(
+        "all => all.map(one => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a)"
+    )
+    assert len(sizes) > 50
+    assert min(sizes) >= 11
+    assert page.locator("figure polyline").count() == 0
+    page.locator("figure", has_text="Reliability").first.get_by_text("All values").click()
+    assert page.locator("figure details[open] tbody tr").count() > 5
+    assert sideways(page) == 0
