@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from browser import Watch, arriving, inside, sideways
+from browser import Watch, arriving, barriers, inside, sideways
 
 EVIL = """<!doctype html><h1>Page</h1><div style="width: 500px">wide</div>
 <img src="http://elsewhere.invalid/pixel.png" alt="">
@@ -52,6 +52,22 @@ def test_a_page_that_is_too_wide_for_a_phone_is_measured(context):
     assert sideways(page) == 140
     page.set_content("<p>narrow</p>")
     assert sideways(page) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "barrier"),
+    [
+        ('<p style="color: #ccc; background: #fff">pale</p>', "contrast"),
+        ('<img src="data:image/gif;base64,R0lGODlhAQABAAAAACw=">', "alternative text"),
+        ("<p>plain</p>", None),
+    ],
+)
+def test_what_keeps_somebody_from_reading_a_page_is_found(context, body, barrier):
+    page = context.new_page()
+    page.set_content(f'<!doctype html><html lang="en"><title>Page</title><main><h1>Page</h1>{body}</main></html>')
+    found = barriers(page)
+    assert [one.partition(", 1 times: ")[0] for one in found] == (["wide, light", "phone, dark"] if barrier else [])
+    assert all(barrier in one for one in found)
 
 
 def test_the_event_loop_of_the_browser_is_no_other_tests_concern(chromium):

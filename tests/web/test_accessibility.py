@@ -243,7 +243,7 @@ def test_annotation(visit, running_server, look):
 def test_results(visit, running_server, look):
     records = running_server.place.records
     fill(running_server.place)
-    run = store_experiment(records, asked=("What about mcq?",))
+    run = store_experiment(records, asked=("What about mcq?\n" * 400,))
     ids = {"run": run, "claims": store_factchecks(records), "name": DATASET, "other": store_experiment(records)}
     store_mcq(records)
     page = visit("annotator")

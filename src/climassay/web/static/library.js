@@ -43,12 +43,12 @@ function sendWithProgress(form) {
     if (request.status === 200 && typeof answer.page === "string" && answer.page.startsWith("/library/")) {
       location.assign(document.documentElement.dataset.root + answer.page);
     } else if (request.status === 413) {
-      fail("That is more than this server takes at once.");
+      fail("These files are larger than this server accepts at once.");
     } else {
       fail(answer.error || `The server refused the files (${request.status}).`);
     }
   });
-  request.addEventListener("error", () => fail("The connection broke: nothing was added. Try again."));
+  request.addEventListener("error", () => fail("The connection was lost: nothing was added. Try again."));
   request.addEventListener("abort", () => fail("Stopped: nothing was added."));
 
   error.hidden = true;

@@ -50,7 +50,7 @@ function makeSortable(table, tell) {
       for (const other of headings) other.removeAttribute("aria-sort");
       if (next === "none") {
         body.append(...original);
-        tell(`Rows in their own order.`);
+        tell(`Rows in their original order.`);
         return;
       }
       heading.setAttribute("aria-sort", next);
