@@ -96,24 +96,22 @@ class InFlight:
             The keys that are marked now; and whether no other run has been at work lately, which might have stored
             answers to them since they were looked up.
         """
-        runs = tables.runs
-        lately = sa.and_(runs.c.id != self._run, runs.c.seen_at > time.time() - LATELY_SECONDS)
 
         def work(connection: sa.Connection) -> tuple[list[bytes], bool]:
             self._database.lock(connection, MARKS_LOCK)
-            others = set() if all_of_them else self._held(connection)
+            lately = self._others(connection)
+            others = set() if all_of_them else self._held(connection, lately)
             mine = [key for key in keys if key not in others]
             rows = [{"request": key, "run": self._run} for key in mine]
             self._database.insert_new(connection, tables.in_flight, rows, replacing=("run",))
-            company = connection.execute(sa.select(runs.c.id).where(lately).limit(1)).first()
-            return mine, company is None
+            return mine, not lately
 
         return self._database.write(work, durable=False)
 
     def held_by_others(self) -> set[bytes]:
         """Keys of all requests that other living runs are asking."""
         with self._database.read() as connection:
-            return self._held(connection)
+            return self._held(connection, self._others(connection))
 
     def drop(self, keys: Collection[bytes]) -> None:
         """Take marks away from requests that will not be answered."""
@@ -127,12 +125,22 @@ class InFlight:
             some = marks.c.request.in_(keys[start : start + KEYS_PER_QUERY])
             connection.execute(marks.delete().where(marks.c.run == self._run, some))
 
-    def _held(self, connection: sa.Connection) -> set[bytes]:
-        marks, runs = tables.in_flight, tables.runs
-        alive = sa.and_(runs.c.status == "running", runs.c.seen_at > time.time() - LEASE_SECONDS)
-        others = sa.select(runs.c.id, tables.meta.c.value).where(runs.c.id != self._run, alive)
-        owners = others.outerjoin_from(runs, tables.meta, tables.meta.c.name == _OWNER + runs.c.id)
-        living = [run for run, owner in connection.execute(owners) if not has_died(owner)]
+    def _others(self, connection: sa.Connection) -> Sequence[Sequence[Any]]:
+        """Other runs that were at work lately: id, status, last sign of life, and which process works on it."""
+        runs, owner = tables.runs, tables.meta.c.value
+        lately = sa.and_(runs.c.id != self._run, runs.c.seen_at > time.time() - LATELY_SECONDS)
+        query = sa.select(runs.c.id, runs.c.status, runs.c.seen_at, owner).where(lately)
+        owners = query.outerjoin_from(runs, tables.meta, tables.meta.c.name == _OWNER + runs.c.id)
+        return connection.execute(owners).all()
+
+    def _held(self, connection: sa.Connection, others: Sequence[Sequence[Any]]) -> set[bytes]:
+        since = time.time() - LEASE_SECONDS
+        living = [
+            run for run, status, seen, owner in others if status == "running" and seen > since and not has_died(owner)
+        ]
+        if not living:
+            return set()
+        marks = tables.in_flight
         held = sa.select(marks.c.request).where(marks.c.run.in_(living))
         return set(map(bytes, connection.execute(held).scalars()))
 

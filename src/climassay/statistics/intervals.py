@@ -240,7 +240,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 _ROWS_AT_ONCE = 2000
 """Resamples or sign flips held in memory at a time."""
 _MANY_ITEMS = 10_000
-"""Of more items, fewer are held at a time, and resamples are drawn item by item."""
+"""Where there are more items, fewer draws are held at a time, and resamples are drawn item by item."""
 _PAIRS_AT_ONCE = 64
 """Pairs whose flips are held in memory at a time, 320 KB each."""
 
