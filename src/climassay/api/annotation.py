@@ -92,7 +92,7 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
-    """How far annotators agree on what is valid (Cohen's and Fleiss' kappa, Krippendorff's alpha) or on ratings (alpha).
+    """How far annotators agree on what is valid (Cohen's and Fleiss' kappa, Krippendorff's alpha) or on ratings.
 
     Args:
         dataset: Its name.
