@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from climassay.api.annotation import annotator_agreement
 from climassay.evaluation.judge_check import BlindAnswer
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.annotation.rating import rating_agreement, rating_drafts, ratings_of
@@ -36,7 +37,7 @@ def rate(client, page=None, **ratings):
     return draft, post(client, f"{HOME}/{draft}", {"key": key, "verdict": "edit", **fields})
 
 
-def test_answers_are_rated_conflicts_decided_and_the_ratings_come_back(store, client_of):
+def test_answers_are_rated_conflicts_decided_and_the_ratings_come_back(store, place, client_of):
     kept = store()
     first, second, judge = client_of("annotator"), client_of("admin"), client_of("adjudicator")
     page = first.get(HOME)
@@ -54,6 +55,8 @@ def test_answers_are_rated_conflicts_decided_and_the_ratings_come_back(store, cl
     assert states == {one: "settled", other: "conflict"}
     assert "accuracy" in judge.get(f"{HOME}/agreement").text.lower()
     assert rating_agreement(kept.items("rated"))["accuracy"].n == 2
+    told = annotator_agreement("rated", workspace=place.workspace).to_dict()
+    assert told["ratings"]["accuracy"].n == 2
     page = judge.get(f"{HOME}/conflicts/{other}")
     key = re.search(r'name="key" value="([^"]*)"', page.text)[1]
     post(judge, f"{HOME}/conflicts/{other}", {"key": key, "verdict": "edit", "rating-5": "3"})

@@ -92,7 +92,7 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
-    """How far annotators agree on what is valid: Cohen's and Fleiss' kappa, Krippendorff's alpha.
+    """How far annotators agree on what is valid (Cohen's and Fleiss' kappa, Krippendorff's alpha) or on ratings.
 
     Args:
         dataset: Its name.
@@ -102,11 +102,17 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
         InputError: There is no such dataset.
     """
     from climassay.generation.annotation import AnnotationStore
+    from climassay.generation.annotation.rating import rating_agreement
 
     with Session.opened(workspace) as session:
         store = AnnotationStore(session.records)
         store.progress(dataset)
         found = store.agreement(dataset)
+        ratings = rating_agreement(store.items(dataset))
+    if ratings:
+        cells = [(name, str(one.n), _estimate(one)) for name, one in ratings.items()]
+        columns = ("rated", "by two or more", "Krippendorff's alpha (95% interval)")
+        return Shown({"dataset": dataset, "ratings": ratings}, (Table.of("Agreement on ratings", columns, cells),))
     rows = [
         ("raw agreement", _estimate(found.raw)),
         ("Fleiss' kappa", _estimate(found.fleiss)),
