@@ -75,7 +75,7 @@ def test_calibrate_window_on_a_file(climassay, tmp_path):
     ("arguments", "word"),
     [
         (["score", "missing.csv"], "no file"),
-        (["score", "ANSWERS", "-m", "rouge"], "no metric"),
+        (["score", "ANSWERS", "-m", "rouge"], "not a metric"),
         (["score", "ANSWERS", "-m", "bert_score", "--encoder", "minilm"], "names no encoder"),
         (["calibrate-window", "ANSWERS"], "has no statement"),
         (["calibrate-window", "--floor", "2"], "--floor"),

@@ -9,7 +9,7 @@ from annotated_dataset import BRIGHTNESS, DATASET, FREEZING, fill
 from browser import arriving, barriers, sideways
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
 from climassay.corpus import Block, Collection, Document
-from library_parts import GLACIER, OCEAN, add_book, teach
+from library_parts import GLACIER, OCEAN, add_book, pdf_of, teach
 from patience import job_at_its_end
 from scripted_model import ScriptedModel
 from stored_runs import store_experiment, store_factchecks, store_mcq
@@ -33,6 +33,7 @@ PAGES = {
     "annotate": (
         "/annotate",
         "/annotate/{dataset}",
+        "/annotate/{dataset}/questions",
         "/annotate/{dataset}/{draft}",
         "/annotate/{dataset}/guidelines",
         "/annotate/{dataset}/history",
@@ -40,6 +41,7 @@ PAGES = {
         "/annotate/{dataset}/conflicts",
         "/annotate/{dataset}/conflicts/{draft}",
         "/annotate/{dataset}/settings",
+        "/annotate/{dataset}/export",
     ),
     "results": (
         "/results",
@@ -62,6 +64,7 @@ REACHED = {
     "/ask",
     "/ask/{question}",
     "/check-text",
+    "/library/{collection}/documents/{document_id}/pages/{number}",
     "/library/{collection}/passages/{passage_id}",
     "/library/uploads/{job_id}",
     "/results/{run}/claims/{number}",
@@ -70,7 +73,7 @@ REACHED = {
     "/results/compare",
 }
 """Pages to which the tests below come by other ways than their address above."""
-NO_PAGE = re.compile(r"/api/v1/.*|.*\.\w+|.*\.\{\w+\}|.*/(events|export|debate|results)|/api/openapi.json")
+NO_PAGE = re.compile(r"/api/v1/.*|.*\.\w+|.*\.\{\w+\}|.*/(events|debate|original|results)|/api/openapi.json")
 """Files, streams, and pieces of pages."""
 
 
@@ -160,13 +163,16 @@ def test_the_library(visit, running_server, look, tmp_path):
     with arriving(page):
         page.locator(".library-hits a").first.click()
     look(page)
-    file = tmp_path / "note.md"
-    file.write_text(f"# Notes\n\n{OCEAN}\n")
+    file = tmp_path / "note.pdf"
+    file.write_bytes(pdf_of(OCEAN, title="Notes"))
     page.goto("/library/upload")
     page.get_by_label("Files").set_input_files(file)
     page.get_by_label("Or into a new one, named").fill("notes")
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("link", name="To the collection").wait_for()
+    look(page)
+    [document] = Collection.open(place.workspace, "notes").documents()
+    page.goto(f"/library/notes/documents/{document.id}/pages/1")
     look(page)
 
 

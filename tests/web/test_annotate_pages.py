@@ -469,7 +469,7 @@ def test_the_agreement_page_shows_what_the_store_computes(place, client_of):
     text = text_of(client_of("adjudicator").get(f"{HOME}/agreement"))
     agreement = queue.agreement(DATASET)
     assert f"Krippendorff’s alpha {agreement.krippendorff.value:.2f}".replace("-", "−") in text
-    assert "Same label 50 % (" in text
+    assert "Same label 50% (" in text
     assert "ann, bob 2" in text
     assert "wrong answer 1" in text
 

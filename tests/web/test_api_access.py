@@ -17,7 +17,10 @@ ANNOTATOR = {
     "GET /annotate/datasets",
     "GET /annotate/datasets/{dataset}/settings",
     "GET /annotate/datasets/{dataset}/next",
+    "GET /annotate/datasets/{dataset}/items",
     "GET /annotate/datasets/{dataset}/items/{draft}",
+    "GET /annotate/datasets/{dataset}/items/{draft}/comments",
+    "POST /annotate/datasets/{dataset}/items/{draft}/comments",
     "POST /annotate/datasets/{dataset}/items/{draft}/label",
     "POST /annotate/datasets/{dataset}/items/{draft}/skip",
     "POST /annotate/datasets/{dataset}/undo",
@@ -205,7 +208,7 @@ def test_an_annotator_sees_neither_the_labels_of_others_nor_the_validator_s_conf
     assert (seen["draft"], seen["labels"], seen["p_valid"]) == (first, [], None)
     assert client_of("annotator").get(f"{path}/progress").json()["labelled_by"] is None
     shown = client_of("adjudicator").get(f"{path}/items/{first}").json()
-    assert [label["annotator"] for label in shown["labels"]] == ["somebody"]
+    assert [label["annotator"] for label in shown["labels"]] == ["Annotator 1"], "no names before there is an outcome"
     assert client_of("adjudicator").get(f"{path}/progress").json()["labelled_by"] == {"somebody": 1}
 
 
@@ -216,12 +219,12 @@ def _words(store, draft):
 
 
 def test_nobody_labels_what_lies_before_others_or_reads_their_history(client_of, place):
-    fill(place)
+    store = fill(place)
     client = client_of()
     client.headers.update(bearer(place, "annotator"))
     path = f"{API}/annotate/datasets/{DATASET}"
     mine = client.get(f"{path}/next").json()["item"]["draft"]
-    other = next(name for name in ("q1", "q2", "q3") if name != mine)
+    other = store.next(DATASET, "somebody").draft.id
     assert client.get(f"{path}/items/{other}").status_code == 403
     sent = {"key": "k1", "accepted": False, "reasons": ["wrong answer"]}
     assert client.post(f"{path}/items/{other}/label", json=sent).status_code == 403

@@ -282,7 +282,10 @@ class DatasetStore:
             states[name][before] -= 1
             states[name][now] += 1
         ordered = sorted(made, key=lambda row: (-row.made_at, row.name))
-        return [DatasetSummary(row.name, row.made_at, states.get(row.name, {})) for row in ordered]
+        return [
+            DatasetSummary(row.name, row.made_at, {one: n for one, n in states.get(row.name, {}).items() if n})
+            for row in ordered
+        ]
 
 
 def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, Draft]:

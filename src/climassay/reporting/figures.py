@@ -111,7 +111,7 @@ class DotPlot:
     """Order of the groups, which keep their colours where some of them have no dots; those that it does not name follow
     by first appearance. Where it is given, a legend names the groups."""
     decimals: int = 2
-    """Of values that are not written in per cent."""
+    """Decimals of values that are not written in per cent."""
 
     @property
     def groups(self) -> tuple[str, ...]:

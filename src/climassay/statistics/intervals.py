@@ -241,6 +241,8 @@ _ROWS_AT_ONCE = 2000
 """Resamples or sign flips held in memory at a time."""
 _MANY_ITEMS = 10_000
 """Where there are more items, fewer draws are held at a time, and resamples are drawn item by item."""
+_FEW_VALUES = 256
+"""Where many items have no more different values, it is drawn how many of each value are in a subset."""
 _PAIRS_AT_ONCE = 64
 """Pairs whose flips are held in memory at a time, 320 KB each."""
 
@@ -388,14 +390,20 @@ def _subset_means(table: NDArray[np.float64], flips: int, seed: int) -> NDArray[
         Shape [2 * flips, columns].
     """
     generator = np.random.default_rng(seed)
-    size, total = len(table), table.sum(axis=0)
-    means = np.empty((2, flips, table.shape[1]))
+    size, columns = table.shape
+    sums, numbers = np.empty((flips, columns)), np.empty((flips, columns))
+    counts = [np.unique(column, return_counts=True) for column in table.T] if size > _MANY_ITEMS else []
+    few = [place for place, (values, _) in enumerate(counts) if len(values) <= _FEW_VALUES]
+    for place in few:
+        values, number = counts[place]
+        taken = generator.binomial(number, 0.5, size=(flips, len(values)))
+        sums[:, place], numbers[:, place] = taken @ values, taken.sum(axis=1)
+    others = [place for place in range(columns) if place not in few]
     step = _rows_at_once(size)
-    for start in range(0, flips, step):
-        rows = min(step, flips - start)
-        flipped = 1.0 - generator.integers(0, 2, size=(rows, size), dtype=np.int8)
-        sums, numbers = flipped @ table, flipped.sum(axis=1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means[0, start : start + rows] = sums / numbers
-            means[1, start : start + rows] = (total - sums) / (size - numbers)
+    for start in range(0, flips if others else 0, step):
+        rows = slice(start, min(start + step, flips))
+        flipped = 1.0 - generator.integers(0, 2, size=(rows.stop - start, size), dtype=np.int8)
+        sums[rows, others], numbers[rows, others] = flipped @ table[:, others], flipped.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.stack([sums / numbers, (table.sum(axis=0) - sums) / (size - numbers)])
     return means.reshape(2 * flips, -1)

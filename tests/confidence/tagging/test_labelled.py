@@ -92,11 +92,11 @@ def test_other_files_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="none of low, medium"):
         read_climatex(table(tmp_path, ("AR6_WGI", "Seas rise in all oceans", "certain")))
     (tmp_path / "no.tsv").write_text("a\tb\n1\t2\n", encoding="utf-8")
-    with pytest.raises(InputError, match="no table with the columns"):
+    with pytest.raises(InputError, match="not a table with the columns"):
         read_climatex(tmp_path / "no.tsv")
     (tmp_path / "p.jsonl").write_text('{"text": "x"}\n', encoding="utf-8")
     rows = table(tmp_path, ("AR6_WGI", "Seas rise in all oceans", "high"))
-    with pytest.raises(InputError, match="no file of report paragraphs"):
+    with pytest.raises(InputError, match="not a file of report paragraphs"):
         read_climatex(rows, tmp_path / "p.jsonl")
 
 

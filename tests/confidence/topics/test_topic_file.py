@@ -34,10 +34,10 @@ def test_files_that_are_no_topics_are_refused(tmp_path, model):
     with pytest.raises(InputError, match="cannot be read"):
         read_topics(file)
     file.write_text("{")
-    with pytest.raises(InputError, match="no JSON"):
+    with pytest.raises(InputError, match="not a JSON"):
         read_topics(file)
     file.write_text('{"format": "other"}')
-    with pytest.raises(InputError, match="no file of topics"):
+    with pytest.raises(InputError, match="not a file of topics"):
         read_topics(file)
     write_topics(model, file)
     data = json.loads(file.read_text())
