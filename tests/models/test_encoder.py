@@ -218,7 +218,7 @@ def test_another_architecture_gets_no_graph(tiny_folder, tmp_path):
     copy = shutil.copytree(tiny_folder, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"model_type": "roberta"}))
-    with pytest.raises(ModelError, match="no BERT"):
+    with pytest.raises(ModelError, match="not a BERT"):
         BertEncoder("x", copy, encoder_fingerprint(copy, {})).encode(["text"])
 
 
