@@ -116,7 +116,7 @@ def test_a_page_says_what_came_out_and_how():
         "What speaks against it",
         "\u201cSolar irradiance has changed little.\u201d",
         "Carbon dioxide has [1] [2].",
-        "That is common knowledge (In-house knowledge).",
+        "That is common knowledge (Not from the sources).",
         "1 of 2 cited sentences got their citation by comparing",
         "argues the stance of pamphlet",
         "It fell by 42 percent [3] (42 not in the cited passage).",

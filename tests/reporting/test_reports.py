@@ -92,7 +92,7 @@ def test_report_is_self_contained_and_escapes_what_it_shows():
 def test_report_shows_values_and_marks():
     page = report().to_html()
     assert "60.0%" in page
-    assert page.count("(In-house knowledge)") == 2
+    assert page.count("(Not from the sources)") == 2
     assert page.count("<circle") == 2
     assert page.count('class="reference"') == 2
 

@@ -240,10 +240,8 @@ def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
         notes.append(unchecked)
     own = sum(sentence.in_house for sentence in sentences)
     if own:
-        rest = "rests" if own == 1 else "rest"
-        notes.append(
-            f"{own} of {counted(len(sentences), 'sentence')} {rest} on no passage (marked In-house knowledge)."
-        )
+        rest = "rests on no passage and is" if own == 1 else "rest on no passage and are"
+        notes.append(f"{own} of {counted(len(sentences), 'sentence')} {rest} marked.")
     # Where entailment was measured, one of the cited passages should entail the sentence.
     measured = [[value for value in sentence.entailment if value is not None] for sentence in sentences]
     weak = sum(bool(values) and max(values) < ENTAILED for values in measured)

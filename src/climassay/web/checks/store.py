@@ -68,7 +68,7 @@ class SetUp:
     def told(self) -> str:
         """Who takes part, in words."""
         names = ", ".join(advocate.name for advocate in self.settings.advocates)
-        return f"{names}; model {self.settings.model}, at most {counted(self.settings.rounds, 'round')}"
+        return f"{names}: {self.settings.model}, at most {counted(self.settings.rounds, 'round')}"
 
 
 def set_ups(app: AppState) -> tuple[SetUp, ...]:
