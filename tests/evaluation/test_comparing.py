@@ -17,12 +17,12 @@ from climassay.evaluation.comparing import (
     comparison_table,
     comparison_test_table,
     experiment_means,
-    favour_table,
-    generator_favour,
     means_table,
     metrics_in,
     published_means,
     rank_agreement,
+    self_preference,
+    self_preference_table,
 )
 from climassay.evaluation.results import experiment_of
 from climassay.evaluation.scores import score_experiment, score_mcq
@@ -84,7 +84,7 @@ def test_too_few_common_models_are_refused():
 
 @pytest.mark.parametrize(("means", "models"), [(GOLD, 7), (SILVER, 5)], ids=["gold", "silver"])
 def test_bleu_and_bert_score_favour_the_published_generator_and_factual_accuracy_does_not(means, models):
-    found = {one.metric: one for one in generator_favour(means, GENERATOR)}
+    found = {one.metric: one for one in self_preference(means, GENERATOR)}
     for metric in ("bleu_char", "bert_score"):
         assert (found[metric].rank, found[metric].place, found[metric].models) == (1, 1, models)
         assert found[metric].places_gained >= 4
@@ -97,7 +97,7 @@ def test_bleu_and_bert_score_favour_the_published_generator_and_factual_accuracy
 
 def test_against_factual_accuracy_only_metrics_of_words_favour_the_generator():
     for means in (GOLD, SILVER):
-        found = {one.metric: one for one in generator_favour(means, GENERATOR, "factual_accuracy")}
+        found = {one.metric: one for one in self_preference(means, GENERATOR, "factual_accuracy")}
         assert {metric for metric, one in found.items() if one.place == 1} == {"bleu_char", "bert_score"}
         assert {one.anchor_rank - one.rank > 0 for m, one in found.items() if m in ("bleu_char", "bert_score")} == {
             True
@@ -113,7 +113,7 @@ def test_the_excess_is_the_residual_of_a_regression_with_the_generator_as_its_ow
     means = ModelMeans(
         "set", "default", {metric: dict(zip(names, map(float, v), strict=True)) for metric, v in tables.items()}
     )
-    [found] = generator_favour(means, "m1")
+    [found] = self_preference(means, "m1")
     design = np.stack([np.ones(size), x, np.eye(size)[1]], axis=1)
     weights, *_ = np.linalg.lstsq(design, y, rcond=None)
     residuals = y - design @ weights
@@ -131,7 +131,7 @@ def test_a_planted_favour_is_seen_and_its_absence_too(runs):
         else one
         for one in run.outcomes
     ]
-    found = {one.metric: one for one in generator_favour(experiment_means(replace(run, outcomes=tuple(lifted))), "m2")}
+    found = {one.metric: one for one in self_preference(experiment_means(replace(run, outcomes=tuple(lifted))), "m2")}
     planted, other = found["bleu_char"], found["bert_score"]
     assert (planted.place, planted.rank) == (1, 1)
     assert planted.p_value < 0.01
@@ -150,7 +150,7 @@ def test_a_planted_favour_is_seen_and_its_absence_too(runs):
 )
 def test_a_check_without_sense_is_refused(means, generator, anchor, word):
     with pytest.raises(InputError, match=word):
-        generator_favour(means, generator, anchor)
+        self_preference(means, generator, anchor)
 
 
 def test_settings_and_benchmarks_that_are_not_there_are_refused(runs):
@@ -169,7 +169,7 @@ def test_tables_say_what_the_numbers_rest_on():
     assert [row[0] for row in table.rows][:2] == ["accuracy", "BLEU (characters)"]
     assert table.rows[1][1:3] == ("5", "1.00")
     assert means_table(agreement, GOLD, SILVER).rows[0] == ("accuracy", "gemma-27b", "79.2", "79.5")
-    favour = favour_table(generator_favour(GOLD, GENERATOR), GOLD)
+    favour = self_preference_table(self_preference(GOLD, GENERATOR), GOLD)
     assert favour.rows[0][:4] == ("BLEU (characters)", "7", "5", "1")
     assert favour.rows[0][-1] == "1 of 7"
 

@@ -20,7 +20,7 @@ from climassay.models.contract import (
     Sampling,
     Usage,
 )
-from climassay.records import RecordedModel, Records, Tally
+from climassay.records import RecordedModel, Records, RequestCounts
 from climassay.records.queries import iterate_answers, list_runs
 
 
@@ -104,7 +104,7 @@ def test_an_answer_is_asked_once_and_served_from_then_on(url):
             assert [answer.text for answer in answers] == ["echo of one", "echo of two"]
             assert answers[0].usage == Usage(3, 5, 1, 0.25), "a stored answer carries what it cost when it was asked"
     assert model.asked == ["one", "two"]
-    assert recorded.tally == Tally(hits=2)
+    assert recorded.tally == RequestCounts(hits=2)
 
 
 def test_scores_come_back_as_they_were_to_the_last_bit(url):

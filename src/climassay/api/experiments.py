@@ -14,7 +14,7 @@ from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from climassay.evaluation import Experiment, ExperimentScores, PublishedScore
-    from climassay.evaluation.comparing import Favour, ModelMeans
+    from climassay.evaluation.comparing import ModelMeans, SelfPreference
     from climassay.evaluation.contamination import LabelledText
     from climassay.evaluation.planning import Assumptions
     from climassay.evaluation.tables import NamedTable
@@ -355,18 +355,18 @@ def compare_benchmarks(
         InputError: There is no such run, or the two have too little in common.
     """
     from climassay.evaluation import rank_agreement
-    from climassay.evaluation.comparing import agreement_table, favour_table, means_table
+    from climassay.evaluation.comparing import agreement_table, means_table, self_preference_table
 
     with Session.opened(workspace) as session:
         sides = [_means(session, name, setting) for name in (first, second)]
     found = rank_agreement(*sides, resamples=resamples, seed=seed)
-    favours = [] if generator is None else _favours(sides, generator, seed)
+    favours = [] if generator is None else _self_preferences(sides, generator, seed)
     return Shown(
         {"agreement": found, "favour": [{"of": side.name, "metrics": ones} for side, ones in favours]},
         [
             agreement_table(found, *sides),
             means_table(found, *sides),
-            *(favour_table(ones, side) for side, ones in favours),
+            *(self_preference_table(ones, side) for side, ones in favours),
         ],
     )
 
@@ -383,15 +383,17 @@ def _means(session: Session, name: str, setting: str) -> "ModelMeans":
     raise InputError(f"The published results are published:gold and published:silver, not {name!r}.")
 
 
-def _favours(sides: "Sequence[ModelMeans]", generator: str, seed: int) -> "list[tuple[ModelMeans, list[Favour]]]":
+def _self_preferences(
+    sides: "Sequence[ModelMeans]", generator: str, seed: int
+) -> "list[tuple[ModelMeans, list[SelfPreference]]]":
     """One entry per benchmark and anchor for which there are enough models."""
-    from climassay.evaluation import generator_favour
+    from climassay.evaluation import self_preference
 
     found, reasons = [], []
     for side in sides:
         for anchor in ANCHORS:
             try:
-                found.append((side, generator_favour(side, generator, anchor, seed=seed)))
+                found.append((side, self_preference(side, generator, anchor, seed=seed)))
             except InputError as error:
                 reasons.append(error)
     if not found:

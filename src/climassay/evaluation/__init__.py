@@ -6,13 +6,13 @@ from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
     from climassay.evaluation.comparing import (
-        Favour as Favour,
+        SelfPreference as SelfPreference,
         ModelMeans as ModelMeans,
         PublishedScore as PublishedScore,
         RankAgreement as RankAgreement,
         compare_runs as compare_runs,
         experiment_means as experiment_means,
-        generator_favour as generator_favour,
+        self_preference as self_preference,
         published_means as published_means,
         published_scores as published_scores,
         rank_agreement as rank_agreement,
@@ -111,4 +111,4 @@ if TYPE_CHECKING:
         split_questions as split_questions,
     )
 
-export_lazily(__name__)
+export_lazily(__name__, earlier={"Favour": "SelfPreference", "generator_favour": "self_preference"})

@@ -298,7 +298,7 @@ def _resampled(
 
 
 @dataclass(frozen=True, slots=True)
-class Favour:
+class SelfPreference:
     """How a metric treats the generating model, compared with a metric that does not read its words."""
 
     metric: str
@@ -333,9 +333,9 @@ class Favour:
         return self.anchor_rank - self.rank
 
 
-def generator_favour(
+def self_preference(
     means: ModelMeans, generator: str, anchor: str = "accuracy", *, resamples: int = 1000, seed: int = 0
-) -> list[Favour]:
+) -> list[SelfPreference]:
     """Whether metrics favour the model that wrote the questions.
 
     Each metric is regressed on the anchor over the *other* models; the generator's distance from that line, in units of
@@ -378,7 +378,7 @@ def generator_favour(
 
 def _favour(
     means: ModelMeans, generator: str, anchor: str, metric: str, models: list[str], resamples: int, seed: int
-) -> Favour:
+) -> SelfPreference:
     from scipy.stats import t
 
     x, y = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
@@ -391,7 +391,7 @@ def _favour(
         # One generator a task with the same seed: metrics of the same answers see the same resampled questions.
         a, b = (_resampled(means, one, models, resamples, np.random.default_rng(seed)) for one in (anchor, metric))
         over_questions = percentile_interval(_excess(a, b, own)[0]) if resamples else None
-    return Favour(
+    return SelfPreference(
         metric,
         anchor,
         generator,
@@ -667,7 +667,7 @@ def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "
     )
 
 
-def favour_table(found: "Sequence[Favour]", means: "ModelMeans") -> Table:
+def self_preference_table(found: "Sequence[SelfPreference]", means: "ModelMeans") -> Table:
     """How metrics treat the generating model, a row per metric."""
     generator, anchor = found[0].generator, METRICS[found[0].anchor].label
     return Table.of(

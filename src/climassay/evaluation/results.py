@@ -13,7 +13,7 @@ from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.factual_accuracy import Judgement
 from climassay.metrics.long_answers import Assessment
 from climassay.questions import Kind, Level, Question
-from climassay.records import Records, Run, Tally
+from climassay.records import Records, RequestCounts, Run
 from climassay.records.queries import RunDetails, run_details
 
 
@@ -153,7 +153,7 @@ class Experiment:
     """Text of every passage that was given to a model, by id."""
     predictions: Mapping[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
     """Every choice in every option order; runs of earlier versions may lack them."""
-    tally: Tally = field(default_factory=Tally, compare=False)
+    tally: RequestCounts = field(default_factory=RequestCounts, compare=False)
     """What the models that answer were asked for in this run; not kept with it."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)
     """What computed a metric, for example ``bert_score``: the encoder's name; for the notes of tables."""

@@ -50,7 +50,7 @@ from climassay.models.registry import load_as_set
 from climassay.primer import LONG_ANSWERS, PRIMER, named_questions
 from climassay.prompts import Prompt
 from climassay.questions import TYPES, Question, QuestionSet, join_questions
-from climassay.records import RecordedModel, Records, Run, Tally
+from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.settings import located
 from climassay.workspace import Workspace
 
@@ -75,7 +75,7 @@ class HarnessCell(NamedTuple):
     outcomes: list[Outcome]
     questions: tuple[Question, ...]
     constants: tuple[ConstantScore, ...]
-    tally: Tally
+    tally: RequestCounts
 
 
 class HarnessCells(NamedTuple):
@@ -145,7 +145,7 @@ class _Work:
     outcomes: list[Outcome] = field(default_factory=list)
     passages: dict[str, str] = field(default_factory=dict)
     predictions: dict[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
-    tallies: list[Tally] = field(default_factory=list)
+    tallies: list[RequestCounts] = field(default_factory=list)
     harness_questions: dict[str, tuple[Question, ...]] = field(default_factory=dict)
     constants: dict[tuple[str, str], ConstantScore] = field(default_factory=dict)
     groups: dict[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
@@ -263,7 +263,7 @@ def run_experiment(
             preferences=preferences,
             constants=tuple(work.constants.values()),
             groups=work.groups,
-            tally=Tally(
+            tally=RequestCounts(
                 sum(one.hits for one in work.tallies),
                 sum(one.asked for one in work.tallies),
                 sum(one.failed for one in work.tallies),
@@ -380,7 +380,7 @@ class _Asked:
 
         return replace(self.setting, prepare=prepare)
 
-    def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: Tally) -> CellRecord:
+    def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: RequestCounts) -> CellRecord:
         shown = shown_text(self.questions, self.given, () if self.adapter is None else self.adapter.learned)
         notes = () if self.adapter is None else self.adapter.notes
         cuts = [one.note for one in self.given.values() if one.note]
@@ -433,7 +433,7 @@ def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
         prompt = work.prompts.of(cell.task, by_text=scoring.startswith("text"))
         work.cells.append(asked.record(place, prompt, outcomes, left))
         work.outcomes += outcomes
-        left = Tally()  # asked once, counted once
+        left = RequestCounts()  # asked once, counted once
 
 
 def _write(work: _Work, cell: Cell, asked: _Asked) -> None:

@@ -24,7 +24,7 @@ from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stabil
 from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
 from climassay.models.encoders.embedding_cache import CachedEncoder
 from climassay.models.profiles import profile_of
-from climassay.records import RecordedModel, Records, Run, Tally
+from climassay.records import RecordedModel, Records, RequestCounts, Run
 
 if TYPE_CHECKING:
     from climassay.factcheck.checkability import Checkability
@@ -181,7 +181,7 @@ class Checker:
         self._demonstration = any(profile_of(model).name == "small" for model in models.values())
 
     @property
-    def tallies(self) -> Mapping[str, Tally]:
+    def tallies(self) -> Mapping[str, RequestCounts]:
         """By model: answers from the records, asked, failed, and their usage."""
         return {name: model.tally for name, model in self._models.items()}
 

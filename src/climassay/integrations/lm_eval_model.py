@@ -33,7 +33,7 @@ from climassay.models.contract import (
 )
 from climassay.models.profiles import profile_of
 from climassay.models.servers import is_served
-from climassay.records import RecordedModel, Records, Tally
+from climassay.records import RecordedModel, Records, RequestCounts
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         self._closing.close()
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RequestCounts:
         """Hits, requests asked, failures and usage so far."""
         return self._model.tally
 

@@ -47,7 +47,7 @@ from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, Place
 from climassay.metrics.registry import LOWER
 from climassay.models.contract import Generator, number_format
 from climassay.questions import LETTERS, Question
-from climassay.records import RecordedModel, Tally
+from climassay.records import RecordedModel, RequestCounts
 from climassay.settings import located
 
 Aggregate = Callable[[list[Any]], Any]
@@ -113,7 +113,7 @@ def run_tasks(
                     dtype=number_format(opened),
                 )
                 cells.append(HarnessCell(record, outcomes, found.questions, found.constants(), left))
-                left = Tally()  # asked once, counted once
+                left = RequestCounts()  # asked once, counted once
         finally:
             opened.close()
     return HarnessCells(cells, groups)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.records.recorded import RecordedModel as RecordedModel, Tally as Tally
+    from climassay.records.recorded import RecordedModel as RecordedModel, RequestCounts as RequestCounts
     from climassay.records.store import Records as Records, Run as Run
 
-export_lazily(__name__)
+export_lazily(__name__, earlier={"Tally": "RequestCounts"})

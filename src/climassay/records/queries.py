@@ -367,7 +367,7 @@ SECONDS_A_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
-class RunLine:
+class RunEntry:
     """A run in a list, with what it asked of whom."""
 
     summary: RunSummary
@@ -381,7 +381,7 @@ class RunLine:
 class RunList:
     """Some of the runs that fit."""
 
-    lines: tuple[RunLine, ...]
+    lines: tuple[RunEntry, ...]
     total: int
     """Runs that fit."""
     commands: tuple[str, ...]
@@ -389,7 +389,7 @@ class RunList:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageLine:
+class UsageRow:
     """What was used by one model, by one command or on one day."""
 
     name: str
@@ -460,7 +460,7 @@ def run_lines(
     run: str | None = None,
     after: str | None = None,
     most: int = 50,
-) -> tuple[RunLine, ...]:
+) -> tuple[RunEntry, ...]:
     """Runs that fit as for :func:`list_run_page`, the newest first, from behind the run ``after``.
 
     Runs that begin meanwhile do not shift what comes behind another one.
@@ -482,7 +482,7 @@ def run_lines(
         return _lines(connection, connection.execute(ordered).all())
 
 
-def usage_by(database: Database, group: UsageGroup) -> list[UsageLine]:
+def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     """What was used, by model, by command or by day (the newest first); the greatest number of tokens first.
 
     Raises:
@@ -530,7 +530,7 @@ def _served() -> sa.Select[Any]:
     return sa.select(uses.c.run, sa.func.count().label("served")).group_by(uses.c.run)
 
 
-def _lines(connection: sa.Connection, found: Sequence[sa.Row[Any]]) -> tuple[RunLine, ...]:
+def _lines(connection: sa.Connection, found: Sequence[sa.Row[Any]]) -> tuple[RunEntry, ...]:
     ids = [row.id for row in found]
     answers, uses, requests = tables.answers, tables.uses, tables.requests
     asked = {row.run: dict(row._mapping) for row in connection.execute(_asked().where(answers.c.run.in_(ids)))}
@@ -554,7 +554,7 @@ def _lines(connection: sa.Connection, found: Sequence[sa.Row[Any]]) -> tuple[Run
         own_counts = asked.get(row.id, {})
         counts = own_counts.get("asked", 0), own_counts.get("failed", 0), served.get(row.id, 0), own_counts.get("cost")
         summary = summary_of(row, *counts)
-        lines.append(RunLine(summary, tuple(models.get(row.id, ())), int(own_counts.get("tokens") or 0)))
+        lines.append(RunEntry(summary, tuple(models.get(row.id, ())), int(own_counts.get("tokens") or 0)))
     return tuple(lines)
 
 
@@ -593,11 +593,11 @@ def _day(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElemen
     return sa.cast(seconds, sa.BigInteger) // sa.literal_column(str(SECONDS_A_DAY), sa.BigInteger)
 
 
-def _usage_line(name: str | int, row: sa.Row[Any] | None, served: int, group: UsageGroup) -> UsageLine:
+def _usage_line(name: str | int, row: sa.Row[Any] | None, served: int, group: UsageGroup) -> UsageRow:
     shown = datetime.fromtimestamp(int(name) * SECONDS_A_DAY, UTC).date().isoformat() if group == "day" else str(name)
     if row is None:
-        return UsageLine(shown, 0, 0, served, 0, 0, 0, 0, None, 0)
-    return UsageLine(
+        return UsageRow(shown, 0, 0, served, 0, 0, 0, 0, None, 0)
+    return UsageRow(
         shown,
         row.answers,
         row.failed,

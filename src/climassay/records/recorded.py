@@ -42,7 +42,7 @@ R = TypeVar("R", GenerationRequest, OptionRequest)
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RequestCounts:
     """What a recorded model has done so far; counts distinct requests of each call."""
 
     hits: int = 0
@@ -76,7 +76,7 @@ class RecordedModel:
         self._store = store
         self._run = run
         self._use_cache = use_cache
-        self.tally = Tally()
+        self.tally = RequestCounts()
         """Hits, requests asked, failures and usage so far."""
         self._counting = threading.Lock()
         self._earlier: Mapping[str, str | None] | None = None

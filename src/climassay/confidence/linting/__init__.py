@@ -7,7 +7,7 @@ confidence that do not go together, and tags that contradict themselves, each at
 from climassay.confidence.linting.checking import (
     RULES as RULES,
     Checked as Checked,
-    Examined as Examined,
+    TextCoverage as TextCoverage,
     check as check,
     chosen_rules as chosen_rules,
 )

@@ -107,7 +107,7 @@ _PASSED_OVER = {"heading": "headings", "row": "cells of tables", "note": "footno
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class TextCoverage:
     """What of a text the rules could read, and what they could not: without it, "nothing found" comforts falsely."""
 
     sentences: int
@@ -169,13 +169,13 @@ class Checked:
         return {name: counts[name] for name in (*names, *sorted(set(counts) - set(names)))}
 
     @cached_property
-    def examined(self) -> Examined:
+    def examined(self) -> TextCoverage:
         """What was looked at."""
         sentences = self.draft.sentences
         termed = [any(not mark.attributive for mark in one.marks) or bool(one.likelihoods) for one in sentences]
         asked = {rule.name for rule in self.rules}
         kinds = {one.block.kind for one in sentences}
-        return Examined(
+        return TextCoverage(
             len(sentences),
             sum(termed),
             sum(states_finding(one) for one, has_term in zip(sentences, termed, strict=True) if not has_term),

@@ -16,7 +16,7 @@ from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import Levels, Transcript, as_data
 from climassay.grounding import written
-from climassay.records import Tally
+from climassay.records import RequestCounts
 from climassay.reporting import Report, Table, as_markdown, counted, write_page
 from climassay.reporting.results import Result
 
@@ -93,7 +93,7 @@ class CheckedClaims(Result):
     transcripts: tuple[Transcript, ...]
     analysis: RunAnalysis
     run: str
-    tallies: Mapping[str, Tally]
+    tallies: Mapping[str, RequestCounts]
     """By model: answers from the records, asked, failed, and their usage."""
     skipped: tuple[str, ...] = ()
     """Why rows of the file were left out."""

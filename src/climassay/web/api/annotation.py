@@ -339,7 +339,7 @@ class ExportData(Data):
     comments: list[WholeComment]
 
 
-class LabelToTakeIn(Data):
+class LabelToImport(Data):
     """A label from elsewhere."""
 
     key: Name = field("7f3c-1", "Unique in the dataset, and the same whenever the label is given again.")
@@ -365,12 +365,12 @@ class LabelToTakeIn(Data):
 class Import(Data):
     """Labels, skips and comments from elsewhere, as an export has them."""
 
-    labels: list[LabelToTakeIn] = Field(max_length=MOST_LABELS)
+    labels: list[LabelToImport] = Field(max_length=MOST_LABELS)
     skips: list[SkipData] = field([], default=[], max_length=MOST_LABELS)
     comments: list[WholeComment] = field([], default=[], max_length=MOST_LABELS)
 
 
-class TakenInData(Data):
+class ImportedData(Data):
     """What became of labels from elsewhere."""
 
     stored: int = field(12, "New ones.")
@@ -611,7 +611,7 @@ def export_labels(app: App, user: Adjudicator, dataset: DatasetName) -> dict[str
     }
 
 
-@router.post(DATASETS + "/import", response_model=TakenInData)
+@router.post(DATASETS + "/import", response_model=ImportedData)
 def import_labels(app: App, user: Admin, dataset: DatasetName, given: Import) -> ImportReport:
     """Take in labels and comments, all in one transaction; doing it again changes nothing."""
     skips = [ImportedSkip(one.draft, one.annotator, one.made_at.timestamp()) for one in given.skips]

@@ -26,7 +26,7 @@ class UserData(Data):
     made_at: Moment
 
 
-class MeData(Data):
+class CallerData(Data):
     """Who a token or session belongs to, and what this server offers."""
 
     user: UserData
@@ -61,7 +61,7 @@ class LinkData(Data):
     """Shown this once; send it to them by a way that others do not read."""
 
 
-@router.get("/me", response_model=MeData)
+@router.get("/me", response_model=CallerData)
 def get_me(app: App, user: Annotator) -> dict[str, Any]:
     """Who one is here; a first request to see whether a token works."""
     settings = app.settings

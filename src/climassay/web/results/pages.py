@@ -28,7 +28,7 @@ from climassay.records.computed import kept
 from climassay.records.queries import (
     RunOrder,
     UsageGroup,
-    UsageLine,
+    UsageRow,
     iterate_answers,
     list_run_page,
     run_settings,
@@ -536,10 +536,10 @@ def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
 def show_usage(request: Request, app: App, _user: Annotator) -> Response:
     """Usage of the whole workspace."""
     lines = usage_by(app.database, "command")
-    names = [one.name for one in fields(UsageLine) if one.name not in ("name", "cost")]
+    names = [one.name for one in fields(UsageRow) if one.name not in ("name", "cost")]
     counts = {name: sum(getattr(line, name) for line in lines) for name in names}
     costs = [line.cost for line in lines if line.cost is not None]
-    total = UsageLine("all", cost=sum(costs) if costs else None, **counts)
+    total = UsageRow("all", cost=sum(costs) if costs else None, **counts)
     return page(
         request,
         "results/usage.html.j2",
@@ -556,7 +556,7 @@ def send_usage_table(app: App, _user: Annotator, number: int, form: str) -> Resp
     return table_file(table, form, f"usage-{number}")
 
 
-def _usage_table(lines: Sequence[UsageLine], group: UsageGroup) -> Table:
+def _usage_table(lines: Sequence[UsageRow], group: UsageGroup) -> Table:
     counts = ("answers", "failed", "served", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens")
     rows = []
     for line in lines:
@@ -571,7 +571,7 @@ def _usage_table(lines: Sequence[UsageLine], group: UsageGroup) -> Table:
     return Table.of(f"Tokens, cost and failures by {group}", [*headings, "thought", "cost"], rows, note=note)
 
 
-def cost_words(line: UsageLine) -> str:
+def cost_words(line: UsageRow) -> str:
     """A cost as it is shown, with what has no known price beside it."""
     if line.cost is None:
         return "unknown" if line.unpriced else "–"
