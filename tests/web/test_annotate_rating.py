@@ -55,7 +55,7 @@ def test_answers_are_rated_conflicts_decided_and_the_ratings_come_back(store, pl
     assert states == {one: "settled", other: "conflict"}
     assert "accuracy" in judge.get(f"{HOME}/agreement").text.lower()
     assert rating_agreement(kept.items("rated"))["accuracy"].n == 2
-    told = annotator_agreement("rated", workspace=place.workspace).to_dict()
+    told = annotator_agreement("rated", workspace=place).to_dict()
     assert told["ratings"]["accuracy"].n == 2
     page = judge.get(f"{HOME}/conflicts/{other}")
     key = re.search(r'name="key" value="([^"]*)"', page.text)[1]
