@@ -100,5 +100,5 @@ def test_grids_that_make_no_sense() -> None:
             grid_configs(small(), grid)
     with pytest.raises(InputError, match="'colour' cannot be searched over"):
         grid_configs(small(), {"colour": ("red",)})
-    with pytest.raises(InputError, match="The rank is 0"):
+    with pytest.raises(InputError, match="rank must be at least 1, not 0"):
         grid_configs(small(), {"rank": (0,)})
