@@ -141,7 +141,7 @@ def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path
     assert len(rows) == 19
     assert "| quality |" in files["markdown"].read_text()
     page = files["html"].read_text()
-    assert page.count("<line class=\"line ") > 4
+    assert page.count('<line class="line ') > 4
     assert "Components 1 and 2" in page
     places = [json.loads(line) for line in files["predictions"].read_text().splitlines()]
     assert len(places) == 18 * 15
