@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial, wraps
-from types import UnionType
+from types import GenericAlias, UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
@@ -171,8 +171,7 @@ def with_flags(*kinds: type, defaults: bool = True, only: Collection[str] = ()) 
             if get_origin(wanted) in (Union, UnionType):
                 wanted = next(part for part in get_args(wanted) if part is not type(None))
             elif get_origin(wanted) is tuple:
-                part, *_ = get_args(wanted)
-                wanted = list[part]  # type: ignore[valid-type]
+                wanted = GenericAlias(list, get_args(wanted)[:1])
             words = entry.description
             if defaults and entry.default != "" and type(entry.default) in (str, int, float):
                 words += f"  [default: {entry.default}]"

@@ -20,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from climassay.corpus.collection_rows import quoted
 from climassay.errors import ClimassayError, InputError
 from climassay.workspace import Workspace
 
@@ -358,7 +359,7 @@ class CollectionStore:
         """Whether a collection has passages of a document; one that cannot be read is taken to have them."""
         for name in self.names():
             try:
-                if self._open_table(name).count_rows(f"document_id = '{document}'"):
+                if self._open_table(name).count_rows(f"document_id = {quoted(document)}"):
                     return True
             except DamagedCollectionError:
                 return True

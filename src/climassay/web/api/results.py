@@ -128,8 +128,8 @@ class TableData(Data):
     marks: list[MarkData]
 
 
-class QuestionData(Data):
-    """A question that was asked, with how its answers did."""
+class AskedData(Data):
+    """A question that was asked."""
 
     number: int = field(0, "In the run, from 0; `GET /api/v1/runs/{run}/questions/{number}` has the answers.")
     benchmark: str = field("primer")
@@ -137,6 +137,11 @@ class QuestionData(Data):
     kind: Kind = field("mcq")
     level: Level | None = field("base")
     question: str = field("What drives the seasonal cycle of carbon dioxide?", "A cloze statement has `<MASK>`.")
+
+
+class QuestionData(AskedData):
+    """A question that was asked, with how its answers did."""
+
     answer: str = field("Growth and decay of plants", "The reference.")
     options: list[str] = field(["Volcanoes", "Growth and decay of plants"])
     correct: int | None = field(1, "Index of the correct option, from 0.")
@@ -178,17 +183,11 @@ class GridCellData(Data):
     violations: list[str] = field([], "Rules of the answer that were not kept.")
 
 
-class GridRowData(Data):
+class GridRowData(AskedData):
     """A question with an answer by each column."""
 
-    number: int = field(0, "In the run, from 0; `GET /api/v1/runs/{run}/questions/{number}` has the answers.")
-    benchmark: str = field("primer")
-    id: str = field("mcq-17")
-    kind: Kind = field("mcq")
-    level: Level | None = field("base")
-    question: str = field("What drives the seasonal cycle of carbon dioxide?", "A cloze statement has `<MASK>`.")
     cells: list[GridCellData | None]
-    """One a column; null where the question was not asked there."""
+    """One per column; null where the question was not asked there."""
 
 
 class GridData(Listed[GridRowData]):
