@@ -34,6 +34,7 @@ from climassay.judging.prompts import Questions, quality
 from climassay.judging.scores import Units
 from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel
 from climassay.statistics.intervals import paired_difference, proportion
 from generation import questions as prompts
@@ -66,10 +67,11 @@ def emulate(model: LocalModel) -> None:
     def linear(weight: torch.Tensor, bias: torch.Tensor | None, inputs: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.linear(inputs.float(), weight, bias).to(inputs.dtype)
 
-    for module in model.network.model.modules():
-        if isinstance(module, torch.nn.Linear):
-            bias = None if module.bias is None else module.bias.float()
-            module.forward = partial(linear, module.weight.float(), bias)  # type: ignore[method-assign]
+    layers = dict(model.network.model.named_modules())
+    for name, plain in load_local(model.name.removeprefix("local:"), dtype=model.dtype).model.named_modules():
+        if isinstance(plain, torch.nn.Linear):
+            bias = None if plain.bias is None else plain.bias.float()
+            layers[name].forward = partial(linear, plain.weight.float(), bias)  # type: ignore[method-assign]
 
 
 def scored(model: LocalModel, asked: Sequence[Question], *, letters: bool) -> list[tuple[float, ...]]:

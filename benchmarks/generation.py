@@ -17,6 +17,7 @@ Run: python benchmarks/generation.py [--model local:smollm2] [--prompts 24] [--r
 """
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -36,6 +37,7 @@ import torch
 
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.cpu_settings import fastest_cpu_dtype
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel
 
 QUESTIONS = (
@@ -56,9 +58,15 @@ def questions(count: int) -> list[str]:
     return [f"{lead[number % len(lead)]}{QUESTIONS[number % len(QUESTIONS)]}" for number in range(count)]
 
 
+@functools.cache
+def plain_network(name: str, dtype: str) -> Any:
+    """The model as transformers loads it."""
+    return load_local(name.removeprefix("local:"), dtype=dtype).model
+
+
 def with_transformers(model: LocalModel, prompts: Sequence[str], batch: int, limit: int) -> list[str]:
     """Sorted by length, padded on the left, in batches."""
-    tokenizer, network = model.prompts.tokenizer, model.network.model
+    tokenizer, network = model.prompts.tokenizer, plain_network(model.name, model.dtype)
     tokenizer.padding_side = "left"
     texts: dict[int, str] = {}
     order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
@@ -227,7 +235,7 @@ def one_round(name: str, count: int, limit: int) -> dict[str, Any]:
         "tokens": tokens,
         "loaded_mib": loaded / 1024,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "weights_mib": sum(weight.numel() * weight.itemsize for weight in model.network.model.parameters()) / 2**20,
+        "weights_mib": model.network.parameters * model.network.dtype.itemsize / 2**20,
         "texts": hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12],
     }
 

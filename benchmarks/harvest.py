@@ -15,6 +15,7 @@ Without the Newsroom file the articles and items are passages and questions of t
 """
 
 import argparse
+import functools
 import html
 import itertools
 import json
@@ -33,6 +34,7 @@ from numpy.typing import NDArray
 
 from climassay.learning.harvest import harvest
 from climassay.models.contract import Message, OptionRequest
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel
 
 WORDS = 600
@@ -94,17 +96,22 @@ def comparisons(article: Article) -> list[OptionRequest]:
     ]
 
 
+@functools.cache
+def plain_network(model: LocalModel) -> Any:
+    """The model as transformers loads it."""
+    return load_local(model.name.removeprefix("local:"), device=model.device, dtype=model.dtype).model
+
+
 def published_loop(model: LocalModel, requests: Sequence[OptionRequest]) -> NDArray[np.float32]:
     """Two plain passes a comparison; last layer's states at the answer, [comparisons, 2, width]."""
     states = []
+    network = plain_network(model)
     for request in requests:
         prompt = model.render(request.messages, request.assistant_prefix)
         for option in request.options:
             tokens = torch.tensor([model.prompts.encode(prompt + option)], device=model.device)
             with torch.no_grad():
-                out = model.network.model(
-                    input_ids=tokens, attention_mask=torch.ones_like(tokens), output_hidden_states=True
-                )
+                out = network(input_ids=tokens, attention_mask=torch.ones_like(tokens), output_hidden_states=True)
             states.append(out.hidden_states[-1][0, -1].float().cpu().numpy())
     return np.stack(states).reshape(len(requests), 2, -1)
 
@@ -122,6 +129,7 @@ def compare(model: LocalModel, article: Article, *, loop_pairs: int, token_budge
     """Both sides on one article, the loop first."""
     requests = comparisons(article)
     chosen = np.unique(np.linspace(0, len(requests) - 1, min(loop_pairs, len(requests))).round().astype(int))
+    plain_network(model)
     loop_seconds, expected = seconds(model, lambda: published_loop(model, [requests[index] for index in chosen]))
     model.reader.release()
     own_seconds, found = seconds(model, lambda: harvest(model, requests, token_budget=token_budget))

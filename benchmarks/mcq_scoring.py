@@ -38,6 +38,7 @@ import torch
 
 from climassay.models.contract import Message, OptionRequest
 from climassay.models.cpu_settings import fastest_cpu_dtype
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel
 
 DATA = Path(os.environ.get("CLIMASSAY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -223,10 +224,11 @@ def main() -> None:
     sides = {}
     for dtype in given.dtypes:
         model = LocalModel(given.model, dtype=dtype)
+        plain = load_local(given.model.removeprefix("local:"), dtype=dtype).model
         sides[dtype] = (
             model,
             {
-                batch: HFLM(pretrained=model.network.model, tokenizer=model.prompts.tokenizer, batch_size=batch)
+                batch: HFLM(pretrained=plain, tokenizer=model.prompts.tokenizer, batch_size=batch)
                 for batch in given.batches
             },
         )

@@ -137,11 +137,11 @@ class RowLayer(_Layer):
             rows share their beginnings.
         """
         active = key_states.shape[0]
-        index = self.places[:, None, None, None]
-        keys, values = self.keys[:active], self.values[:active]
-        keys.scatter_(2, index.expand_as(key_states), key_states)
-        values.scatter_(2, index.expand_as(value_states), value_states)
-        keys, values = keys[:, :, : self.width], values[:, :, : self.width]
+        # Indexed, not scattered: scatter_ copies the buffer where bfloat16 is concerned.
+        rows = torch.arange(active, device=self.places.device)
+        self.keys[rows, :, self.places] = key_states[:, :, 0]
+        self.values[rows, :, self.places] = value_states[:, :, 0]
+        keys, values = self.keys[:active, :, : self.width], self.values[:active, :, : self.width]
         if not self.shared:
             return keys, values
         return (

@@ -205,7 +205,7 @@ class LocalModel(DescribedModel):
             dtype=loaded.dtype,
             device=loaded.device,
             token_budget=self.reader.pack,
-            parameters=sum(weights.numel() for weights in loaded.model.parameters()),
+            parameters=self.network.parameters,
             licence=loaded.licence,
             folder=loaded.folder,
         )

@@ -12,6 +12,7 @@ from transformers import AttentionInterface
 
 from climassay.errors import ModelError
 from climassay.models.local.caches import RowCache, shared_attention
+from climassay.models.local.packed import pack_linear_layers
 from climassay.models.local.prefix_tree import Segment, Step
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ class Network:
         text = model.config.get_text_config()
         self.layers = int(text.num_hidden_layers)
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        self.parameters = sum(weight.numel() for weight in model.parameters())
+        pack_linear_layers(model)
         self.attention = Attention.of(model.config)
         self._fused = model.config._attn_implementation == "sdpa"
         self._states = HiddenStates(model)
@@ -253,8 +256,7 @@ class Network:
             free = int(psutil.virtual_memory().available)
         most = int(_MEMORY_SHARE * free)
         if self.device.type == "cpu":
-            weights = sum(weight.numel() * weight.itemsize for weight in self.model.parameters())
-            most = min(most, max(_CACHE_ON_CPU, weights // 2))
+            most = min(most, max(_CACHE_ON_CPU, self.parameters * self.dtype.itemsize // 2))
         return most // bytes_each
 
     @contextmanager

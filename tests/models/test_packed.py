@@ -1,0 +1,75 @@
+"""Linear layers in the processor's blocks compute what plain ones compute."""
+
+import pytest
+import torch
+
+from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models.local import network as networks
+from climassay.models.local.loading import load_local
+from climassay.models.local.model import LocalModel
+from climassay.models.local.packed import PackedLinear, pack_linear_layers
+from tiny_models import save_tiny
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def packed(folder):
+    """A model in bfloat16 whose layers are packed."""
+    model = load_local(str(folder), device="cpu", dtype="bfloat16").model
+    if not pack_linear_layers(model):
+        pytest.skip("this processor, or this torch, has no blocks for bfloat16 weights")
+    return model
+
+
+def test_a_packed_model_gives_what_the_plain_one_gives(folder, packed):
+    plain = load_local(str(folder), device="cpu", dtype="bfloat16").model
+    tokens = torch.arange(1, 41).view(2, 20)
+    with torch.inference_mode():
+        expected, found = (model(input_ids=tokens).logits.float() for model in (plain, packed))
+    assert not any(type(module) is torch.nn.Linear for module in packed.modules())
+    torch.testing.assert_close(found, expected, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(0,), (1,), (40,), (2, 3), (1, 0)])
+def test_a_layer_takes_any_number_of_rows(packed, bias, shape):
+    layer = torch.nn.Linear(24, 40, bias=bias, dtype=torch.bfloat16).requires_grad_(False)
+    states = torch.randn(*shape, 24, dtype=torch.bfloat16)
+    torch.testing.assert_close(PackedLinear(layer)(states), layer(states), rtol=0.02, atol=0.02)
+
+
+def test_a_layer_that_stands_in_two_places_is_packed_once(packed):
+    shared = torch.nn.Linear(8, 8, dtype=torch.bfloat16)
+    model = torch.nn.Sequential(shared, torch.nn.Sequential(shared)).requires_grad_(False)
+    assert pack_linear_layers(model) == 1
+    assert model[0] is model[1][0]
+
+
+def test_float32_is_left_as_it_is(folder):
+    model = load_local(str(folder), device="cpu", dtype="float32").model
+    assert pack_linear_layers(model) == 0
+    assert not any(isinstance(module, PackedLinear) for module in model.modules())
+
+
+def test_a_torch_that_cannot_pack_computes_plainly(folder, monkeypatch):
+    monkeypatch.setattr("climassay.models.local.packed._operators", lambda: object())
+    model = load_local(str(folder), device="cpu", dtype="bfloat16").model
+    assert pack_linear_layers(model) == 0
+
+
+def test_a_local_model_in_bfloat16_answers_as_the_plain_one_does(folder, packed, monkeypatch):
+    """Greedy answers, options and parameters; the words of a model with random weights hang on the last bit."""
+    ours = LocalModel(str(folder), device="cpu", dtype="bfloat16")
+    monkeypatch.setattr(networks, "pack_linear_layers", lambda _model: 0)
+    plain = LocalModel(str(folder), device="cpu", dtype="bfloat16")
+    assert ours.fingerprint == plain.fingerprint
+    assert ours.network.parameters == plain.network.parameters > 0
+    asked = [OptionRequest((Message("user", f"Is it {word}?"),), ("yes", "no", "perhaps")) for word in ("warm", "cold")]
+    for first, second in zip(ours.option_logprobs(asked), plain.option_logprobs(asked), strict=True):
+        assert first.logprobs == pytest.approx(second.logprobs, abs=0.1)
+    requests = [GenerationRequest((Message("user", text),), Sampling(max_tokens=4)) for text in ("Why?", "How so?")]
+    assert all(done.error is None and done.text for done in ours.generate(requests))
