@@ -1,8 +1,8 @@
 """Linear layers whose bfloat16 weights lie in memory as the processor multiplies them.
 
 torch hands a bfloat16 product on a CPU to oneDNN, which first brings the weights into blocks of its own: for the few
-rows of a decoding step that costs more than the product. Here they are brought into blocks once, when a model is loaded;
-``benchmarks/generation.py --against`` and ``mcq_scoring.py`` measure what that gains.
+rows of a decoding step that costs more than the product. Here they are brought into blocks once, when a model is
+loaded; ``benchmarks/generation.py`` measures what that gains.
 """
 
 from typing import Any
@@ -57,13 +57,11 @@ def _exact(linear: nn.Linear) -> bool:
     """Whether a packed layer can be made here and gives what the layer gives, up to the rounding of its results."""
     states = torch.linspace(-1, 1, 3 * linear.in_features, dtype=torch.bfloat16).view(3, -1)
     try:
-        return torch.backends.mkldnn.is_available() and torch.allclose(
-            PackedLinear(linear)(states), linear(states), rtol=2**-6, atol=2**-6
-        )
+        return torch.allclose(PackedLinear(linear)(states), linear(states), rtol=2**-6, atol=2**-6)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
 
 
 def _operators() -> Any:
-    """oneDNN's own operators, which torch's compiler uses too."""
+    """OneDNN's own operators, which torch's compiler uses too."""
     return torch.ops.mkldnn
