@@ -273,11 +273,10 @@ class ApiServer:
         """The server-sent events of an answer: a piece for a word, or for six letters of a longer one."""
         completion = self.completion(request)
         [choice] = completion["choices"]
-        text = choice["message"]["content"]
-        deltas = [
-            {"role": "assistant", "content": ""},
-            *({"content": word} for word in re.findall(r"\s*\S{1,6}|\s+$", text)),
-        ]
+        message = choice["message"]
+        text = message.get("content")
+        words = re.findall(r"\s*\S{1,6}|\s+$", text) if isinstance(text, str) else [text]
+        deltas = [{**message, "content": ""}, *({"content": word} for word in words)]
         pieces = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
         pieces.append({"choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
         asked = request.body.get("stream_options", {}).get("include_usage")
@@ -403,7 +402,7 @@ class Connection(asyncio.Protocol):
         for event in events:
             if event.startswith(b"data: {"):
                 choices = json.loads(event[6:]).get("choices") or [{}]
-                sent += choices[0].get("delta", {}).get("content", "")
+                sent += str(choices[0].get("delta", {}).get("content", ""))
             if (hold := self.server.behaviour.hold) is not None and sent.endswith(hold[0]):
                 await asyncio.get_running_loop().run_in_executor(None, reached, hold[1])
             # In two parts, as networks cut them.

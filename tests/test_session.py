@@ -126,8 +126,9 @@ def test_a_terminal_shows_sentences_as_they_are_written_and_is_left_clean(tmp_pa
 
 def test_a_pipe_gets_no_preview():
     seen = io.StringIO()
-    with Bars(Console(file=seen)).preview() as show:
-        show("Heat.")
+    for silent in (Progress(), Bars(Console(file=seen))):
+        with silent.preview() as show:
+            assert show is None
     assert seen.getvalue() == ""
 
 

@@ -41,9 +41,9 @@ class Progress:
         yield
 
     @contextmanager
-    def preview(self) -> Iterator[Callable[[str], None]]:
-        """Show a text while it is written; it goes when the whole text is there."""
-        yield lambda _text: None
+    def preview(self) -> Iterator[Callable[[str], None] | None]:
+        """Show a text while it is written, until the whole text is there; None where nobody would see it."""
+        yield None
 
     def say(self, words: str) -> None:
         """Tell something in passing."""
@@ -83,13 +83,13 @@ class Bars(Progress):
             yield
 
     @contextmanager
-    def preview(self) -> Iterator[Callable[[str], None]]:
-        """Show a text in the place where it was shown before."""
+    def preview(self) -> Iterator[Callable[[str], None] | None]:
+        """Show each text in the place of the one before."""
         from rich.live import Live
         from rich.text import Text
 
-        if self._display is not None:
-            yield lambda _text: None
+        if self._display is not None or not (self._console.is_terminal or self._console.is_jupyter):
+            yield None
             return
         with Live(console=self._console, transient=True, auto_refresh=False) as live:
             yield lambda text: live.update(Text(text, style="dim"), refresh=True)

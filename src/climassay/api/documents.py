@@ -254,7 +254,8 @@ def ask(
 
             def tell(answer: "GroundedAnswer") -> None:
                 sentences = " ".join(map(written, answer.sentences))
-                show(f"{sentences}\nStill being written and checked ..." if sentences else "")
+                if show is not None:
+                    show(f"{sentences}\nStill being written and checked ..." if sentences else "")
                 if on_progress is not None:
                     on_progress(answer)
 
@@ -267,7 +268,7 @@ def ask(
                 sentences=sentences,
                 prompt=prompt,
                 profile=ProfileSettings(profile),
-                on_progress=tell,
+                on_progress=tell if show is not None or on_progress is not None else None,
             )
             run.save_results("answer", [answer_data(answer)])
         return answer
