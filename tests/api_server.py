@@ -13,6 +13,8 @@ always):
     [[503]] [[400 some message]]      that status, with the message
     [[429 after=1.5]]                 that status with a Retry-After header, verbatim
     [[drop]] [[drop-in-body]]         close the connection before the headers, or after half of the body
+    [[break]] [[end-early]]           a stream of which half comes: cut, or ended as if that were all
+    [[error-in-stream]]               a stream that turns into an error half way
     [[truncate]]                      half of a body under a Content-Length that fits it
     [[malformed]]                     a complete body that is not JSON
     [[empty-choices]] [[wrong-shape]] valid JSON without an answer
@@ -74,6 +76,11 @@ class Behaviour:
     max_top_logprobs: int = 20
     refused: tuple[str, ...] = ()
     """Parameters that get status 400."""
+    streams: str = "yes"
+    """``yes``, ``ignore`` (answers come whole), ``uncounted``, ``counted`` (streams never, or always, have the usage)
+    or ``refuse`` (status 400, in words that name no parameter)."""
+    hold: tuple[str, threading.Event] | None = None
+    """Words of the answer, and what must be set before a stream goes on with them."""
     gather: int = 0
     """So many requests have to be under way before the first is answered."""
     capacity: int | None = None
@@ -219,6 +226,8 @@ class ApiServer:
             return f"top_logprobs must be at most {behaviour.max_top_logprobs}."
         if body.get("response_format") and behaviour.schema == "refuse":
             return "response_format of type json_schema is not supported by this model."
+        if body.get("stream") and behaviour.streams == "refuse":
+            return "Bad request."
         for name in behaviour.refused:
             if name in body:
                 advice = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
@@ -259,6 +268,25 @@ class ApiServer:
             "choices": [choice],
             "usage": usage,
         }
+
+    def events(self, request: Request) -> list[bytes]:
+        """The server-sent events of an answer: a piece for a word, or for six letters of a longer one."""
+        completion = self.completion(request)
+        [choice] = completion["choices"]
+        message = choice["message"]
+        text = message.get("content")
+        words = re.findall(r"\s*\S{1,6}|\s+$", text) if isinstance(text, str) else [text]
+        deltas = [{**message, "content": ""}, *({"content": word} for word in words)]
+        pieces = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        pieces.append({"choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+        asked = request.body.get("stream_options", {}).get("include_usage")
+        if self.behaviour.streams == "counted" or (asked and self.behaviour.streams != "uncounted"):
+            pieces.append({"choices": [], "usage": completion["usage"]})
+        return [
+            b": pieces follow\n\n",
+            *(b"data: %s\n\n" % json.dumps(one).encode() for one in pieces),
+            b"data: [DONE]\n\n",
+        ]
 
     def other_route(self, method: str, path: str) -> tuple[int, Any]:
         """Status and body for whatever is not chat completions."""
@@ -356,12 +384,33 @@ class Connection(asyncio.Protocol):
                 await self.misbehave(request, order)
             elif error := server.error(request):
                 self.send(*error)
+            elif request.body.get("stream") and server.behaviour.streams != "ignore":
+                await self.stream(server.events(request))
+                server.log("served", request)
             else:
                 completion = server.completion(request)
                 server.log("served", request)
                 self.send(200, completion)
         finally:
             server.in_flight -= 1
+
+    async def stream(self, events: list[bytes], *, whole: bool = True) -> None:
+        """Send events one after the other; the connection stays open where all of them are sent."""
+        head = "HTTP/1.1 200 X\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+        self.transport.write(head.encode())
+        sent = ""
+        for event in events:
+            if event.startswith(b"data: {"):
+                choices = json.loads(event[6:]).get("choices") or [{}]
+                sent += str(choices[0].get("delta", {}).get("content", ""))
+            if (hold := self.server.behaviour.hold) is not None and sent.endswith(hold[0]):
+                await asyncio.get_running_loop().run_in_executor(None, reached, hold[1])
+            # In two parts, as networks cut them.
+            for part in (event[:9], event[9:]):
+                self.transport.write(b"%x\r\n%s\r\n" % (len(part), part))
+                await asyncio.sleep(0)
+        if whole:
+            self.transport.write(b"0\r\n\r\n")
 
     async def misbehave(self, request: Request, order: str) -> None:
         word, _, rest = order.partition(" ")
@@ -375,6 +424,16 @@ class Connection(asyncio.Protocol):
             self.transport.write(text[: len(text) - 40])
             await asyncio.sleep(0)
             self.transport.close()
+        elif word in ("break", "end-early", "error-in-stream") and request.body.get("stream"):
+            events = self.server.events(request)
+            half = events[: len(events) // 2]
+            if word == "error-in-stream":
+                half.append(b'data: {"error": {"message": "the engine is gone"}}\n\n')
+            await self.stream(half, whole=word != "break")
+            if word == "break":
+                self.transport.close()
+        elif word in ("break", "end-early", "error-in-stream"):
+            self.send(200, self.server.completion(request))
         elif word == "truncate":
             body = json.dumps(self.server.completion(request)).encode()
             self.send_raw(200, body[: len(body) // 2])

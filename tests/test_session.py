@@ -1,6 +1,9 @@
 """A session opens what it is asked for once, and closes it at the end."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 import climassay
 from climassay.progress import Bars, Progress
@@ -83,6 +86,50 @@ def test_collections_share_their_encoder_across_calls(tmp_path):
         assert first.encoder is second.encoder
         found = climassay.search(["one", "two"], "melting glacier", threshold=None, workspace=session)
         assert {hit.passage.document for hit in found} == {"one", "two"}
+
+
+class Writing(ScriptedModel):
+    """Shows its answer word by word."""
+
+    def generate_stream(self, requests, *, on_text, on_result=None):
+        [completion] = self.generate(requests, on_result=on_result)
+        words = completion.text.split(" ")
+        for count in range(len(words)):
+            on_text(0, " ".join(words[:count]))
+        return [completion]
+
+
+def test_a_terminal_shows_sentences_as_they_are_written_and_is_left_clean(tmp_path):
+    file = tmp_path / "ice.txt"
+    file.write_text("The glacier melts in summer and grows in winter.", encoding="utf-8")
+    climassay.add_documents("ice", file, workspace=tmp_path / "w")
+    said = "The glacier melts in summer [1]. It grows in winter [1]."
+    seen, told = io.StringIO(), []
+    console = Console(file=seen, force_terminal=True, width=100)
+    with Session.opened(tmp_path / "w", progress=Bars(console)) as session:
+        model = Writing(write=lambda _prompt, _schema: said)
+        answer = climassay.ask(
+            "When does the glacier melt?",
+            "ice",
+            model=model,
+            threshold=-1.0,
+            workspace=session,
+            on_progress=told.append,
+        )
+    assert [len(one.sentences) for one in told] == [0, 1]
+    assert [one.text for one in answer.sentences] == ["The glacier melts in summer.", "It grows in winter."]
+    assert "The glacier melts in summer [1]." in seen.getvalue()
+    assert "It grows" not in seen.getvalue(), "the last sentence comes with the answer"
+    assert "Still being written" in seen.getvalue()
+    assert seen.getvalue().rstrip().endswith("\x1b[2K"), "what was shown is wiped away"
+
+
+def test_a_pipe_gets_no_preview():
+    seen = io.StringIO()
+    for silent in (Progress(), Bars(Console(file=seen))):
+        with silent.preview() as show:
+            assert show is None
+    assert seen.getvalue() == ""
 
 
 def test_progress_is_silent_unless_somebody_looks(capsys):

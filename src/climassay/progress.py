@@ -1,7 +1,7 @@
 """How far long work is: shown on a terminal, in a notebook, or not at all."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,11 @@ class Progress:
         """Say what is waited for, until it is there."""
         yield
 
+    @contextmanager
+    def preview(self) -> Iterator[Callable[[str], None] | None]:
+        """Show a text while it is written, until the whole text is there; None where nobody would see it."""
+        yield None
+
     def say(self, words: str) -> None:
         """Tell something in passing."""
 
@@ -76,6 +81,18 @@ class Bars(Progress):
             return
         with self._console.status(Text(words)):
             yield
+
+    @contextmanager
+    def preview(self) -> Iterator[Callable[[str], None] | None]:
+        """Show each text in the place of the one before."""
+        from rich.live import Live
+        from rich.text import Text
+
+        if self._display is not None or not (self._console.is_terminal or self._console.is_jupyter):
+            yield None
+            return
+        with Live(console=self._console, transient=True, auto_refresh=False) as live:
+            yield lambda text: live.update(Text(text, style="dim"), refresh=True)
 
     def say(self, words: str) -> None:
         """Print a line above the bars."""

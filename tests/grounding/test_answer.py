@@ -184,3 +184,66 @@ def test_passages_are_numbered_in_the_prompt_and_named_by_what_the_source_has():
 def test_empty_question_is_refused():
     with pytest.raises(InputError):
         answered("x", question="  ")
+
+
+class Writing(Scripted):
+    """Writes texts letter by letter, each after the first as another try of the same request."""
+
+    def __init__(self, *texts, **options):
+        super().__init__(texts[-1], **options)
+        self.tries = texts
+
+    def generate_stream(self, requests, *, on_text, on_result=None):
+        for text in self.tries:
+            for end in range(len(text) + 1):
+                on_text(0, text[:end])
+        return self.generate(requests, on_result=on_result)
+
+
+def previewed(*texts, **options):
+    """The answer, and its sentences as they were told, with their citations."""
+    told = []
+    model = Writing(*texts, **options)
+    question = "Why does the ocean and sea level rise with low clouds?"
+    answer = answer_question(question, Shelf(), model, on_progress=told.append)
+    assert answer == answered(texts[-1], **options)
+    assert all(one.sources == answer.sources for one in told)
+    return answer, [[(sentence.text, sentence.citations) for sentence in one.sentences] for one in told]
+
+
+def test_sentences_are_told_as_they_are_complete_with_the_citations_behind_them():
+    text = "Water expands, by approx. 0.1 m. [1, 9] Clouds (low ones) reflect sunlight [2]. Penguins skate. They do."
+    answer, told = previewed(text)
+    sentences = [("Water expands, by approx. 0.1 m.", (1,)), ("Clouds (low ones) reflect sunlight.", (2,))]
+    sentences.append(("Penguins skate.", ()))
+    assert told == [sentences[:count] for count in range(4)]
+    assert answer.sentences[-1].in_house
+    assert answer.removed_citations == 1
+
+
+def test_marks_come_with_the_whole_answer_only():
+    told = []
+    model = Writing("Clouds reflect 30 per cent of it [2]. Penguins skate. They do.")
+    answer_question("Do low clouds reflect sunlight?", Shelf(), model, on_progress=told.append)
+    assert not any(one.in_house or one.foreign_numbers for partial in told for one in partial.sentences)
+
+
+def test_sentences_of_a_try_that_failed_are_taken_back():
+    _, told = previewed("Penguins skate. They do.", "Water expands [1]. Clouds reflect sunlight [2].")
+    assert told == [[], [("Penguins skate.", ())], [], [("Water expands.", (1,))]]
+
+
+def test_an_answer_that_is_a_refusal_is_never_shown():
+    _, told = previewed("Not enough information. The passages do not say why. They are silent.")
+    assert told == [[]]
+
+
+def test_a_model_that_does_not_stream_tells_its_sources_first():
+    told = []
+    model = Scripted("Water expands [1]. Clouds reflect sunlight [2].")
+    answer = answer_question("Why does the sea level rise?", Shelf(), model, on_progress=told.append)
+    assert [(one.sentences, one.sources) for one in told] == [((), answer.sources)]
+
+
+def test_where_nothing_is_found_nothing_is_told():
+    assert not answer_question("Boil eggs?", Shelf(), Writing("x"), on_progress=pytest.fail).sources

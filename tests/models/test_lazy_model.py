@@ -9,7 +9,15 @@ import pytest
 
 from climassay.errors import ModelError
 from climassay.models import load_model
-from climassay.models.contract import GenerationRequest, Message, OpenWeights, OptionRequest, Sampling, Windowed
+from climassay.models.contract import (
+    GenerationRequest,
+    Message,
+    OpenWeights,
+    OptionRequest,
+    Sampling,
+    StreamingGenerator,
+    Windowed,
+)
 from climassay.models.local.described import LazyModel, loaded_model, open_local
 from climassay.models.local.model import LocalModel
 from climassay.workspace import cache_folder
@@ -36,6 +44,7 @@ def test_the_second_time_it_says_the_same_of_itself_and_answers_the_same(small_m
     assert isinstance(second, LazyModel)
     assert len(cards()) == 1
     assert isinstance(second, OpenWeights)
+    assert isinstance(second, StreamingGenerator)
     assert isinstance(second, Windowed)
     for part in ("name", "fingerprint", "window", "layers", "parameters", "dtype", "device", "token_budget", "folder"):
         assert getattr(second, part) == getattr(first, part), part

@@ -7,7 +7,7 @@ import torch
 
 from climassay.errors import ModelError
 from climassay.models import load_model
-from climassay.models.contract import Completion, GenerationRequest, Message, Sampling
+from climassay.models.contract import Completion, GenerationRequest, Message, Sampling, StreamingGenerator
 from climassay.models.local.generation import Admitted, Draw, SharedRows, draw_tokens
 from climassay.models.local.model import LocalModel
 from climassay.models.local.network import Network
@@ -247,3 +247,29 @@ def test_forbidden_tokens_are_never_drawn() -> None:
     logits = torch.full((300, 5), float("-inf"))
     logits[:, 3] = -40.0
     assert set(draw_tokens(logits, draws(300, temperature=2.0))) == {3}
+
+
+def test_the_text_so_far_grows_to_the_answer_and_changes_nothing(tmp_path: Path) -> None:
+    model = load_model(make_model(tmp_path / "tiny"))
+    assert isinstance(model, StreamingGenerator)
+    requests = [ask("The ice is melting.", max_tokens=12), ask("The sea is rising, they say.", max_tokens=20)]
+    requests.append(ask("A name", schema={"type": "string", "maxLength": 8}, max_tokens=40))
+    shown: dict[int, list[str]] = {0: [], 1: [], 2: []}
+    streamed = model.generate_stream(requests, on_text=lambda index, text: shown[index].append(text))
+    assert streamed == model.generate(requests)
+    for index, completion in enumerate(streamed):
+        assert len(shown[index]) == completion.usage.completion_tokens - 1
+        assert all(completion.text.startswith(text) for text in shown[index])
+        assert completion.text.startswith(shown[index][-1])
+        assert [len(text) for text in shown[index]] == sorted(len(text) for text in shown[index])
+
+
+def test_a_look_that_fails_leaves_the_model_usable(tmp_path: Path) -> None:
+    model = load_model(make_model(tmp_path / "tiny"))
+
+    def look_away(_index: int, _text: str) -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        model.generate_stream([ask("The ice", max_tokens=8)], on_text=look_away)
+    assert model.generate([ask("The ice", max_tokens=8)])[0].error is None

@@ -381,7 +381,7 @@ def test_an_attempt_may_take_as_long_as_the_deadline_unless_set(monkeypatch):
     assert (retry_policy(900, 60).deadline, retry_policy(900, 60).attempt_timeout) == (900, 60)
     waited = []
 
-    async def attempt(self, body, timeout):
+    async def attempt(self, body, timeout, show):
         waited.append(timeout)
         raise RuntimeError("far enough")
 

@@ -9,6 +9,9 @@ from collections import Counter
 
 import pytest
 
+from climassay.models.contract import GenerationRequest, Message, Sampling
+from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.pacing import RetryPolicy
 from providers.knowing_model import FACTS
 from providers.manners import FILTERED, MANNERS, Azure, ProviderServer, Reasoning
 from providers.touring import COMMANDS, Tour
@@ -63,6 +66,25 @@ def test_what_the_server_does_not_take_is_learnt_once(tour):
         again = tour.run(*COMMANDS[name].arguments, "--no-cache")
         assert (again.code, again.refused) == (0, 0), name
         assert again.asked > 0
+
+
+@pytest.mark.parametrize("name", MANNERS)
+def test_a_streamed_answer_is_the_same_and_counted_the_same(name):
+    asked = GenerationRequest(
+        (Message("user", f"{FACTS[0].question} Answer in one sentence."),), Sampling(max_tokens=400)
+    )
+    with ProviderServer(MANNERS[name]()) as server:
+        model = OpenAIModel("model", base_url=server.url, policy=RetryPolicy(base=0.0))
+        model.generate([asked])  # what thoughts and limits take is learnt here
+        shown = []
+        streamed = model.generate_stream([asked], on_text=lambda _, text: shown.append(text))
+        [whole] = model.generate([asked])
+        again = model.generate_stream([asked], on_text=lambda _, text: shown.append(text))
+        model.close()
+    assert whole.error is None
+    assert [one.text for one in (*streamed, *again)] == [whole.text] * 2
+    assert again[0].usage == whole.usage
+    assert bool(shown) == ("stream" not in model.capabilities.dropped)
 
 
 def test_of_many_first_requests_one_learns_for_all(given, tmp_path):

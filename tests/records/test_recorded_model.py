@@ -107,6 +107,54 @@ def test_an_answer_is_asked_once_and_served_from_then_on(url):
     assert recorded.tally == RequestCounts(hits=2)
 
 
+class Streamer(Echo):
+    """Shows two texts of each answer, in the opposite order of the requests."""
+
+    def generate_stream(self, requests, *, on_text, on_result=None):
+        for part in ("echo", "echo of"):
+            for index in reversed(range(len(requests))):
+                on_text(index, f"{part} {requests[index].messages[-1].content}")
+        return self.generate(requests, on_result=on_result)
+
+
+def test_previews_of_what_is_asked_reach_every_place_and_change_nothing(store):
+    model, shown, told = Streamer(), [], []
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(model, store, run)
+        recorded.generate([ask("b")])
+        answers = recorded.generate_stream(
+            [ask(text) for text in "abca"],
+            on_text=lambda *one: shown.append(one),
+            on_result=lambda index, answer: told.append((index, answer.text)),
+        )
+    assert [answer.text for answer in answers] == [f"echo of {text}" for text in "abca"]
+    assert model.asked == ["b", "a", "c"]
+    assert sorted(told) == [(index, f"echo of {text}") for index, text in enumerate("abca")]
+    parts = [(2, "echo c"), (0, "echo a"), (3, "echo a"), (2, "echo of c"), (0, "echo of a"), (3, "echo of a")]
+    assert shown == parts
+    assert recorded.tally == RequestCounts(hits=1, asked=3, usage=Usage(9, 15, 3, 0.75))
+    assert len(answers_of(store)) == 3
+
+
+def test_a_model_that_does_not_stream_is_asked_without(store):
+    with store.run("test", {}) as run:
+        [answer] = RecordedModel(Echo(), store, run).generate_stream([ask("a")], on_text=pytest.fail)
+    assert answer.text == "echo of a"
+
+
+def test_a_look_that_fails_stores_nothing_and_leaves_the_request_to_others(store):
+    def look_away(_index, _text):
+        raise LookupError
+
+    model = Streamer()
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(model, store, run)
+        with pytest.raises(LookupError):
+            recorded.generate_stream([ask("a")], on_text=look_away)
+        assert model.asked == []
+        assert recorded.generate([ask("a")])[0].text == "echo of a"
+
+
 def test_scores_come_back_as_they_were_to_the_last_bit(url):
     requests = [weigh(str(number), tuple("abcd")) for number in range(20)]
     with Records(url) as store, store.run("test", {}) as run:

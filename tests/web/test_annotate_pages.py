@@ -363,6 +363,18 @@ def divided(place, names):
     return queue
 
 
+def test_many_conflicts_are_listed_a_part_at_a_time(place, client_of, monkeypatch):
+    monkeypatch.setattr("climassay.web.annotate.pages.MOST_FOUND", 2)
+    queue = divided(place, ("q1", "q2", "q4"))
+    adjudicator = client_of("adjudicator")
+    order = [f"{HOME}/conflicts/{item.draft.id}" for item in queue.conflicts(DATASET)]
+    pages = [adjudicator.get(f"{HOME}/conflicts{query}").text for query in ("", "?page=2", "?page=9")]
+    listed = [[address for address in order if f'href="{address}"' in page] for page in pages]
+    assert listed == [order[:2], order[2:], order[2:]]
+    assert all("3 questions have" in page for page in pages)
+    assert f'href="{HOME}/conflicts?page=2"' in pages[0]
+
+
 def test_a_decision_leads_to_the_next_conflict_and_the_last_one_to_the_list(place, client_of):
     queue = divided(place, ("q1", "q2", "q4"))
     adjudicator = client_of("adjudicator")

@@ -2,16 +2,19 @@
 
 import html
 import threading
+from itertools import cycle
 
 import pytest
 
-from browser import arriving, sideways
+from api_server import ApiServer, Behaviour, Reply
+from browser import arriving, barriers, sideways
 from check_parts import Seen, furnish, write_settings
 from climassay.errors import InputError
+from climassay.models.openai.client import OpenAIModel
 from climassay.records.queries import list_runs
 from climassay.web.ask import LONGEST_QUESTION
 from climassay.web.checks.store import MOST_WAITING_OF_ONE
-from patience import job_at_its_end, reached, until
+from patience import PATIENCE, job_at_its_end, reached, until
 from scripted_model import ScriptedModel
 from web_parts import post
 
@@ -248,6 +251,80 @@ def test_a_question_that_does_not_exist_is_not_found(client_of, place, answering
     until(lambda: all(job.ended for job in place.jobs.list()))
 
 
+class Writing(ScriptedModel):
+    """Shows texts, one after the other, and between two of them waits for a test."""
+
+    def __init__(self, *texts):
+        super().__init__(write=lambda _prompt, _schema: texts[-1])
+        self.shown = texts
+        self.reached, self.go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+    def generate_stream(self, requests, *, on_text, on_result=None):
+        for text in self.shown:
+            on_text(0, text)
+            self.reached.release()
+            assert self.go_on.acquire(timeout=PATIENCE)
+        return self.generate(requests, on_result=on_result)
+
+
+@pytest.fixture
+def writing(place):
+    """A model that writes its second sentence when it is let, and gives up its first try."""
+    first, rest = ANSWER.split(" Volcanoes")
+    script = Scripted(ANSWER)
+    script.model = Writing(f"{first} Volcanoes on", "", f"{first} Volcanoes{rest}")
+    furnish(place, script)
+    yield script.model
+    script.model.go_on.release(3)
+
+
+def test_the_page_has_what_is_written_so_far_and_takes_back_what_failed(client_of, place, writing):
+    client, visitor = client_of("annotator"), client_of()
+    address = send(client)
+    job = address.removeprefix("/ask/")
+    assert writing.reached.acquire(timeout=PATIENCE)
+    for seen in (Seen(client.get(address).text), Seen(visitor.get(address).text)):
+        assert "The brightness of the Sun shows no trend since 1978" in seen.text
+        assert "Volcanoes" not in seen.text
+        assert "Still being written and checked" in seen.text
+        assert seen.every("a", class_="cite", href="#passage-1")
+        assert seen.every("article", id="passage-1")
+        assert not seen.every("button", data_copy="copied")
+    assert place.jobs.get(job).message.startswith("writing from 3 passages of The book")
+    writing.go_on.release()
+    assert writing.reached.acquire(timeout=PATIENCE)
+    seen = Seen(client.get(address).text)
+    assert "The brightness of the Sun shows no trend" not in seen.text.partition("Passages that")[0]
+    writing.go_on.release(2)
+    assert job_at_its_end(place.jobs, job).state == "done"
+    seen = Seen(client.get(address).text)
+    assert seen.text.count(MARK) == 1
+    assert "Still being written" not in seen.text
+
+
+def test_stopping_while_it_is_written_interrupts_the_run(client_of, place, writing):
+    writing.shown = cycle(writing.shown)
+    client = client_of("annotator")
+    address = send(client)
+    assert writing.reached.acquire(timeout=PATIENCE)
+    assert post(client, f"/jobs/{address.removeprefix('/ask/')}/stop").status_code == 303
+    # The job looks now and then whether it is to stop.
+    until(lambda: (writing.go_on.release(), list_runs(place.database)[0].status != "running")[1])
+    assert [(run.command, run.status) for run in list_runs(place.database)] == [("ask", "interrupted")]
+    assert "Stopped before there was an answer." in client.get(address).text
+
+
+def test_who_may_not_read_answers_sees_nothing_of_one_that_is_written(client_of, place, writing):
+    address = send(client_of("annotator"))
+    assert writing.reached.acquire(timeout=PATIENCE)
+    object.__setattr__(place.settings, "public", "nothing")
+    visitor = client_of()
+    for path in (address, f"/jobs/{address.removeprefix('/ask/')}/events"):
+        answer = visitor.get(path)
+        assert answer.status_code in (303, 401, 403)
+        assert "brightness" not in answer.text
+
+
 # ------------------------------------------------------------------------------------------------ in a browser
 
 
@@ -283,3 +360,42 @@ def test_an_answer_arrives_with_passages_beside_it_and_text_to_copy(running_serv
     for width in (1280, 390, 360):
         page.set_viewport_size({"width": width, "height": 800})
         assert sideways(page) == 0
+
+
+def test_sentences_appear_while_the_server_still_holds_the_next_one_back(running_server, visit, shoot):
+    go_on = threading.Event()
+    behaviour = Behaviour(hold=("purple", go_on))
+    text = ANSWER.replace("Volcanoes", "It rises and falls over eleven years [1]. Volcanoes")
+    with ApiServer(behaviour, lambda _request: Reply(text)) as server:
+        script = Scripted(ANSWER)
+        script.model = model = OpenAIModel("strong", base_url=server.url)
+        furnish(running_server.place, script)
+        page, plain = visit("annotator"), visit("annotator", javascript=False)
+        page.goto("/ask")
+        page.get_by_label("The question").fill(QUESTION)
+        with arriving(page):
+            page.get_by_role("button", name="Ask").click()
+        try:
+            # No reload until the end: what appears was brought by the stream.
+            page.evaluate("window.same = true")
+            page.get_by_role("heading", name="Answer so far").wait_for()
+            page.get_by_text("It rises and falls over eleven years").wait_for()
+            assert page.locator("#sentences > li").count() == 2
+            assert page.get_by_text("Volcanoes").count() == 0
+            assert page.get_by_text("Still being written and checked").is_visible()
+            assert page.locator("#sentences a", has_text="p. 2").count() == 2
+            page.locator("#sentences .cite").first.click()
+            assert "The book" in page.get_by_role("dialog", name="Passage").inner_text()
+            page.keyboard.press("Escape")
+            assert page.evaluate("window.same") is True
+            shoot(page, "ask-written", whole=True)
+            assert sideways(page) == 0
+            assert barriers(page) == []
+            plain.goto(page.url)
+            plain.get_by_text("It rises and falls over eleven years").wait_for()
+        finally:
+            go_on.set()
+        page.get_by_role("heading", name="Answer", exact=True).wait_for()
+        assert page.locator(".in-house", has_text=MARK).is_visible()
+        assert page.get_by_role("heading", name="Answer so far").count() == 0
+        model.close()

@@ -203,8 +203,11 @@ def ask(
     threshold: float | None = None,
     sentences: int = 3,
     profile: Literal["auto", "small", "strong"] = "auto",
+    on_progress: "Callable[[GroundedAnswer], None] | None" = None,
 ) -> "GroundedAnswer":
     """Answer a question from collections, with citations of passages that exist, or say that they do not hold it.
+
+    Terminals and notebooks show its sentences as they are written.
 
     Args:
         question: In plain language.
@@ -215,6 +218,8 @@ def ask(
         threshold: Similarity below which a passage is not relevant; by default the measured one of the encoder.
         sentences: Maximum number of sentences that are asked for.
         profile: How the model is asked; by default its size decides.
+        on_progress: Called with the answer as far as there is one: its sources, then the sentences that are complete,
+            with citations that exist. Each replaces the one before; marks for what no source bears come at the end.
 
     Raises:
         InputError: The question is empty, or there is no such collection.
@@ -227,7 +232,7 @@ def ask(
         >>> print(answer.text)
         Not enough information.
     """
-    from climassay.grounding import answer_data, answer_question
+    from climassay.grounding import answer_data, answer_question, written
     from climassay.models.profiles import ProfileSettings
     from climassay.prompts import load_prompt
 
@@ -245,7 +250,15 @@ def ask(
             "profile": profile,
             "prompt_sha256": prompt.sha256,
         }
-        with session.run("ask", config) as run:
+        with session.run("ask", config) as run, session.progress.preview() as show:
+
+            def tell(answer: "GroundedAnswer") -> None:
+                sentences = " ".join(map(written, answer.sentences))
+                if show is not None:
+                    show(f"{sentences}\nStill being written and checked ..." if sentences else "")
+                if on_progress is not None:
+                    on_progress(answer)
+
             answer = answer_question(
                 question,
                 group,
@@ -255,6 +268,7 @@ def ask(
                 sentences=sentences,
                 prompt=prompt,
                 profile=ProfileSettings(profile),
+                on_progress=tell if show is not None or on_progress is not None else None,
             )
             run.save_results("answer", [answer_data(answer)])
         return answer

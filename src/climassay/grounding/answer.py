@@ -6,14 +6,21 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.grounding.citing import AnswerSentence, ground_text, written
-from climassay.models.contract import GenerationRequest, Generator, Sampling, Usage, number_format
+from climassay.grounding.citing import AnswerSentence, ground_text, sentences_so_far, written
+from climassay.models.contract import (
+    GenerationRequest,
+    Generator,
+    Sampling,
+    StreamingGenerator,
+    Usage,
+    number_format,
+)
 from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.prompts import Prompt, load_prompt
 from climassay.reporting import AnswerCard, Report, Section, Table
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
 
 
 NOT_ENOUGH = "not enough information"
+_BEGUN = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^.!?\u2026\u3002\uff01\uff1f]*?[^\W\d_]\s")
+"""The end of a sentence and a first word behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,7 @@ def answer_question(
     prompt: Prompt | None = None,
     sampling: Sampling | None = None,
     profile: ProfileSettings | None = None,
+    on_progress: Callable[[GroundedAnswer], None] | None = None,
 ) -> GroundedAnswer:
     """Answer a question from the passages of one or several collections.
 
@@ -148,6 +158,10 @@ def answer_question(
             ``brief`` (whether the model is a small one).
         sampling: How the model writes; greedy with room for the sentences by default.
         profile: How the model is asked; by default its size decides.
+        on_progress: Called with the answer as far as there is one: with its sources before the model is asked, and,
+            where the model streams, with the sentences that are complete. Each replaces the one before; a try that
+            fails takes its sentences back. They carry the citations that exist, and no mark yet: what no source bears
+            is found out at the end.
 
     Raises:
         InputError: The question is empty.
@@ -173,11 +187,28 @@ def answer_question(
         sampling or Sampling(max_tokens=manner.sentence_tokens * sentences),
         assistant_prefix=rendered.assistant_prefix,
     )
-    completion = model.generate([request])[0]
+    begun, preview = 0, told
+
+    def show(_index: int, text: str) -> None:
+        nonlocal begun, preview
+        # Looked at when a sentence has begun, not at every token.
+        before, begun = begun, len(_BEGUN.findall(text))
+        if begun != before and on_progress is not None:
+            complete = () if _is_refusal(text) else sentences_so_far(text, sources)
+            if complete != preview.sentences:
+                preview = replace(told, sentences=complete)
+                on_progress(preview)
+
+    if on_progress is not None:
+        on_progress(told)
+    if on_progress is not None and isinstance(model, StreamingGenerator):
+        completion = model.generate_stream([request], on_text=show)[0]
+    else:
+        completion = model.generate([request])[0]
     told = replace(told, usage=completion.usage, error=completion.error)
     if completion.error is not None:
         return told
-    refused = bool(re.match(rf"[\W_]*{NOT_ENOUGH}\b", completion.text, re.IGNORECASE))
+    refused = _is_refusal(completion.text)
     found: tuple[AnswerSentence, ...] = ()
     removed = 0
     if not refused:
@@ -196,6 +227,10 @@ def answer_question(
         removed_citations=removed,
         error=None if found or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
     )
+
+
+def _is_refusal(text: str) -> bool:
+    return bool(re.match(rf"[\W_]*{NOT_ENOUGH}\b", text, re.IGNORECASE))
 
 
 def removed_note(citations: int) -> str:

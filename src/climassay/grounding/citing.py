@@ -192,6 +192,27 @@ def ground_text(
     return tuple(found), removed
 
 
+def sentences_so_far(text: str, sources: Sequence[NumberedPassage]) -> tuple[AnswerSentence, ...]:
+    """The sentences that are complete in a text that is still being written, with those of their citations that exist.
+
+    A preview of :func:`ground_text`: nothing is compared with the passages yet, so no sentence is attributed or marked.
+    A sentence counts as complete when the next one has begun, since citations may follow its full stop.
+
+    Args:
+        text: What a model has written so far.
+        sources: The passages that lie before the model.
+    """
+    words = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
+    settled = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
+    pieces = [piece for piece in _pieces(settled, sources, tuple)[:-1] if not _is_loop(piece.text)]
+    known = {source.number for source in sources}
+    cited = [tuple(number for number in piece.numbers if number in known) for piece in pieces]
+    return tuple(
+        AnswerSentence(piece.text, numbers, "model" if numbers else "none", in_house=False, support=0.0)
+        for piece, numbers in zip(pieces, cited, strict=True)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """A sentence as the model wrote it, its citations taken out."""

@@ -12,6 +12,7 @@ from climassay.models.contract import (
     OptionScorer as OptionScorer,
     OptionScores as OptionScores,
     Sampling as Sampling,
+    StreamingGenerator as StreamingGenerator,
     Usage as Usage,
     Work as Work,
     option_array as option_array,

@@ -6,6 +6,8 @@ A function asks for the lowest rung it needs::
     OptionScorer   option_logprobs(requests)  -> list[OptionScores]   models that give log-probabilities
     OpenWeights    harvest(requests, layers)  -> list[Activations]    models whose weights are at hand
 
+Beside the ladder, a :class:`StreamingGenerator` shows its answers while it writes them.
+
 Failures are values, not exceptions: a request that fails gives a :class:`Completion`, :class:`OptionScores` or
 :class:`Activations` whose ``error`` says why, in its place in the list, so that it is recorded and counted. Only a
 model that cannot work at all raises :class:`~climassay.errors.ModelError`.
@@ -199,6 +201,7 @@ DEFAULT_WINDOW = 8192
 """Tokens, for models that do not tell their window."""
 
 CompletionCallback = Callable[[int, Completion], None]
+TextCallback = Callable[[int, str], None]
 ScoresCallback = Callable[[int, OptionScores], None]
 ActivationsCallback = Callable[[int, Activations], None]
 
@@ -230,6 +233,29 @@ class Generator(Protocol):
 
     def close(self) -> None:
         """Give back connections and memory; the model is not used afterwards."""
+
+
+@runtime_checkable
+class StreamingGenerator(Generator, Protocol):
+    """A generator that shows its answers while it writes them."""
+
+    def generate_stream(
+        self,
+        requests: Sequence[GenerationRequest],
+        *,
+        on_text: TextCallback,
+        on_result: CompletionCallback | None = None,
+    ) -> list[Completion]:
+        """Answer every request, in order, as :meth:`generate` does and with the same completions.
+
+        Args:
+            requests: As for :meth:`generate`.
+            on_text: Called with (index, text so far) from the calling thread; each text replaces the one before. It is
+                empty again where what was shown is discarded, because that try failed and another follows. The text
+                is a preview: only the completion counts. It may not be called at all, for example for an answer under
+                a schema, for one that is known already, or by a server that does not stream.
+            on_result: As for :meth:`generate`.
+        """
 
 
 @runtime_checkable

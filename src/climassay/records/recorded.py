@@ -19,6 +19,8 @@ from climassay.models.contract import (
     OptionScorer,
     OptionScores,
     ScoresCallback,
+    StreamingGenerator,
+    TextCallback,
     Usage,
     number_format,
 )
@@ -108,9 +110,26 @@ class RecordedModel:
         Raises:
             RecordsError: An answer could not be stored.
         """
-        identities = [generation_identity(self.wrapped, request) for request in requests]
-        call: _Call[Completion] = _Call(self._store, self._run, identities, on_result, self._count)
-        return self._answer(call, requests, self.wrapped.generate)
+        return self._generate(requests, on_result, self.wrapped.generate)
+
+    def generate_stream(
+        self,
+        requests: Sequence[GenerationRequest],
+        *,
+        on_text: TextCallback,
+        on_result: CompletionCallback | None = None,
+    ) -> list[Completion]:
+        """As :meth:`climassay.models.contract.StreamingGenerator.generate_stream`, with records.
+
+        What is stored and counted is the same as without a preview. There is none of what the records have or another
+        run is asking, or where the wrapped model does not stream.
+
+        Raises:
+            RecordsError: An answer could not be stored.
+        """
+        if not isinstance(self.wrapped, StreamingGenerator):
+            return self.generate(requests, on_result=on_result)
+        return self._generate(requests, on_result, self.wrapped.generate_stream, on_text)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
@@ -130,6 +149,17 @@ class RecordedModel:
     def close(self) -> None:
         """Close the wrapped model; the records stay open."""
         self.wrapped.close()
+
+    def _generate(
+        self,
+        requests: Sequence[GenerationRequest],
+        on_result: CompletionCallback | None,
+        ask: Callable[..., list[Completion]],
+        on_text: TextCallback | None = None,
+    ) -> list[Completion]:
+        identities = [generation_identity(self.wrapped, request) for request in requests]
+        call: _Call[Completion] = _Call(self._store, self._run, identities, on_result, self._count, on_text)
+        return self._answer(call, requests, ask)
 
     def _answer(self, call: "_Call[A]", requests: Sequence[R], ask: Callable[..., list[A]]) -> list[A]:
         if self._use_cache:
@@ -156,6 +186,7 @@ class RecordedModel:
                 ask(
                     [request for _, request in requests],
                     on_result=store,
+                    **call.previewing([index for index, _ in requests]),
                 )
         except BaseException:
             call.unmark([index for index, _ in requests])
@@ -191,8 +222,10 @@ class _Call(Generic[A]):
         identities: Sequence[Identity],
         on_result: Callable[[int, A], None] | None,
         count: Callable[[int], None],
+        on_text: TextCallback | None = None,
     ) -> None:
         self._count_hits = count
+        self._on_text = on_text
         self._store = store
         self._run = run
         self._identities = identities
@@ -275,6 +308,18 @@ class _Call(Generic[A]):
         self._waiting += 1
         while self._waiting and not self._committed.empty():
             self._hand_on_committed()
+
+    def previewing(self, asked: Sequence[int]) -> dict[str, TextCallback]:
+        """The argument with which a model shows what it writes for what is asked; none where nobody looks."""
+        on_text = self._on_text
+        if on_text is None:
+            return {}
+
+        def show(position: int, text: str) -> None:
+            for place in self._places[self._identities[asked[position]].key]:
+                on_text(place, text)
+
+        return {"on_text": show}
 
     @contextmanager
     def storing(self) -> Iterator[None]:

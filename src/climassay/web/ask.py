@@ -5,7 +5,7 @@ answers when it starts again, and the address of an answer stays.
 """
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -19,7 +19,7 @@ from climassay.errors import InputError
 from climassay.factcheck.results import page_words
 from climassay.factcheck.results.page import safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
-from climassay.grounding.answer import removed_note, unchecked_note
+from climassay.grounding.answer import GroundedAnswer, removed_note, unchecked_note
 from climassay.grounding.citations import mark_quotations
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.profiles import profile_of
@@ -29,7 +29,7 @@ from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK, chosen, plain, refuse_crowds
 from climassay.web.failures import Failure, Missing
 from climassay.web.job_pages import may_stop
-from climassay.web.jobs import Job, JobReport
+from climassay.web.jobs import Interrupted, Job, JobReport, Stopped, interrupting
 from climassay.web.library.cache import found_passage, library_of
 from climassay.web.library.evidence import CitationLinks, nearest_sentence
 from climassay.web.pages import back_to, page
@@ -39,6 +39,8 @@ MOST_EARLIER = 10
 """Earlier questions that are shown above one that follows them."""
 PASSAGES = 4
 """Passages that an answer is written from."""
+WRITTEN = "written"
+"""What a job tells while it writes: first its result as it will be, without sentences, then the sentences so far."""
 _TITLE_CHARACTERS = 80
 
 router = APIRouter(include_in_schema=False)
@@ -113,22 +115,53 @@ def answer_it(app: AppState, payload: dict[str, Any], report: JobReport) -> dict
     # Loaded as a debate loads it, so that both share it; nobody debates here.
     model = app.debate(replace(settings, advocates=())).models[settings.model]
     report.progress(0, 0, "searching the library")
-    # Searched once more by the verb, which takes milliseconds: so it can be told what the answer is written from.
     question, names = payload["question"], payload["collections"]
-    found = app.collections(names).search(question, k=PASSAGES)
-    titles = ", ".join(dict.fromkeys(hit.passage.document for hit in found))
-    report.progress(
-        0, 0, f"writing from {counted(len(found), 'passage')} of {titles}" if found else "nothing relevant found"
-    )
-    answer = documents.ask(
-        question, names, model=model, workspace=app, passages=PASSAGES, profile=settings.profile.name
-    )
-    return {
-        "page": f"/ask/{report.job}",
-        "answer": answer.to_dict(),
-        "collections": [_holder(app, names, source.passage.id) for source in answer.sources],
-        "demonstration": bool(answer.sources) and profile_of(model).name == "small",
-    }
+    begun: list[GroundedAnswer] = []
+
+    def kept(answer: GroundedAnswer) -> dict[str, Any]:
+        return {
+            "page": f"/ask/{report.job}",
+            "answer": answer.to_dict(),
+            "collections": [_holder(app, names, source.passage.id) for source in answer.sources],
+            "demonstration": bool(answer.sources) and profile_of(model).name == "small",
+        }
+
+    def show(answer: GroundedAnswer) -> None:
+        with interrupting():
+            if begun:
+                report.event(WRITTEN, {"sentences": [asdict(one) for one in answer.sentences]})
+                return
+            titles = ", ".join(dict.fromkeys(source.passage.document for source in answer.sources))
+            report.progress(0, 0, f"writing from {counted(len(answer.sources), 'passage')} of {titles}")
+            report.event(WRITTEN, kept(answer))
+            begun.append(answer)
+
+    try:
+        answer = documents.ask(
+            question,
+            names,
+            model=model,
+            workspace=app,
+            passages=PASSAGES,
+            profile=settings.profile.name,
+            on_progress=show,
+        )
+    except Interrupted:
+        raise Stopped from None
+    return kept(answer)
+
+
+def _written_so_far(app: AppState, job: Job) -> tuple[dict[str, Any] | None, int]:
+    """What a job has written, in the form of its result (None: nothing yet), and the number of its last event."""
+    shown: dict[str, Any] | None = None
+    last = 0
+    for event in app.jobs.events(job.id):
+        last = event.number
+        if "answer" in event.body:
+            shown = event.body
+        elif shown is not None:
+            shown["answer"]["sentences"] = event.body["sentences"]
+    return shown, last
 
 
 def _holder(app: AppState, names: list[str], passage: str) -> str:
@@ -171,10 +204,14 @@ def _page(
     while before and len(earlier) < MOST_EARLIER and (known := app.jobs.many([before])) and known[0].kind == ASK:
         earlier.append(known[0])
         before = known[0].payload["before"]
-    result = job.result if job is not None else None
-    shown = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": (), "notes": (), "copied": ""}
-    if result is not None:
-        shown |= _answer_values(app, result)
+    shown: dict[str, Any] = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": {}}
+    shown |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0}
+    if job is not None:
+        result = job.result
+        if not job.ended:
+            result, shown["last"] = _written_so_far(app, job)
+        if result is not None:
+            shown |= _answer_values(app, result)
     return page(
         request,
         "ask.html.j2",

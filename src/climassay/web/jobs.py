@@ -11,7 +11,8 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -110,6 +111,23 @@ class JobEvent:
 
 class Stopped(Exception):
     """Somebody stopped the job, or the server ends."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ends the run that a job is in as interrupted, which is what has happened to it; no failure."""
+
+
+@contextmanager
+def interrupting() -> Iterator[None]:
+    """Around reports from within a run: a job that should end interrupts the run.
+
+    Raises:
+        Interrupted: The job should end; outside of the run that is :class:`Stopped` again.
+    """
+    try:
+        yield
+    except Stopped:
+        raise Interrupted from None
 
 
 class JobReport:

@@ -230,10 +230,17 @@ class AnnotationStore:
         with self._database.read() as connection:
             return progress_of(connection, dataset, annotator)
 
-    def conflicts(self, dataset: str) -> list[Item]:
-        """Items whose labels do not agree, in the queue's order."""
+    def conflicts(self, dataset: str, most: int | None = None, start: int = 0) -> list[Item]:
+        """Items whose labels do not agree, in the queue's order.
+
+        Args:
+            dataset: Name of the dataset.
+            most: Items that are given back; None for all.
+            start: How many come before these.
+        """
         with self._database.read() as connection:
-            return items_with_labels(connection, dataset, item_names(connection, dataset, "conflict"))
+            names = item_names(connection, dataset, "conflict")[start:]
+            return items_with_labels(connection, dataset, names[:most])
 
     def next_conflict(self, dataset: str, after: str) -> str | None:
         """The conflict after an item in the queue's order, at its end the first again; None where there is no other.

@@ -30,6 +30,7 @@ from climassay.models.contract import (
     OptionRequest,
     OptionScores,
     ScoresCallback,
+    TextCallback,
     Work,
 )
 from climassay.models.cpu_settings import DTYPE_VARIABLE, gpu_devices, processor
@@ -122,6 +123,18 @@ class LazyModel(DescribedModel):
     ) -> list[Completion]:
         """Answer every request, in order; see the contract."""
         return self.loaded().generate(requests, on_result=on_result) if requests else []
+
+    def generate_stream(
+        self,
+        requests: Sequence[GenerationRequest],
+        *,
+        on_text: TextCallback,
+        on_result: CompletionCallback | None = None,
+    ) -> list[Completion]:
+        """The same, with the text so far after every token; see the contract."""
+        if not requests:
+            return []
+        return self.loaded().generate_stream(requests, on_text=on_text, on_result=on_result)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None

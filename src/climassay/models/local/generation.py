@@ -18,7 +18,15 @@ import torch
 from torch import Tensor
 
 from climassay.errors import ModelError
-from climassay.models.contract import Completion, CompletionCallback, FinishReason, GenerationRequest, Sampling, Usage
+from climassay.models.contract import (
+    Completion,
+    CompletionCallback,
+    FinishReason,
+    GenerationRequest,
+    Sampling,
+    TextCallback,
+    Usage,
+)
 from climassay.models.local.caches import RowCache, SharedRun
 from climassay.models.local.network import Network
 from climassay.models.local.prefix_tree import PrefixTree, common_length
@@ -318,9 +326,19 @@ class Generation:
         self._grammars = Grammars(prompts.tokenizer, network.vocabulary, sorted(self._ends))
 
     def run(
-        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
+        self,
+        requests: Sequence[GenerationRequest],
+        *,
+        on_result: CompletionCallback | None = None,
+        on_text: TextCallback | None = None,
     ) -> list[Completion]:
-        """Answer every request, in order; one that cannot be answered gives a failed completion."""
+        """Answer every request, in order; one that cannot be answered gives a failed completion.
+
+        Args:
+            requests: Any number.
+            on_result: Called with (index, completion) as soon as each is known.
+            on_text: Called with (index, text so far) after every token but the last.
+        """
         results: dict[int, Completion] = {}
 
         def keep(index: int, completion: Completion) -> None:
@@ -334,7 +352,7 @@ class Generation:
                 answers.append(self._prepare(index, request))
             except ModelError as error:
                 keep(index, Completion.failed(str(error)))
-        for answer, reason in self._answers(deque(_in_order(answers))):
+        for answer, reason in self._answers(deque(_in_order(answers)), on_text):
             text = self._text(answer)
             usage = Usage(len(answer.prompt), answer.drawn, requests=1)
             keep(answer.index, Completion(text[: _first_stop(text, answer.stops)], reason, usage))
@@ -368,7 +386,7 @@ class Generation:
             text[len(shown) :],
         )
 
-    def _answers(self, queue: "deque[_Answer]") -> Iterator[tuple[_Answer, FinishReason]]:
+    def _answers(self, queue: "deque[_Answer]", on_text: TextCallback | None) -> Iterator[tuple[_Answer, FinishReason]]:
         """Work through the queue; give each answer as it is finished."""
         rows = rows_for(self._network, self._reader)
         budget = self._network.free_tokens()
@@ -387,6 +405,10 @@ class Generation:
                 first = 0
                 logits = rows.advance([answer.tokens[-1] for answer in active])
             yield from self._extend(rows, active, first, logits)
+            if on_text is not None:
+                for answer in active[first:]:
+                    # A token may end within a character, which the next one completes.
+                    on_text(answer.index, self._text(answer).rstrip("\ufffd"))
 
     def _newcomers(
         self, queue: "deque[_Answer]", active: int, rows: SharedRows | PlainRows, budget: int

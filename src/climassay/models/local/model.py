@@ -21,6 +21,7 @@ from climassay.models.contract import (
     OptionRequest,
     OptionScores,
     ScoresCallback,
+    TextCallback,
     Usage,
     Work,
 )
@@ -221,10 +222,17 @@ class LocalModel(DescribedModel):
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
         """Answer every request, in order; see the contract."""
-        if (most := self._max_output_tokens) is not None:
-            requests = [replace(one, sampling=replace(one.sampling, max_tokens=most)) for one in requests]
-        with self._alone():
-            return self._generation.run(requests, on_result=on_result)
+        return self._generate(requests, on_result)
+
+    def generate_stream(
+        self,
+        requests: Sequence[GenerationRequest],
+        *,
+        on_text: TextCallback,
+        on_result: CompletionCallback | None = None,
+    ) -> list[Completion]:
+        """The same, with the text so far after every token; see the contract."""
+        return self._generate(requests, on_result, on_text)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
@@ -267,6 +275,17 @@ class LocalModel(DescribedModel):
         self.reader.release()
         if self.network.device.type == "cuda":
             torch.cuda.empty_cache()
+
+    def _generate(
+        self,
+        requests: Sequence[GenerationRequest],
+        on_result: CompletionCallback | None,
+        on_text: TextCallback | None = None,
+    ) -> list[Completion]:
+        if (most := self._max_output_tokens) is not None:
+            requests = [replace(one, sampling=replace(one.sampling, max_tokens=most)) for one in requests]
+        with self._alone():
+            return self._generation.run(requests, on_result=on_result, on_text=on_text)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

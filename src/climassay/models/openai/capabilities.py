@@ -48,10 +48,12 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "seed": ("seed",),
     "stop": ("stop", "stop_sequences", "stopSequences", "stop sequence"),
     "reasoning_effort": ("reasoning_effort", "reasoning effort", "reasoning", "thinking"),
+    "stream": ("stream", "streaming"),
+    "stream_options": ("stream_options", "streamOptions", "include_usage"),
 }
 """How servers name the parameters that may be refused, in the fields and words of their errors."""
-_DROPPABLE = ("seed", "temperature", "top_p", "stop", "reasoning_effort")
-"""Parameters without which a model answers in its own way."""
+_DROPPABLE = ("seed", "temperature", "top_p", "stop", "reasoning_effort", "stream", "stream_options")
+"""Parameters without which a model answers in its own way, or all at once."""
 _REFUSAL = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|extra|only the default|"
     r"invalid|must (?:be|contain|not)|not (?:available|enabled|implemented|accepted|compatible)|cannot|can't|disabled|"
@@ -170,6 +172,8 @@ class LearnedCapabilities:
         out = {*known.dropped, *without, "max_tokens"}
         if known.thinks:
             out.add("stop")  # Servers stop thoughts, too; answers are cut here.
+        if "stream" in out:
+            out.add("stream_options")
         adapted = {name: value for name, value in payload.items() if name not in out}
         renamed = known.token_limit == "max_completion_tokens" or "max_tokens" in without
         name = "max_completion_tokens" if renamed else "max_tokens"
@@ -265,6 +269,13 @@ class LearnedCapabilities:
                 changes["allowance"] = min(wanted, MOST_ALLOWANCE)
         if changes:
             self._learn(**changes)
+
+    def note_uncounted_stream(self) -> None:
+        """Stream no more from a server that does not say how many tokens a stream took, since they are counted."""
+        if "stream" not in self.known.dropped:
+            self.fallbacks["stream"] += 1
+            log.warning("The server does not count the tokens of a streamed answer; answers come whole from now on.")
+            self._learn(dropped=tuple(sorted({*self.known.dropped, "stream"})))
 
     def give_more_room(self, sent: Mapping[str, Any], asked: int | None, reply: Reply) -> bool:
         """Raise the allowance after an answer that thinking has cut off; whether asking again makes sense.

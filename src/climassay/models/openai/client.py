@@ -22,10 +22,11 @@ from climassay.models.contract import (
     OptionScores,
     Sampling,
     ScoresCallback,
+    TextCallback,
     Usage,
 )
 from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
-from climassay.models.openai.connection import Connection, Outcome
+from climassay.models.openai.connection import Connection, Outcome, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
 from climassay.models.openai.pacing import Clock, RetryPolicy
 from climassay.models.openai.replies import ErrorReply, parse_window
@@ -184,6 +185,23 @@ class OpenAIModel:
         """
         return self._connection.map(self._conversation.complete, requests, on_result)
 
+    def generate_stream(
+        self,
+        requests: Sequence[GenerationRequest],
+        *,
+        on_text: TextCallback,
+        on_result: CompletionCallback | None = None,
+    ) -> list[Completion]:
+        """As :meth:`generate`, with the texts so far; see :class:`climassay.models.contract.StreamingGenerator`.
+
+        Servers are asked for a stream with the usage in it. One that refuses either, or does not count a stream's
+        tokens, is asked without from then on, and so is every request with a schema, whose answer may be asked again.
+
+        Raises:
+            ModelError: As for :meth:`generate`.
+        """
+        return self._connection.map(self._conversation.complete, requests, on_result, on_text)
+
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
@@ -235,24 +253,25 @@ class Conversation:
         self._reasoning_effort = reasoning_effort
         self._first: dict[str, asyncio.Event] = {}
 
-    async def complete(self, request: GenerationRequest) -> Completion:
-        """Answer a generation."""
+    async def complete(self, request: GenerationRequest, show: ShowText | None = None) -> Completion:
+        """Answer a generation; ``show`` takes the text so far where it is written without a schema."""
         if request.schema is not None:
             async with self._alone("schema", lambda: self._knowledge.known.schema is None):
                 return await self._complete_schema(request, request.schema)
         messages = effective_messages(request.messages, request.assistant_prefix)
         async with self._alone("text", lambda: not self._knowledge.known.taken):
-            outcome, usage = await self._ask({"messages": messages, **self._parameters(request.sampling)})
+            payload = {"messages": messages, **self._parameters(request.sampling)}
+            if show is None:
+                outcome, usage = await self._ask(payload)
+            else:
+                payload |= {"stream": True, "stream_options": {"include_usage": True}}
+                outcome, usage = await self._ask(payload, show=lambda text: show(answer_in(text, request)[0]))
         if outcome.reply is None:
             return Completion.failed(str(outcome.error), usage)
         if outcome.reply.withheld is not None:
             return Completion.failed(outcome.reply.withheld, usage)
-        text = without_prefix(outcome.reply.text, request.assistant_prefix)
-        # Not every server takes stops; the result is the same with all.
-        end = min((text.find(stop) for stop in request.sampling.stop if stop and stop in text), default=None)
-        if end is not None:
-            return Completion(text[:end], "stop", usage)
-        return Completion(text, outcome.reply.finish_reason, usage)
+        text, stopped = answer_in(outcome.reply.text, request)
+        return Completion(text, "stop" if stopped else outcome.reply.finish_reason, usage)
 
     async def weigh(self, request: OptionRequest) -> OptionScores:
         """Weigh the options of a request."""
@@ -404,10 +423,18 @@ class Conversation:
             parameters["reasoning_effort"] = self._reasoning_effort
         return parameters
 
-    async def _ask(self, payload: dict[str, Any], *, thoughts: bool = True) -> tuple[Outcome, Usage]:
+    async def _ask(
+        self, payload: dict[str, Any], *, thoughts: bool = True, show: ShowText | None = None
+    ) -> tuple[Outcome, Usage]:
         """Send a payload until it is answered; what the server refuses of it is learnt and left out.
 
-        With ``thoughts``, more room is given where they have used up the limit. The usage is that of all attempts.
+        Args:
+            payload: The body, without the model's name.
+            thoughts: Give more room where thoughts have used up the limit.
+            show: Takes the text so far, where the payload asks for a stream.
+
+        Returns:
+            What became of it, and the usage of all attempts.
         """
         knowledge = self._knowledge
         payload = {"model": self._model, **payload}
@@ -416,7 +443,7 @@ class Conversation:
         room = math.inf
         while True:
             sent = knowledge.adapt(payload, tried, thoughts=thoughts, room=room)
-            outcome = await self._connection.ask(sent)
+            outcome = await self._connection.ask(sent, show)
             reply, refusal = outcome.reply, outcome.refusal
             spent = Usage(requests=outcome.attempts)
             if reply is not None:
@@ -428,12 +455,19 @@ class Conversation:
                 knowledge.note_answer(sent, reply, tried)
                 stopped = "stop" in sent and reply.reasoning_tokens > 0 and not reply.text
                 again = thoughts and (stopped or knowledge.give_more_room(sent, payload["max_tokens"], reply))
+                if "stream" in sent and not (reply.prompt_tokens or reply.completion_tokens):
+                    knowledge.note_uncounted_stream()
+                if again and show is not None:
+                    show("")
             elif refusal is None:
                 return outcome, usage
             else:
                 told = knowledge.room_after(sent, refusal)
                 room = room if told is None else told
                 again = told is not None or knowledge.note_refusal(sent, refusal, tried)
+                if not again and "stream" in sent:
+                    # Whatever the words of the refusal: a whole answer may be had.
+                    tried.add("stream")
             if not (again or refusal) or knowledge.adapt(payload, tried, thoughts=thoughts, room=room) == sent:
                 return outcome, usage
 
@@ -455,6 +489,14 @@ def effective_messages(messages: Sequence[Message], assistant_prefix: str, addit
     else:
         sent.append({"role": "user", "content": "\n\n".join(instructions)})
     return sent
+
+
+def answer_in(text: str, request: GenerationRequest) -> tuple[str, bool]:
+    """The answer to a request in what a server wrote, and whether one of the request's stops ends it."""
+    text = without_prefix(text, request.assistant_prefix)
+    # Not every server takes stops; the result is the same with all.
+    end = min((text.find(stop) for stop in request.sampling.stop if stop and stop in text), default=None)
+    return text[:end], end is not None
 
 
 def without_prefix(text: str, assistant_prefix: str) -> str:

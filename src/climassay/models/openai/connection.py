@@ -10,12 +10,19 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from climassay.errors import ModelError
 from climassay.models.openai.capabilities import REFUSAL_STATUSES, rejected_parameters
 from climassay.models.openai.pacing import AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
-from climassay.models.openai.replies import BadReplyError, ErrorReply, Reply, parse_error_reply, parse_reply
+from climassay.models.openai.replies import (
+    BadReplyError,
+    ErrorReply,
+    Reply,
+    StreamedReply,
+    parse_error_reply,
+    parse_reply,
+)
 from climassay.models.servers import Server
 from climassay.redaction import without_key
 
@@ -47,6 +54,19 @@ GATHER_SECONDS = 0.005
 
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
+ShowText = Callable[[str], None]
+"""Takes an answer as far as it is written; each text replaces the one before."""
+STREAMING = ("stream", "stream_options")
+"""Parameters of a request whose answer is to come in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class _News(Generic[O]):
+    """What a calling thread is told in one go."""
+
+    results: list[tuple[int, O]]
+    texts: dict[int, str]
+    """Previews by index, of items that may have results by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +95,8 @@ class Attempt:
     retry_after: float | None = None
     refused: bool = False
     """There was not even a connection."""
+    broke_off: bool = False
+    """A stream began and did not become an answer."""
     refusal: ErrorReply | None = field(default=None, repr=False)
     """What the server said, where it answered with an error; see :attr:`Outcome.refusal`."""
 
@@ -96,7 +118,11 @@ class Connection:
         """The work of each thread that waits for some."""
 
     def map(
-        self, work: Callable[[I], Awaitable[O]], items: Sequence[I], on_result: Callable[[int, O], None] | None
+        self,
+        work: Callable[..., Awaitable[O]],
+        items: Sequence[I],
+        on_result: Callable[[int, O], None] | None,
+        on_text: Callable[[int, str], None] | None = None,
     ) -> list[O]:
         """Results of asynchronous work on items, in their order; as many at once as the ceiling allows.
 
@@ -104,9 +130,11 @@ class Connection:
         had been answered by then is still handed on.
 
         Args:
-            work: Run in the event loop, once for each item.
+            work: Run in the event loop, once for each item; with ``on_text`` it gets a :data:`ShowText` too.
             items: What to work on.
             on_result: Called in the calling thread with (index, result), in the order of completion.
+            on_text: Called in the calling thread with (index, text) for what work shows; texts that are replaced within
+                milliseconds are left out.
         """
         found: dict[int, O] = {}
 
@@ -115,20 +143,24 @@ class Connection:
             if on_result is not None:
                 on_result(index, result)
 
-        results: queue.SimpleQueue[list[tuple[int, O]] | BaseException | None] = queue.SimpleQueue()
-        future = asyncio.run_coroutine_threadsafe(self._work_all(work, items, results), self._running_loop())
+        results: queue.SimpleQueue[_News[O] | BaseException | None] = queue.SimpleQueue()
+        working = self._work_all(work, items, results, preview=on_text is not None)
+        future = asyncio.run_coroutine_threadsafe(working, self._running_loop())
         self._under_way[threading.get_ident()] = future
         known: deque[tuple[int, O]] = deque()
         try:
-            while isinstance(bundle := _next(results, future), list):
-                known.extend(bundle)
+            while isinstance(bundle := _next(results, future), _News):
+                known.extend(bundle.results)
+                for index, text in bundle.texts.items():
+                    if on_text is not None:
+                        on_text(index, text)
                 while known:
                     keep(*known.popleft())
         except KeyboardInterrupt:
             future.cancel()
             with suppress(queue.Empty):
-                while isinstance(bundle := results.get(timeout=CANCEL_SECONDS), list):
-                    known.extend(bundle)
+                while isinstance(bundle := results.get(timeout=CANCEL_SECONDS), _News):
+                    known.extend(bundle.results)
             while known:
                 keep(*known.popleft())
             raise
@@ -145,9 +177,16 @@ class Connection:
             if (future := self._under_way.get(thread)) is not None:
                 future.cancel()
 
-    async def ask(self, payload: dict[str, Any]) -> Outcome:
-        """Send one request until it is answered, refused for good, out of attempts or out of time."""
+    async def ask(self, payload: dict[str, Any], show: ShowText | None = None) -> Outcome:
+        """Send one request until it is answered, refused for good, out of attempts or out of time.
+
+        Args:
+            payload: The body. Where it asks for a stream and one breaks, the attempts that follow ask for whole
+                answers: there are proxies that no stream gets through.
+            show: Takes the text of a stream; empty again when its attempt has failed.
+        """
         body = json.dumps(payload).encode()
+        show = show if "stream" in payload else None
         policy, clock = self._policy, self._clock
         started: float | None = None
         attempts = 0
@@ -167,13 +206,17 @@ class Connection:
                 return Outcome(attempts, error=why)
             attempt = Attempt(error="cancelled")
             try:
-                attempt = await self._attempt(body, min(left, policy.attempt_timeout or left))
+                attempt = await self._attempt(body, min(left, policy.attempt_timeout or left), show)
             finally:
                 self.limit.release(slot, succeeded=attempt.reply is not None, overloaded=attempt.overloaded)
             attempts += 1
             if attempt.reply is not None:
                 self._proven = True
                 return Outcome(attempts, attempt.reply)
+            if attempt.broke_off and show is not None:
+                show("")
+                payload = {name: value for name, value in payload.items() if name not in STREAMING}
+                body, show = json.dumps(payload).encode(), None
             error = attempt.error
             self._raise_if_hopeless(attempt, attempts, payload)
             if not attempt.retryable:
@@ -227,25 +270,42 @@ class Connection:
 
     async def _work_all(
         self,
-        work: Callable[[I], Awaitable[O]],
+        work: Callable[..., Awaitable[O]],
         items: Sequence[I],
-        results: "queue.SimpleQueue[list[tuple[int, O]] | BaseException | None]",
+        results: "queue.SimpleQueue[_News[O] | BaseException | None]",
+        *,
+        preview: bool,
     ) -> None:
         loop = asyncio.get_running_loop()
         remaining = iter(enumerate(items))
         bundle: list[tuple[int, O]] = []
+        texts: dict[int, str] = {}
+        due = False
 
         def hand_over() -> None:
-            if bundle:
-                results.put(bundle.copy())
+            nonlocal due
+            due = False
+            if bundle or texts:
+                results.put(_News(bundle.copy(), texts.copy()))
                 bundle.clear()
+                texts.clear()
+
+        def gather() -> None:
+            nonlocal due
+            if not due:
+                due = True
+                loop.call_later(GATHER_SECONDS, hand_over)
 
         async def worker() -> None:
             for index, item in remaining:
-                result = await work(item)
+
+                def show(text: str, index: int = index) -> None:
+                    texts[index] = text
+                    gather()
+
+                result = await (work(item, show) if preview else work(item))
                 bundle.append((index, result))
-                if len(bundle) == 1:
-                    loop.call_later(GATHER_SECONDS, hand_over)
+                gather()
 
         last: BaseException | None = None
         try:
@@ -265,21 +325,35 @@ class Connection:
         """Seconds until the deadline of a request that was first sent at that time, if it was."""
         return self._policy.deadline - (0.0 if started is None else self._clock.now() - started)
 
-    async def _attempt(self, body: bytes, timeout: float) -> Attempt:
+    async def _attempt(self, body: bytes, timeout: float, show: ShowText | None) -> Attempt:
         import httpx2
         from aiohttp import ClientConnectorError
         from openai import APIConnectionError, APIStatusError
 
         client = self._ready_client()
+        stream: StreamedReply | None = None
         try:
             async with asyncio.timeout(timeout):
                 # A raw response instead of the client's models, which cost more than the rest of the request.
                 response = await client.post(
-                    "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
+                    "/chat/completions",
+                    cast_to=httpx2.Response,
+                    content=body,
+                    options=self._options,
+                    stream=show is not None,
                 )
+                if show is None:
+                    content = response.content
+                elif not response.headers.get("content-type", "").startswith("text/event-stream"):
+                    content = await response.aread()
+                else:
+                    stream = StreamedReply()
+                    content = await self._follow(response, stream, show)
+            shown = without_key(content, self._server.key)
+            reply = parse_reply(shown) if stream is None else stream.whole()
         except TimeoutError:
             error = f"The server did not answer within {timeout:.3g} s."
-            return Attempt(error=error, retryable=True, overloaded=True)
+            return Attempt(error=error, retryable=True, overloaded=True, broke_off=stream is not None)
         except APIStatusError as failure:
             return self._status_attempt(failure.response)
         except (APIConnectionError, httpx2.HTTPError, OSError) as failure:
@@ -287,15 +361,35 @@ class Connection:
             refused = any(isinstance(cause, ClientConnectorError) for cause in causes)
             reason = " ".join(str(causes[-1]).split()).rstrip(".") or type(causes[-1]).__name__
             error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
-            return Attempt(error=error, retryable=True, refused=refused)
-        shown = without_key(response.content, self._server.key)
-        try:
-            reply = parse_reply(shown)
+            return Attempt(error=error, retryable=True, refused=refused, broke_off=stream is not None)
         except BadReplyError as problem:
-            return Attempt(error=str(problem), retryable=True)
+            return Attempt(error=self._server.without_key(str(problem)), retryable=True, broke_off=stream is not None)
         # A server may also spread it over the parts of its answer.
-        repeated = shown != response.content or self._server.without_key(reply.text) != reply.text
-        return Attempt(error=KEY_REPEATED) if repeated else Attempt(reply)
+        repeated = shown != content or self._server.without_key(reply.text) != reply.text
+        return Attempt(error=KEY_REPEATED, broke_off=stream is not None) if repeated else Attempt(reply)
+
+    async def _follow(self, response: "httpx2.Response", stream: StreamedReply, show: ShowText) -> bytes:
+        """Read a stream to its end, and show its text as it grows, without what is or may become the key.
+
+        Returns:
+            Everything that was received.
+        """
+        received = bytearray()
+        key, before = self._server.key or "", ""
+        try:
+            async for part in response.aiter_bytes():
+                received += part
+                stream.add(part)
+                text = stream.text
+                if text != before and self._server.without_key(text) == text:
+                    begun = next((n for n in range(min(len(key), len(text)), 0, -1) if text.endswith(key[:n])), 0)
+                    show(text[: len(text) - begun])
+                    before = text
+                if stream.done:
+                    break
+        finally:
+            await response.aclose()
+        return bytes(received)
 
     def _status_attempt(self, response: "httpx2.Response") -> Attempt:
         status, headers = response.status_code, response.headers

@@ -76,6 +76,79 @@ def parse_reply(body: bytes) -> Reply:
         data = json.loads(body)
     except (ValueError, RecursionError):
         raise BadReplyError("The server's answer is not JSON (cut off or malformed).") from None
+    return _read_reply(data)
+
+
+class StreamedReply:
+    """A chat completion that arrives in pieces, as server-sent events.
+
+    Attributes:
+        done: Whether the server has said that nothing follows.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._message: dict[str, str] = {}
+        self._finish: Any = None
+        self._usage: Any = None
+        self.done = False
+
+    @property
+    def text(self) -> str:
+        """The answer so far, without what was thought before it."""
+        return _without_thoughts(self._message.get("content", ""))[0]
+
+    def add(self, received: bytes) -> None:
+        """Take in what has arrived, wherever it was cut.
+
+        Raises:
+            BadReplyError: An event is not JSON, or is an error or something else than a piece of a chat completion.
+        """
+        # Lines end with line feeds alone: JSON may hold other characters that end lines elsewhere.
+        *lines, self._rest = (self._rest + received).split(b"\n")
+        for line in lines:
+            name, _, data = line.strip().partition(b":")
+            if name == b"data" and not self.done:
+                self._take(data.strip())
+
+    def whole(self) -> Reply:
+        """The chat completion, read as :func:`parse_reply` reads one that comes whole.
+
+        Raises:
+            BadReplyError: The stream ended before the answer was complete.
+        """
+        self.add(b"\n")
+        if not self.done and self._finish is None:
+            raise BadReplyError("The server's answer broke off before it was complete.")
+        choice = {"message": self._message, "finish_reason": self._finish}
+        return _read_reply({"choices": [choice], "usage": self._usage})
+
+    def _take(self, data: bytes) -> None:
+        if data == b"[DONE]":
+            self.done = True
+            return
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            raise BadReplyError("A part of the server's answer is not JSON (cut off or malformed).") from None
+        try:
+            # The last event has the usage and no choice.
+            choices = event.get("choices") or [{}]
+            delta, finish = choices[0].get("delta") or {}, choices[0].get("finish_reason")
+            parts = {name: delta.get(name) for name in ("content", "refusal", *REASONING_FIELDS)}
+        except (AttributeError, KeyError, TypeError):
+            raise BadReplyError(_shape_problem(event)) from None
+        if event.get("error"):
+            raise BadReplyError(_shape_problem(event))
+        parts["content"] = _text_of(parts["content"])
+        for name, part in parts.items():
+            if isinstance(part, str):
+                self._message[name] = self._message.get(name, "") + part
+        self._finish = finish or self._finish
+        self._usage = event.get("usage") or self._usage
+
+
+def _read_reply(data: Any) -> Reply:
     try:
         choice = data["choices"][0]
         message = choice["message"]

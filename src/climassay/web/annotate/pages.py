@@ -54,7 +54,7 @@ from climassay.web.annotate.views import (
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing, Refused
 from climassay.web.pages import back_to, page
-from climassay.web.results.blocks import PageNumber, Search, part_of
+from climassay.web.results.blocks import PageNumber, Search, part_of, within
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
 MOST_HISTORY = 50
@@ -232,14 +232,20 @@ class DecisionForm(LabelForm):
 
 
 @router.get("/{dataset}/conflicts")
-def conflicts(request: Request, app: App, user: Adjudicator, dataset: str, done: str = "") -> Response:
-    """Items whose labels do not agree; who gave them is said once they are decided."""
-    items = queue_of(app, dataset).conflicts(dataset)
+def conflicts(
+    request: Request, app: App, user: Adjudicator, dataset: str, done: str = "", number: PageNumber = 1
+) -> Response:
+    """Items whose labels do not agree, a part of them on each page; who gave them is said once they are decided."""
+    store = queue_of(app, dataset)
+    total, path = store.progress(dataset).conflicts, address(dataset, "conflicts")
+    number = within(number, total, MOST_FOUND)
+    items = store.conflicts(dataset, MOST_FOUND, start=(number - 1) * MOST_FOUND)
+    found = [(item, address(dataset, "conflicts", item.draft.id), _votes(item, (), user)) for item in items]
     return _page(
         request,
         "conflicts",
         dataset,
-        items=[(item, address(dataset, "conflicts", item.draft.id), _votes(item, (), user)) for item in items],
+        part=part_of(found, number, total, MOST_FOUND, path, {}),
         done=done,
     )
 

@@ -2,8 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
@@ -33,7 +32,7 @@ from climassay.factcheck.transcript import (
 from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
 from climassay.web.checks.store import BEGIN, all_events, checks_of, seconds_spent, time_begun
-from climassay.web.jobs import JobReport, Jobs, Stopped
+from climassay.web.jobs import Interrupted, JobReport, Jobs, Stopped, interrupting
 
 Region = Literal["statements", "debate", "passages", "verdict"]
 _REGIONS: dict[EventKind, Region] = {"subclaims": "statements", "passages": "passages", "verdict": "verdict"}
@@ -46,10 +45,6 @@ _DOING: Mapping[type[Ask], str] = {
     AskText: "writing",
     AskEntailment: "comparing sentences with passages",
 }
-
-
-class _Interrupted(KeyboardInterrupt):
-    """Ends a run as interrupted, which is what has happened to it; no failure."""
 
 
 def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
@@ -89,12 +84,12 @@ def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transc
     def watch(asks: Sequence[Ask]) -> None:
         counts = Counter(type(ask) for ask in asks)
         doing = ", ".join(_DOING[kind] for kind, _ in counts.most_common())
-        with _interrupting():
+        with interrupting():
             report.progress(progress.step - 1, progress.steps, doing)
 
     def on_event(_claim: Claim, event: Event) -> None:
         progress.take(event)
-        with _interrupting():
+        with interrupting():
             report.event(*event_data(event))
 
     claim = kept.about.claim
@@ -105,17 +100,9 @@ def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transc
         with open_checker(kept.settings, company, app.records, command="check", config=config) as checker:
             [transcript] = checker.check([claim], on_event=on_event, watch=watch)
             checker.keep([transcript])
-    except _Interrupted:
+    except Interrupted:
         raise Stopped from None
     return transcript, checker.run
-
-
-@contextmanager
-def _interrupting() -> Iterator[None]:
-    try:
-        yield
-    except Stopped:
-        raise _Interrupted from None
 
 
 _STAGES: Mapping[Doing, str] = {
