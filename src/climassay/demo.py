@@ -103,13 +103,6 @@ def run_demo(
 ) -> tuple[DemoStep, ...]:
     """Show everything, step by step, and write the report.
 
-    Args:
-        workspace: Where collections and records are kept; what is there already is not done again.
-        output: HTML file to write; the page of the checked claim lies beside it.
-        model: Name of a local model.
-        say: Told of the title of each step as it begins, and of its result.
-        progress: Shows how far a step is.
-
     Raises:
         InputError: The report cannot be written.
         ModelError: The model cannot be loaded.

@@ -412,9 +412,6 @@ class Collection:
     def document_passages(self, document: str) -> list[Passage]:
         """All passages of a document, in its order.
 
-        Args:
-            document: Its id, title or source, as :meth:`documents` gives them.
-
         Raises:
             InputError: No document, or several, of that name.
         """

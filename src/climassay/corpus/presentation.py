@@ -38,15 +38,7 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
 def documents_table(
     name: str, settings: CollectionSettings, documents: Sequence[StoredDocument], kept: int, size: int
 ) -> Table:
-    """One row per document; a document whose adding was interrupted says how far it came.
-
-    Args:
-        name: The collection.
-        settings: Its settings.
-        documents: What it holds.
-        kept: Number of documents whose files are kept.
-        size: Bytes of these files.
-    """
+    """One row per document; a document whose adding was interrupted says how far it came."""
     titles = distinct_titles(documents)
     rows = [
         [

@@ -110,11 +110,6 @@ def judge(
 
     Both must share, in order, at least :data:`HELD_SHARE` of the words of the shorter one: so both halves of a text
     that was cut are relevant, and a sentence makes every passage relevant that quotes it.
-
-    Args:
-        golds: What people marked.
-        relevances: Their grades.
-        passages: Read once; one at a time is held.
     """
     places: dict[tuple[str, ...], list[int]] = {}
     for number, gold in enumerate(golds):

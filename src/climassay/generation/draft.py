@@ -277,10 +277,6 @@ def question_draft(question: Question, document: str = "") -> Draft:
 
     A cloze statement gets its term back into the gap. A question without a context has no passages, and what needs them
     finds no fault.
-
-    Args:
-        question: A question of any kind.
-        document: Title of its source where it names none.
     """
     context, title = question.context or "", question.document or document
     passage = SourcePassage(f"{question.id}-context", context, title, title, question.section or "")

@@ -71,13 +71,6 @@ def example_answer(question: Question, lengths: Lengths = FULL) -> str:
 def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, seed: int = 0) -> Wording:
     """The wording that a model's answer holds.
 
-    Args:
-        kind: Kind of the question asked for.
-        text: The answer.
-        lengths: Those of the schema it was asked under.
-        position: Where the correct option shall stand, from 0.
-        seed: Decides the order of the distractors.
-
     Raises:
         DeclinedError: The model declined the passage.
         UnreadableAnswerError: It is not JSON of the schema, a text of it is empty or cut off, or options are missing.
@@ -189,12 +182,6 @@ class QuestionAsker:
 
     def __init__(self, model: Generator, *, temperature: float, max_tokens: int, lengths: Lengths) -> None:
         """Prepare to ask.
-
-        Args:
-            model: To be asked; a recorded one as well.
-            temperature: Sampling temperature.
-            max_tokens: Maximum number of tokens of an answer; one that needs more is cut off and counts as failed.
-            lengths: Bounds of the texts, and what is asked beside them.
 
         Raises:
             InputError: The temperature is negative, or no token is allowed.

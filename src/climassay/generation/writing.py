@@ -110,10 +110,6 @@ class Writer:
         empty, distractors missing) gives a draft with a decision against it.
         Passages that the model's window does not hold are dropped from the end, and the main one is cut at a sentence
         if it must be; the draft keeps what was shown.
-
-        Args:
-            assignments: Questions of any kinds; all are asked in one call.
-            on_progress: Called with the number of drafts written so far.
         """
         requests = [
             QuestionRequest(asked.kind, asked.passages, asked.seed, partial(self._render, asked.kind))

@@ -367,12 +367,6 @@ class FactMetric:
     ) -> None:
         """Prepare; nothing is computed yet.
 
-        Args:
-            scorer: Tells relations; see :func:`climassay.metrics.load_entailment`.
-            encoder: For relevance.
-            splitter: Cuts texts into statements; by rule if not given.
-            relevant: Least cosine of a relevant statement.
-
         Raises:
             InputError: A scorer that does not tell contradictions from open questions.
         """

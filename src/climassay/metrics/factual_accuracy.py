@@ -175,12 +175,6 @@ def factual_accuracies(
 ) -> list[float | None]:
     """Factual accuracy of each answer; the reference answer is the evidence, the answer is the claim.
 
-    Args:
-        references: One a question.
-        answers: In the same order.
-        scorer: The judge; see :func:`climassay.metrics.load_entailment`.
-        temperature: See :func:`factual_accuracy`.
-
     Returns:
         One score per answer; None where the judge failed. An empty answer scores 0: it supports nothing.
 

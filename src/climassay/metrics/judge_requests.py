@@ -42,13 +42,6 @@ def ask_json(
 ) -> list[T | JudgeFailure]:
     """Ask a judge; an answer that fails or breaks the schema is asked for once more.
 
-    Args:
-        requests: In any number; those of a round go to the model in one call.
-        model: The judge.
-        seed: Part of each request's identity: another seed is another asking.
-        temperature: 0 takes the most probable answer.
-        on_result: Told the number of answers that were asked for, after each round.
-
     Returns:
         What was read of each answer, in order; failures in their place.
     """

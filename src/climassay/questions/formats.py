@@ -96,10 +96,6 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
     Files number their questions each for itself: where two have the same id, all get their kind before it, and what
     is still the same gets a suffix.
 
-    Args:
-        name: Name of the whole.
-        sets: One or more.
-
     Raises:
         InputError: There is none.
     """

@@ -195,11 +195,7 @@ class Database:
         connection.execute(statement, [unique[key] for key in sorted(unique)])
 
     def create_tables(self, metadata: sa.MetaData) -> None:
-        """Make further tables where they are not there yet; several processes may do so at once.
-
-        Args:
-            metadata: The tables of a room above this one.
-        """
+        """Make further tables where they are not there yet; several processes may do so at once."""
 
         def work(connection: sa.Connection) -> None:
             self.lock(connection, ADVISORY_LOCK)

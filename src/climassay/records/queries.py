@@ -221,10 +221,6 @@ def require_run(database: Database, run: str) -> RunSummary:
 def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
     """All answers to the requests whose key begins so, newest last.
 
-    Args:
-        database: Where from.
-        key_prefix: Hexadecimal digits, at least four.
-
     Raises:
         RecordsError: The prefix is none, no key begins so, or too many do.
     """

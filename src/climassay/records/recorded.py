@@ -62,12 +62,6 @@ class RecordedModel:
     has been committed; so whatever was used can be looked up, even if the process is killed at that moment. Equal
     requests of one call are asked once, and the answer to what another living run is asking is waited for. Failed
     requests are stored too, and are asked again by the next run. A stored answer carries the usage of its asking.
-
-    Args:
-        model: The model to ask.
-        store: Where answers are looked up.
-        run: The open run under which new answers are stored.
-        use_cache: False asks everything afresh; the new answers are stored and served from then on.
     """
 
     def __init__(self, model: Generator, store: Records, run: Run, use_cache: bool = True) -> None:
@@ -236,9 +230,6 @@ class _Call(Generic[A]):
 
         It ends when all is served, when a request is left that nobody asks any more, or after :data:`PATIENCE_SECONDS`
         without an answer of the others; then :meth:`mark` takes what is left.
-
-        Args:
-            asked: Requests that were asked here.
         """
         since, pause = time.monotonic(), FIRST_LOOK
         while waiting := [self._identities[index].key for index in self.missing() if index not in asked]:

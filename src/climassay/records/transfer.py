@@ -141,11 +141,6 @@ def merge_records(
 ) -> tuple[MergedAnswers, int]:
     """Take in all runs of another database with their answers and results, in one transaction.
 
-    Args:
-        target: Where to.
-        source: Where from; it stays as it is.
-        on_progress: Called with the number of answers looked at since the last call.
-
     Returns:
         What became of the answers, and the number of runs that were not there before.
     """

@@ -47,11 +47,6 @@ def learning_rate(config: TuningConfig, step: int, steps: int) -> float:
 
     Linear warm-up over the first ``round(warmup x steps)`` steps, the last of which has the full rate; then cosine or
     linear decay that would reach 0 at the step after the last.
-
-    Args:
-        config: The settings.
-        step: Number of the step, from 0.
-        steps: Of the whole training.
     """
     rising = round(config.warmup * steps)
     if step < rising:
@@ -144,12 +139,6 @@ def save_checkpoint(
 ) -> None:
     """Write a checkpoint; the one before stays until this one is whole.
 
-    Args:
-        folder: Of the training.
-        progress: Where it is.
-        parameters: What is trained, by name, of any shape.
-        optimiser: Its moments, of the parameters' shapes, are kept too.
-
     Raises:
         InputError: It cannot be written.
     """
@@ -186,11 +175,6 @@ def read_progress(folder: Path) -> Progress | None:
 
 def restore(folder: Path, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> None:
     """Put weights and moments back as they were when the checkpoint was written.
-
-    Args:
-        folder: Of the training.
-        parameters: Overwritten in place, by name; of the shapes that they had then.
-        optimiser: Gets its moments.
 
     Raises:
         InputError: The checkpoint does not fit the model.
@@ -254,16 +238,7 @@ class Run:
         fingerprint: str,
         interruption: Interruption,
     ) -> None:
-        """Tokenise the data, plan the steps and find out how far an earlier process came.
-
-        Args:
-            base: The model.
-            data: For training and for validation.
-            config: The settings.
-            folder: Where all goes.
-            fingerprint: Of the training.
-            interruption: Asked between passes.
-        """
+        """Tokenise the data, plan the steps and find out how far an earlier process came."""
         self.base, self.config, self.folder, self.interruption = base, config, folder, interruption
         self.progress = read_progress(folder) or Progress(fingerprint)
         self.checkpoint_seconds = math.inf

@@ -192,13 +192,6 @@ def write_dataset(
 ) -> PublishedDataset:
     """Write a prepared dataset; files of the dataset that was there before and are no part of this one are removed.
 
-    Args:
-        prepared: What to write.
-        folder: Where to.
-        force: Write over another dataset, or beside other files.
-        more: Further sections of the card.
-        configs: Further configurations for ``datasets``.
-
     Raises:
         InputError: The folder holds something else, or a file cannot be written.
     """

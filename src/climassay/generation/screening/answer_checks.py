@@ -82,10 +82,6 @@ class SelfConsistency:
         The decision's score is the share of orders answered as marked. Where a call failed it is undecided, unless
         the orders that were answered already decide. Drafts of other kinds, failures and what is rejected already pass
         through unasked.
-
-        Args:
-            drafts: Drafts of any kind.
-            on_progress: Called with the number of answers that came in.
         """
         askable = {}
         for place, draft in enumerate(drafts):
@@ -181,13 +177,6 @@ class Verification:
     ) -> None:
         """Prepare; nothing is asked yet.
 
-        Args:
-            model: Answers under a JSON schema.
-            subject: The science that questions are about.
-            prompts: Folder of templates that replace built-in ones (``verify``).
-            max_tokens: Room for an answer.
-            seed: Seed of the sampling.
-
         Raises:
             InputError: The prompt is not valid.
         """
@@ -202,10 +191,6 @@ class Verification:
 
         What has no answer or term yet, was rejected or was looked at before passes through unasked. Where the call
         failed the draft is undecided.
-
-        Args:
-            drafts: Drafts of any kind.
-            on_progress: Called with 1 whenever an answer came in.
         """
         places = [place for place, draft in enumerate(drafts) if _complete(draft)]
         if not places:
@@ -269,16 +254,6 @@ def answer_check(
     seed: int = 0,
 ) -> SelfConsistency | Verification:
     """What answers drafts again: one request that says everything, or option probabilities for small models.
-
-    Args:
-        model: Is asked.
-        profile: How; by default as the model's size suggests.
-        orders: Option orders, for small models.
-        needed: Share of them that must be answered as marked, for small models.
-        margin: Least lead of the marked option, for small models that give probabilities.
-        prompts: Folder of the user's own templates.
-        subject: The science, for the verification.
-        seed: Seed of orders and sampling.
 
     Raises:
         InputError: A number makes no sense, or a prompt is not valid.

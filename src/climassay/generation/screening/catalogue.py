@@ -115,11 +115,7 @@ class CheckCount:
 
 
 def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
-    """Counts by reason, in the order of their numbers, for all kinds and for each kind that occurs.
-
-    Args:
-        drafts: Screened; those that were never written are left out.
-    """
+    """Counts by reason, in the order of their numbers, for all kinds and for each kind that occurs."""
     reasons = [(draft.kind, _reasons(draft)) for draft in drafts if draft.written]
     present: list[Kind | None] = [None, *_kinds(drafts)]
     total = Counter(reason for _, own in reasons for reason in own)

@@ -101,10 +101,6 @@ class AdaptiveLimit:
 
     Used from one event loop only.
 
-    Args:
-        ceiling: Never more than this at once.
-        clock: Time.
-
     References:
         D.-M. Chiu and R. Jain, "Analysis of the increase and decrease algorithms for congestion avoidance in computer
         networks", Computer Networks and ISDN Systems 17 (1989).
