@@ -284,19 +284,6 @@ def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return next((str(row[name]).strip() for name in names if row.get(name)), "")
 
 
-__all__ = [
-    "LabelledQuestion",
-    "ModeDifference",
-    "ModeScores",
-    "QuestionColumns",
-    "RecallAt",
-    "RetrievalReport",
-    "evaluate_retrieval",
-    "ndcg",
-    "read_judged",
-    "read_labelled",
-]
-
 DEFAULT_KS = (1, 3, 5, 10)
 _QUESTION_BLOCK = 256
 """Questions searched at once, so that the hits of a large set are not all in memory."""

@@ -170,13 +170,8 @@ class Searcher:
     ) -> list[list[Hit]]:
         """Hits of every query; see :meth:`climassay.corpus.collection.Collection.search_many`.
 
-        Args:
-            queries: None of them empty.
-            encoder: Called only when vectors are needed, so that a search by words loads no model.
-            k: Maximum number of hits per query.
-            mode: What the list is sorted by.
-            min_cosine: Least cosine of a hit.
-            where: Condition on the columns of the table that passages must meet.
+        ``encoder`` is called only when vectors are needed, so that a search by words loads no model; ``where`` is a
+        condition on the columns of the table.
         """
         _check(queries, k, mode, min_cosine)
         if not queries:
@@ -194,23 +189,19 @@ class Searcher:
         for number, query in enumerate(queries):
             words = self._by_words(query, depth, where) if mode != "dense" else {}
             near, cosines = ({}, {}) if vectors is None else self._compare(vectors[number], held, depth, words, where)
-            scores = self._scores(mode, near, words, cosines)
+            match mode:
+                case "dense":
+                    scores = near
+                case "bm25":
+                    scores = words
+                case "rrf":
+                    scores = fuse(near, words)
+                case "hybrid":
+                    scores = weighted_sum(cosines, words, self._dense_weight)
             if min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
             found.append((_first(scores, k), cosines))
         return self._hits(found, version)
-
-    def _scores(self, mode: SearchMode, near: Scores, words: Scores, cosines: Scores) -> Scores:
-        """What the hits are sorted by."""
-        match mode:
-            case "dense":
-                return near
-            case "bm25":
-                return words
-            case "rrf":
-                return fuse(near, words)
-            case "hybrid":
-                return weighted_sum(cosines, words, self._dense_weight)
 
     def _compare(
         self,

@@ -195,10 +195,8 @@ class QuestionAsker:
         self._max_tokens = max_tokens
         self._lengths = lengths
 
-    def ask(
-        self, requests: Sequence[QuestionRequest], on_progress: Callable[[int], None] | None = None
-    ) -> list[QuestionResult]:
-        """Ask for all questions in one call of the model; ``on_progress`` gets the number answered so far."""
+    def ask(self, requests: Sequence[QuestionRequest]) -> list[QuestionResult]:
+        """Ask for all questions in one call of the model."""
         fitted = [self._fitted(request) for request in requests]
         # Questions with options are dealt the places of their correct ones by kind.
         positions = [0] * len(requests)
@@ -206,15 +204,11 @@ class QuestionAsker:
             places = [place for place, request in enumerate(requests) if request.kind == kind]
             for place, position in zip(places, assign_positions([requests[one].seed for one in places]), strict=True):
                 positions[place] = position
-        results: dict[int, QuestionResult] = {}
-
-        def read(index: int, completion: Completion) -> None:
-            results[index] = self._result(requests[index], fitted[index][0], completion, positions[index])
-            if on_progress is not None:
-                on_progress(len(results))
-
-        self._model.generate([request for _, request in fitted], on_result=read)
-        return [results[index] for index in range(len(requests))]
+        completions = self._model.generate([request for _, request in fitted])
+        return [
+            self._result(request, shown, completion, position)
+            for request, (shown, _), completion, position in zip(requests, fitted, completions, positions, strict=True)
+        ]
 
     def _fitted(self, asked: QuestionRequest) -> tuple[tuple[SourcePassage, ...], GenerationRequest]:
         """The passages that the model's window holds, and the request about them."""

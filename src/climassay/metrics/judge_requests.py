@@ -33,12 +33,7 @@ class JudgeFailure:
 
 
 def ask_json(
-    requests: Sequence[JudgeRequest[T]],
-    model: Generator,
-    *,
-    seed: int = 0,
-    temperature: float = 0.0,
-    on_result: Callable[[int], None] | None = None,
+    requests: Sequence[JudgeRequest[T]], model: Generator, *, seed: int = 0, temperature: float = 0.0
 ) -> list[T | JudgeFailure]:
     """Ask a judge; an answer that fails or breaks the schema is asked for once more.
 
@@ -69,7 +64,5 @@ def ask_json(
                 found[place] = JudgeFailure(
                     f"The judge's answer is not of the form asked for: {completion.text[:80]!r}."
                 )
-        if on_result is not None:
-            on_result(len(left))
         left = [place for place in left if isinstance(found[place], JudgeFailure)]
     return found

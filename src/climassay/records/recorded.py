@@ -135,24 +135,20 @@ class RecordedModel:
             mine = call.mark(missing) if self._use_cache else missing
             asked.update(mine)
             if mine:
-                self._ask(call, [(index, requests[index]) for index in mine], ask)
+                self._ask(call, mine, requests, ask)
             call.serve_others(asked)
         return call.answers()
 
-    def _ask(self, call: "_Call[A]", requests: Sequence[tuple[int, R]], ask: Callable[..., list[A]]) -> None:
-
+    def _ask(self, call: "_Call[A]", places: Sequence[int], requests: Sequence[R], ask: Callable[..., list[A]]) -> None:
         def store(position: int, answer: A) -> None:
             self._count(asked=1, failed=int(answer.error is not None), usage=answer.usage)
-            call.store(requests[position][0], answer)
+            call.store(places[position], answer)
 
         try:
             with call.storing():
-                ask(
-                    [request for _, request in requests],
-                    on_result=store,
-                )
+                ask([requests[place] for place in places], on_result=store)
         except BaseException:
-            call.unmark([index for index, _ in requests])
+            call.unmark(places)
             raise
 
     def _stored_earlier(self) -> Mapping[str, str | None]:
