@@ -155,7 +155,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
             workspace=demo.session,
             passage_size=PASSAGE_SIZE,
             passage_overlap=PASSAGE_OVERLAP,
-            on_progress=_told(demo.progress(f"Indexing {name}", None)),
+            on_progress=passages_told(demo.progress(f"Indexing {name}", None)),
         )
         if name == COLLECTION:
             kept = (*report.added, *report.already_there)
@@ -189,7 +189,8 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
     )
 
 
-def _told(advance: Callable[[int], None]) -> "Callable[[AddProgress], None]":
+def passages_told(advance: Callable[[int], None]) -> "Callable[[AddProgress], None]":
+    """Has a progress display advance by the passages that were embedded since the last report."""
     done = 0
 
     def on_progress(progress: "AddProgress") -> None:

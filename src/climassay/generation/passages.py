@@ -8,10 +8,8 @@ passage is loaded to work it out.
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 
 from climassay.corpus import RELEVANCE_COSINE, Collection, Hit, Passage, SearchMode
 from climassay.errors import InputError
@@ -53,7 +51,6 @@ class SeedSampler:
         self._group = group
         self._suitable = suitable
         self._read: dict[str, tuple[Place, ...]] = {}
-        self._faults: Counter[str] = Counter()
         self._load = lru_cache(maxsize=_PASSAGES_KEPT)(lambda book, id: self._holders[book].passage(id))
         self._order = lru_cache(maxsize=_ORDERS_KEPT)(
             lambda *parts: stratified_order(self._book(parts[1]), "\x1f".join(map(str, (seed, *parts))))
@@ -63,11 +60,6 @@ class SeedSampler:
     def books(self) -> tuple[str, ...]:
         """Ids of the documents that have a suitable passage, by title; reads every book once."""
         return tuple(book for book in self._holders if self._book(book))
-
-    @property
-    def unsuitable(self) -> Mapping[str, int]:
-        """Passages that no question should be written from, by fault, in the books looked at so far."""
-        return MappingProxyType(dict(self._faults.most_common()))
 
     def passage(self, stream: str, book: str, number: int) -> Passage | None:
         """A seed passage.
@@ -104,12 +96,9 @@ class SeedSampler:
         if book not in self._read:
             places = []
             for passage in self._holders[book].document_passages(book):
-                fault = None if self._suitable is None else self._suitable(passage)
-                if fault is None:
+                if self._suitable is None or self._suitable(passage) is None:
                     section = passage.headings or ((passage.chapter,) if passage.chapter else ())
                     places.append((passage.id, section))
-                else:
-                    self._faults[fault] += 1
             self._read[book] = tuple(places)
         return self._read[book]
 

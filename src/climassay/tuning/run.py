@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from climassay.errors import InputError, ModelError
@@ -165,10 +165,7 @@ def read_progress(folder: Path) -> Progress | None:
         return None
     try:
         with safe_open(file, framework="pt") as opened:
-            data: dict[str, Any] = json.loads(opened.metadata()[_STATE])
-        losses = [StepLoss(**one) for one in data.pop("losses")]
-        evaluations = [Evaluation(**one) for one in data.pop("evaluations")]
-        return Progress(**data, losses=losses, evaluations=evaluations)
+            return TypeAdapter(Progress).validate_json(opened.metadata()[_STATE])
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"The checkpoint {file} is damaged: remove it to train from the start.") from error
 
@@ -337,22 +334,17 @@ class Run:
                 f"The training diverged: the validation loss after step {progress.step} is not a finite number; use a "
                 f"lower learning rate than {self.config.learning_rate:g}."
             )
-        lowest = progress.lowest
+        lowest, patience = progress.lowest, self.config.patience
         progress.evaluations.append(Evaluation(progress.step, loss))
-        if progress.step:
-            self._judge(loss, lowest)
-        self._tell(0)
-        self._save()
-
-    def _judge(self, loss: float, lowest: float) -> None:
-        """Keep the adapter if it is the best so far; an untrained one, at step 0, is none."""
-        progress, patience = self.progress, self.config.patience
-        if loss < lowest:
+        # The best adapter so far is kept; an untrained one, at step 0, is none.
+        if progress.step and loss < lowest:
             progress.best_step, progress.without_gain = progress.step, 0
             save_adapter(self.adapter, best_file(self.folder, progress.step))
-            return
-        progress.without_gain += 1
-        progress.stopped_early = patience is not None and progress.without_gain >= patience
+        elif progress.step:
+            progress.without_gain += 1
+            progress.stopped_early = patience is not None and progress.without_gain >= patience
+        self._tell(0)
+        self._save()
 
     def _save(self) -> None:
         now = time.perf_counter()
