@@ -88,9 +88,7 @@ class GoldText:
 def locate(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bool]:
     """Whether each gold text stands, at least in a run of eight of its words, in any of many texts.
 
-    Args:
-        golds: What is looked for.
-        texts: Batches of texts, read once; at most one batch is held.
+    Texts come in batches, which are read once; at most one is held.
     """
     runs = [_runs(gold.words) for gold in golds]
     located = [False] * len(golds)

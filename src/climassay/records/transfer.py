@@ -158,11 +158,7 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
     """Take in the answers of a file that ``records export`` wrote, in one transaction.
 
     A run that is not known here is entered as one that was imported, without its configuration and results.
-
-    Args:
-        database: Where to.
-        path: ``.jsonl`` or ``.parquet``.
-        on_progress: Called with the number of answers looked at since the last call.
+    ``on_progress`` is called with the number of answers looked at since the last call.
 
     Raises:
         InputError: The file cannot be read or is no such export.

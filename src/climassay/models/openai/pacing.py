@@ -58,10 +58,8 @@ def retry_policy(deadline: float | None = None, timeout: float | None = None) ->
 def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float) -> float | None:
     """Seconds that a server asks to wait, from its ``Retry-After`` and ``retry-after-ms`` headers.
 
-    Args:
-        seconds: ``Retry-After``: a number of seconds or an HTTP date (RFC 9110, section 10.2.3).
-        milliseconds: ``retry-after-ms``, which some servers send with it and which is preferred.
-        wall: The present time, seconds since 1970.
+    ``Retry-After`` is a number of seconds or an HTTP date (RFC 9110, section 10.2.3); ``retry-after-ms``, which some
+    servers send with it, is preferred. ``wall`` is the present time in seconds since 1970.
 
     Returns:
         At least 0; None where there is no header or it cannot be read.
