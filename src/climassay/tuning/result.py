@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from climassay.errors import InputError
-from climassay.io import cannot_write, parse_json, read_text
+from climassay.io import parse_json, read_text, written_beside
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 from climassay.tuning.config import TuningConfig
@@ -39,16 +39,10 @@ def replace_file(file: Path, write: Callable[[Path], object]) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        with temporary.open("rb") as written:
+    with written_beside(file) as part:
+        write(part)
+        with part.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.replace(file)
-    except OSError as error:
-        raise cannot_write(file, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def save_tensors(file: Path, tensors: Mapping[str, "Tensor"], metadata: Mapping[str, str]) -> None:
