@@ -171,29 +171,24 @@ class RecordedModel:
             )
 
 
+@dataclass(eq=False)
 class _Call(Generic[A]):
     """The state of one call: which answers are known, which wait for their commit, and which callback to call."""
 
-    def __init__(
-        self,
-        store: Records,
-        run: Run,
-        identities: Sequence[Identity],
-        on_result: Callable[[int, A], None] | None,
-        count: Callable[[int], None],
-    ) -> None:
-        self._count_hits = count
-        self._store = store
-        self._run = run
-        self._identities = identities
-        self._on_result: Callable[[int, A], None] | None = on_result
+    _store: Records
+    _run: Run
+    _identities: Sequence[Identity]
+    _on_result: Callable[[int, A], None] | None
+    _count_hits: Callable[[int], None]
+    _known: dict[int, A] = field(default_factory=dict)
+    _waiting: int = 0
+    _impatient: bool = False
+    _committed: queue.SimpleQueue[tuple[int, A]] = field(default_factory=queue.SimpleQueue)
+
+    def __post_init__(self) -> None:
         self._places: dict[bytes, list[int]] = {}
-        for index, identity in enumerate(identities):
+        for index, identity in enumerate(self._identities):
             self._places.setdefault(identity.key, []).append(index)
-        self._known: dict[int, A] = {}
-        self._waiting = 0
-        self._impatient = False
-        self._committed: queue.SimpleQueue[tuple[int, A]] = queue.SimpleQueue()
 
     def serve_stored(self) -> None:
         """Hand on what the records have."""
