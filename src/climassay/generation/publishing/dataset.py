@@ -375,9 +375,7 @@ def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str
         MissingExtraError: The package for the hub is not installed.
     """
     check_repository(repository)
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise InputError(f"{folder} is not a dataset that climassay published: publish it first.")
+    manifest = _manifest(folder)
     try:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
