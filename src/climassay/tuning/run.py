@@ -137,7 +137,7 @@ def best_file(folder: Path, step: int) -> Path:
 def save_checkpoint(
     folder: Path, progress: Progress, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer
 ) -> None:
-    """Write a checkpoint; the one before stays until this one is whole.
+    """Write a checkpoint of parameters of any shape; the one before stays until this one is whole.
 
     Raises:
         InputError: It cannot be written.
@@ -171,7 +171,7 @@ def read_progress(folder: Path) -> Progress | None:
 
 
 def restore(folder: Path, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> None:
-    """Put weights and moments back as they were when the checkpoint was written.
+    """Put weights and moments, of the shapes that they had then, back as they were when the checkpoint was written.
 
     Raises:
         InputError: The checkpoint does not fit the model.
