@@ -7,7 +7,6 @@ import pytest
 from climassay.confidence.topics import naming
 from climassay.factcheck.debate import assessment, subclaims
 from climassay.generation import question_requests as schemas
-from climassay.metrics.facts import ModelSplitter
 from climassay.models.openai.schema import response_format, satisfying_json
 from climassay.questions import KINDS
 
@@ -32,7 +31,6 @@ SCHEMAS = {
     "claim read": subclaims._schema(200, True, 3),
     "subclaims": subclaims._schema(200, False, 0),
     "topic": naming._SCHEMA,
-    "facts": ModelSplitter(None)._schema,
 }
 
 

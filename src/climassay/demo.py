@@ -103,13 +103,6 @@ def run_demo(
 ) -> tuple[DemoStep, ...]:
     """Show everything, step by step, and write the report.
 
-    Args:
-        workspace: Where collections and records are kept; what is there already is not done again.
-        output: HTML file to write; the page of the checked claim lies beside it.
-        model: Name of a local model.
-        say: Told of the title of each step as it begins, and of its result.
-        progress: Shows how far a step is.
-
     Raises:
         InputError: The report cannot be written.
         ModelError: The model cannot be loaded.
@@ -162,7 +155,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
             workspace=demo.session,
             passage_size=PASSAGE_SIZE,
             passage_overlap=PASSAGE_OVERLAP,
-            on_progress=_told(demo.progress(f"Indexing {name}", None)),
+            on_progress=passages_told(demo.progress(f"Indexing {name}", None)),
         )
         if name == COLLECTION:
             kept = (*report.added, *report.already_there)
@@ -196,7 +189,8 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
     )
 
 
-def _told(advance: Callable[[int], None]) -> "Callable[[AddProgress], None]":
+def passages_told(advance: Callable[[int], None]) -> "Callable[[AddProgress], None]":
+    """Has a progress display advance by the passages that were embedded since the last report."""
     done = 0
 
     def on_progress(progress: "AddProgress") -> None:

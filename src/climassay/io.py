@@ -191,16 +191,30 @@ def write_file(place: Path, data: bytes) -> None:
         if place.exists() and not (place.is_file() or place.is_dir()):
             place.write_bytes(data)
             return
+    except OSError as error:
+        raise cannot_write(place, error) from error
+    with written_beside(place) as part:
+        part.write_bytes(data)
+
+
+@contextmanager
+def written_beside(place: Path) -> Iterator[Path]:
+    """A path for a file that takes its place, whole, at the end of the block; of a block that fails nothing is left.
+
+    Raises:
+        InputError: It cannot be written there.
+    """
+    try:
         target = Path(os.path.realpath(place))
         _make_folder(target.parent)
-        beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+        part = target.with_name(f".{target.name}.{os.getpid()}.new")
         _sweep(target)
         try:
-            beside.write_bytes(data)
-            move_into_place(beside, target)
+            yield part
+            move_into_place(part, target)
         except BaseException:
             with contextlib.suppress(OSError):
-                beside.unlink(missing_ok=True)
+                part.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise cannot_write(place, error) from error

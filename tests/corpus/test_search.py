@@ -63,7 +63,7 @@ def test_dense_search_is_exact(collection, encoder, rows):
 
 @pytest.mark.parametrize("mode", ["dense", "hybrid", "rrf"])
 def test_vectors_that_do_not_fit_into_memory_are_searched_on_disk(collection, encoder, mode):
-    weight = collection._searcher._dense_weight
+    weight = collection._searcher.dense_weight
     on_disk = Searcher(collection._table, 384, dense_weight=weight, memory_budget=0)
     for query in QUERIES:
         (found,) = on_disk.search([query], lambda: encoder, k=8, mode=mode)
@@ -170,7 +170,7 @@ def test_hybrid_is_the_weighted_sum_of_true_cosines_and_bm25(collection, encoder
     cosines = {row["id"]: float(np.dot(row["vector"], vector)) for row in rows}
     words = {hit.passage.id: hit.score for hit in collection.search(QUERY, k=CANDIDATES, mode="bm25")}
     near = ids(collection.search(QUERY, k=CANDIDATES, mode="dense"))
-    weight = collection._searcher._dense_weight
+    weight = collection._searcher.dense_weight
     scores = {
         item: weight * cosines[item] / max(cosines.values()) + (1 - weight) * words.get(item, 0.0) / max(words.values())
         for item in {*near, *words}

@@ -43,7 +43,6 @@ def drawn(sampler, stream, book, numbers):
 
 def test_books_without_a_suitable_passage_are_none(sampler):
     assert sampler.books == ("id-Alpha", "id-Beta")
-    assert sampler.unsuitable == {"references": 2}
     assert sampler.passage("mcq/base", "id-Empty", 0) is None
     assert sampler.passage("mcq/base", "no such book", 0) is None
 

@@ -196,13 +196,6 @@ def test_letters_are_balanced_and_do_not_depend_on_failures():
     assert sum(draft.written for draft in partly) == 26
 
 
-def test_progress_counts_up():
-    seen = []
-    Writer(ScriptedModel(write=perfect)).write([assignment("cloze", number) for number in range(3)], seen.append)
-    assert seen == [1, 2, 3]
-    assert Writer(ScriptedModel(write=perfect)).write([]) == []
-
-
 def _shown(window, passages=(MAIN, OTHER, THIRD)):
     model = WindowedModel(window)
     [draft] = write(model, assignment("cloze", passages=passages), brief=True, max_tokens=10)

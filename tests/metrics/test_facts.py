@@ -9,14 +9,12 @@ from climassay.errors import InputError
 from climassay.metrics import (
     Answered,
     FactMetric,
-    ModelSplitter,
     Relations,
     fact_scores,
     factual_accuracies,
     load_entailment,
     split_facts,
 )
-from climassay.models.contract import Completion
 
 
 class Scripted:
@@ -206,27 +204,3 @@ def test_repeated_statements_count_once_and_nothing_has_no_facts():
 @given(st.text(max_size=200))
 def test_any_text_is_split_and_no_statement_is_empty(text):
     assert all(fact.strip(" .") or not text.strip(" .!?,;") for fact in split_facts(text))
-
-
-class Writer:
-    name = "local:writer"
-
-    def __init__(self, *texts):
-        self.texts, self.asked = list(texts), []
-
-    def generate(self, requests, *, on_result=None):
-        self.asked += requests
-        return [
-            Completion.failed("No answer.") if text is None else Completion(text, "stop")
-            for text in self.texts[: len(requests)]
-        ]
-
-
-def test_a_model_may_split_and_the_rules_stand_in_for_it():
-    writer = Writer('["Seas rise.", " Ice  melts. ", "Seas rise."]', "no list", None)
-    found = ModelSplitter(writer)(["a; b", "Seas rise; ice melts.", "Ice melts.", " ", "a; b"])
-    assert found == [
-        ("Seas rise.", "Ice melts."), ("Seas rise.", "Ice melts."), ("Ice melts.",), (), ("Seas rise.", "Ice melts."),
-    ]  # fmt: skip
-    assert len(writer.asked) == 3
-    assert writer.asked[0].schema["maxItems"] == 12

@@ -126,6 +126,14 @@ def test_a_wrong_mask_is_noticed_by_the_check_before_sharing(monkeypatch: pytest
 SHARING = [name for name in ARCHITECTURES if "softcap" not in name]
 
 
+def check(model, logits: torch.Tensor, sequences: list[list[int]]) -> None:
+    """Each row's next token is that of the plain model."""
+    for row, sequence in zip(logits, sequences, strict=True):
+        with torch.no_grad():
+            expected = model(torch.tensor([sequence])).logits[0, -1]
+        torch.testing.assert_close(row.log_softmax(-1), expected.log_softmax(-1), atol=1e-4, rtol=0)
+
+
 @pytest.mark.parametrize("architecture", SHARING)
 def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(architecture: str) -> None:
     model = tiny(architecture)
@@ -141,14 +149,8 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
         room = rows.tokens(prompts)
         for admitted in rows.admit(prompts):
             texts.append(list(prompts[admitted.prompt]))
-            check(admitted.logits[None], texts[-1:])
+            check(model, admitted.logits[None], texts[-1:])
         assert rows.tokens() == room
-
-    def check(logits: torch.Tensor, sequences: list[list[int]]) -> None:
-        for row, sequence in zip(logits, sequences, strict=True):
-            with torch.no_grad():
-                expected = model(torch.tensor([sequence])).logits[0, -1]
-            torch.testing.assert_close(row.log_softmax(-1), expected.log_softmax(-1), atol=1e-4, rtol=0)
 
     def drop(row: int) -> None:
         rows.drop(row)
@@ -163,7 +165,7 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
         texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
         logits = rows.advance(new)
         if turn in (0, 3, 4, 9, 66, 69):
-            check(logits, texts)
+            check(model, logits, texts)
         if turn == 2:
             drop(0)
         if turn == 3:  # one like those that are there, two with a beginning of their own, one like nothing
@@ -179,7 +181,7 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
     admit([[*instruction, number, 5] for number in range(20, 29)])
     new = [chance.randrange(2, 300) for _ in texts]
     texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
-    check(rows.advance(new), texts)
+    check(model, rows.advance(new), texts)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2-sliding-softcap", "recurrent"])
@@ -203,19 +205,13 @@ def test_rows_continue_like_plain_sequences_while_others_come_and_go(architectur
         prompts = [[chance.randrange(2, 300) for _ in range(length)] for length in lengths]
         for admitted in rows.admit(prompts):
             texts.append(list(prompts[admitted.prompt]))
-            check(admitted.logits[None], texts[-1:])
-
-    def check(logits: torch.Tensor, sequences: list[list[int]]) -> None:
-        for row, sequence in zip(logits, sequences, strict=True):
-            with torch.no_grad():
-                expected = model(torch.tensor([sequence])).logits[0, -1]
-            torch.testing.assert_close(row.log_softmax(-1), expected.log_softmax(-1), atol=1e-4, rtol=0)
+            check(model, admitted.logits[None], texts[-1:])
 
     admit([9, 3, 17, 1])
     for turn in range(12):
         new = [chance.randrange(2, 300) for _ in texts]
         texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
-        check(rows.advance(new), texts)
+        check(model, rows.advance(new), texts)
         if turn in (3, 5):
             rows.drop(1)
             texts[1] = texts[-1]

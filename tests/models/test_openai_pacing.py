@@ -11,6 +11,12 @@ from climassay.models.openai.pacing import START, AdaptiveLimit, Clock, RetryPol
 from patience import PATIENCE
 
 NOW = 1_700_000_000.0
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
 
 
 @pytest.mark.parametrize(
@@ -74,66 +80,51 @@ def succeed(limit, slots):
         limit.release(slot, succeeded=True, overloaded=False)
 
 
-def test_it_starts_low_and_doubles_each_round_trip_up_to_the_ceiling():
-    async def scenario():
-        limit = limit_of(100)
-        assert limit.limit == START
-        succeed(limit, await taken(limit, START))
-        assert limit.limit == 2 * START
-        succeed(limit, await taken(limit, 2 * START))
-        assert limit.limit == 100
-
-    asyncio.run(scenario())
+async def test_it_starts_low_and_doubles_each_round_trip_up_to_the_ceiling():
+    limit = limit_of(100)
+    assert limit.limit == START
+    succeed(limit, await taken(limit, START))
+    assert limit.limit == 2 * START
+    succeed(limit, await taken(limit, 2 * START))
+    assert limit.limit == 100
 
 
-def test_one_overload_halves_it_once_however_many_requests_were_under_way():
-    async def scenario():
-        limit = limit_of(32)
-        slots = await taken(limit, 32)
-        for slot in slots:
-            limit.release(slot, succeeded=False, overloaded=True)
-        assert limit.limit == 16
-        later = await limit.acquire()
-        limit.release(later, succeeded=False, overloaded=True)
-        assert limit.limit == 8
-
-    asyncio.run(scenario())
+async def test_one_overload_halves_it_once_however_many_requests_were_under_way():
+    limit = limit_of(32)
+    slots = await taken(limit, 32)
+    for slot in slots:
+        limit.release(slot, succeeded=False, overloaded=True)
+    assert limit.limit == 16
+    later = await limit.acquire()
+    limit.release(later, succeeded=False, overloaded=True)
+    assert limit.limit == 8
 
 
-def test_after_an_overload_it_grows_by_one_each_round_trip():
-    async def scenario():
-        limit = limit_of(32)
+async def test_after_an_overload_it_grows_by_one_each_round_trip():
+    limit = limit_of(32)
+    limit.release(await limit.acquire(), succeeded=False, overloaded=True)
+    assert limit.limit == 16
+    succeed(limit, await taken(limit, 16))
+    assert 16.9 < limit.limit <= 17
+
+
+async def test_it_never_falls_below_one():
+    limit = limit_of(4)
+    for _ in range(10):
         limit.release(await limit.acquire(), succeeded=False, overloaded=True)
-        assert limit.limit == 16
-        succeed(limit, await taken(limit, 16))
-        assert 16.9 < limit.limit <= 17
-
-    asyncio.run(scenario())
+    assert limit.limit == 1
+    await limit.acquire()
+    assert limit.in_flight == 1
 
 
-def test_it_never_falls_below_one():
-    async def scenario():
-        limit = limit_of(4)
-        for _ in range(10):
-            limit.release(await limit.acquire(), succeeded=False, overloaded=True)
-        assert limit.limit == 1
-        await limit.acquire()
-        assert limit.in_flight == 1
-
-    asyncio.run(scenario())
+async def test_a_failure_that_is_no_overload_leaves_it_alone():
+    limit = limit_of(64)
+    limit.release(await limit.acquire(), succeeded=False, overloaded=False)
+    assert limit.limit == START
 
 
-def test_a_failure_that_is_no_overload_leaves_it_alone():
-    async def scenario():
-        limit = limit_of(64)
-        limit.release(await limit.acquire(), succeeded=False, overloaded=False)
-        assert limit.limit == START
-
-    asyncio.run(scenario())
-
-
-def test_no_more_than_the_limit_are_under_way_and_waiters_follow_in_order():
-    async def scenario():
+async def test_no_more_than_the_limit_are_under_way_and_waiters_follow_in_order():
+    async with asyncio.timeout(PATIENCE):
         limit = limit_of(2)
         first, second = await taken(limit, 2)
         served = []
@@ -156,39 +147,31 @@ def test_no_more_than_the_limit_are_under_way_and_waiters_follow_in_order():
         assert served == ["a", "c"]
         assert limit.in_flight == 2
 
-    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
+
+async def test_a_place_given_to_a_cancelled_waiter_goes_to_the_next_one():
+    limit = limit_of(1)
+    slot = await limit.acquire()
+    first, second = (asyncio.create_task(limit.acquire()) for _ in range(2))
+    await asyncio.sleep(0)
+    succeed(limit, [slot])
+    first.cancel()
+    await asyncio.wait_for(second, PATIENCE)
+    assert limit.in_flight == 1
 
 
-def test_a_place_given_to_a_cancelled_waiter_goes_to_the_next_one():
-    async def scenario():
-        limit = limit_of(1)
-        slot = await limit.acquire()
-        first, second = (asyncio.create_task(limit.acquire()) for _ in range(2))
-        await asyncio.sleep(0)
-        succeed(limit, [slot])
-        first.cancel()
-        await asyncio.wait_for(second, PATIENCE)
-        assert limit.in_flight == 1
-
-    asyncio.run(scenario())
+async def test_a_pause_holds_every_sender_until_it_is_over():
+    time = Time()
+    limit = AdaptiveLimit(8, time.clock())
+    limit.pause(30)
+    limit.pause(5)
+    await limit.acquire()
+    assert time.slept == [30]
+    await limit.acquire()
+    assert time.slept == [30]
 
 
-def test_a_pause_holds_every_sender_until_it_is_over():
-    async def scenario():
-        time = Time()
-        limit = AdaptiveLimit(8, time.clock())
-        limit.pause(30)
-        limit.pause(5)
-        await limit.acquire()
-        assert time.slept == [30]
-        await limit.acquire()
-        assert time.slept == [30]
-
-    asyncio.run(scenario())
-
-
-def test_who_waits_for_a_place_gives_up_when_the_server_asks_for_more_than_their_patience():
-    async def scenario():
+async def test_who_waits_for_a_place_gives_up_when_the_server_asks_for_more_than_their_patience():
+    async with asyncio.timeout(PATIENCE):
         time = Time()
         limit = AdaptiveLimit(1, time.clock())
         slot = await limit.acquire()
@@ -200,5 +183,3 @@ def test_who_waits_for_a_place_gives_up_when_the_server_asks_for_more_than_their
         assert await patient is not None
         assert time.slept == [50]
         assert limit.in_flight == 1
-
-    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))

@@ -169,7 +169,7 @@ def test_a_file_is_written_whole_or_not_at_all(store, tmp_path, monkeypatch):
     with pytest.raises(RecordsError, match="is gone"):
         export_answers(store.database, target)
     assert target.read_text() == "what was there"
-    assert not list(tmp_path.glob("*.partial")) + list(tmp_path.glob(".*partial"))
+    assert not list(tmp_path.glob(".*.new"))
 
 
 @pytest.mark.parametrize("name", ["out.xlsx", "out", "no/folder/out.csv"])

@@ -231,12 +231,7 @@ class Collection:
     ) -> "Collection":
         """Open a collection, making it when it is not there.
 
-        Args:
-            location: Workspace, folder, or address of an object store that LanceDB understands.
-            name: Letters, digits, hyphens and underscores.
-            encoder: Makes its vectors.
-            passage_size: Characters of a passage.
-            passage_overlap: Maximum number of characters that neighbours share.
+        Sizes are in characters; see :func:`~climassay.corpus.passages.split_passages`.
 
         Raises:
             InputError: The name is none, the sizes do not fit, or the collection is there with other settings.
@@ -412,9 +407,6 @@ class Collection:
     def document_passages(self, document: str) -> list[Passage]:
         """All passages of a document, in its order.
 
-        Args:
-            document: Its id, title or source, as :meth:`documents` gives them.
-
         Raises:
             InputError: No document, or several, of that name.
         """
@@ -430,9 +422,7 @@ class Collection:
     def passages_at(self, document_id: str, positions: range) -> list[Passage]:
         """Some passages of a document, in its order: those that are there, without looking at any other document.
 
-        Args:
-            document_id: Id of the document.
-            positions: Numbers of passages, from 0, one after the other.
+        Positions are numbers of passages, from 0, one after the other.
         """
         place = f"position >= {positions.start:d} AND position < {positions.stop:d}"
         return self._passages_where(f"document_id = {quoted(document_id)} AND {place}")

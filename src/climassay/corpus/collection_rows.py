@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,24 +17,7 @@ METADATA_KEY = b"climassay"
 FORMAT = 1
 """Version of the row layout; a table of another one is refused."""
 
-PASSAGE_COLUMNS = (
-    "id",
-    "text",
-    "document_id",
-    "document",
-    "source",
-    "position",
-    "headings",
-    "first_page",
-    "last_page",
-    "url",
-    "report",
-    "chapter",
-    "paragraph_ids",
-    "date",
-    "edition",
-    "licence",
-)
+PASSAGE_COLUMNS = tuple(one.name for one in fields(Passage))
 """The fields of a :class:`Passage`, which are the columns of the table of the same names."""
 
 
@@ -58,13 +41,13 @@ def table_schema(settings: CollectionSettings) -> pa.Schema:
     """Columns of a collection's table, with the settings as metadata."""
     text, number, texts = pa.string(), pa.int32(), pa.list_(pa.string())
     types = {"position": number, "first_page": number, "last_page": number, "headings": texts, "paragraph_ids": texts}
-    fields = [
+    columns = [
         pa.field(name, types.get(name, text), nullable=name not in ("id", "text", "document_id"))
         for name in PASSAGE_COLUMNS
     ]
-    fields.append(pa.field("document_passages", number))
-    fields.append(pa.field("vector", pa.list_(pa.float32(), settings.width)))
-    return pa.schema(fields, metadata={METADATA_KEY: json.dumps(asdict(settings))})
+    columns.append(pa.field("document_passages", number))
+    columns.append(pa.field("vector", pa.list_(pa.float32(), settings.width)))
+    return pa.schema(columns, metadata={METADATA_KEY: json.dumps(asdict(settings))})
 
 
 def read_settings(schema: pa.Schema, name: str) -> CollectionSettings:
@@ -111,8 +94,8 @@ def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], sc
 
 def to_passage(row: Mapping[str, Any]) -> Passage:
     """The passage of a row that has all of :data:`PASSAGE_COLUMNS`."""
-    fields = {name: row[name] for name in PASSAGE_COLUMNS}
-    return Passage(**fields | {name: tuple(fields[name] or ()) for name in ("headings", "paragraph_ids")})
+    values = {name: row[name] for name in PASSAGE_COLUMNS}
+    return Passage(**values | {name: tuple(values[name] or ()) for name in ("headings", "paragraph_ids")})
 
 
 def to_matrix(column: pa.ChunkedArray, width: int) -> NDArray[np.float32]:

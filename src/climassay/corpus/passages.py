@@ -120,8 +120,7 @@ def _length(pieces: list[_Piece]) -> int:
 
 def _tail(pieces: list[_Piece], room: int) -> list[_Piece]:
     """The last whole pieces that fit into ``room`` characters, never all of them."""
-    kept = 0
-    used = 0
+    kept = used = 0
     for piece in reversed(pieces[1:]):
         used += len(piece.text) + (kept > 0)
         if used > room:

@@ -38,15 +38,7 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
 def documents_table(
     name: str, settings: CollectionSettings, documents: Sequence[StoredDocument], kept: int, size: int
 ) -> Table:
-    """One row per document; a document whose adding was interrupted says how far it came.
-
-    Args:
-        name: The collection.
-        settings: Its settings.
-        documents: What it holds.
-        kept: Number of documents whose files are kept.
-        size: Bytes of these files.
-    """
+    """One row per document; a document whose adding was interrupted says how far it came."""
     titles = distinct_titles(documents)
     rows = [
         [
@@ -196,28 +188,21 @@ class SearchResult(Result):
 
     def lines(self) -> Iterator[str]:
         """Each hit with its place and the beginning of its text, or all of it."""
-        return hit_lines(self.hits, self.full)
+        for hit in self.hits:
+            text = hit.passage.text
+            cosine = "" if hit.cosine is None else f", cosine {hit.cosine:.3f}"
+            yield f"{hit.rank}. {hit.passage.citation}"
+            yield f"   [{hit.passage.id}; score {hit.score:.4g}{cosine}]"
+            yield text if self.full else "   " + _excerpt(text)
+            yield ""
 
     def notes(self) -> Iterator[str]:
         """What is said where nothing was found."""
         if not self.hits:
-            limit = (
-                ""
-                if self.min_cosine is None
-                else f" (nothing reaches a cosine of {self.min_cosine:g}; --all shows what is nearest)"
-            )
+            limit = ""
+            if self.min_cosine is not None:
+                limit = f" (nothing reaches a cosine of {self.min_cosine:g}; --all shows what is nearest)"
             yield f"Nothing relevant in {', '.join(self.collections)}{limit}."
-
-
-def hit_lines(hits: Sequence[Hit], full: bool = False) -> Iterator[str]:
-    """Each hit with its place and the beginning of its text, or all of it."""
-    for hit in hits:
-        text = hit.passage.text
-        cosine = "" if hit.cosine is None else f", cosine {hit.cosine:.3f}"
-        yield f"{hit.rank}. {hit.passage.citation}"
-        yield f"   [{hit.passage.id}; score {hit.score:.4g}{cosine}]"
-        yield text if full else "   " + _excerpt(text)
-        yield ""
 
 
 def passage_lines(passage: Passage) -> Iterator[str]:

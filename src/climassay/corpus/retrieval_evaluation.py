@@ -88,9 +88,7 @@ class GoldText:
 def locate(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bool]:
     """Whether each gold text stands, at least in a run of eight of its words, in any of many texts.
 
-    Args:
-        golds: What is looked for.
-        texts: Batches of texts, read once; at most one batch is held.
+    Texts come in batches, which are read once; at most one is held.
     """
     runs = [_runs(gold.words) for gold in golds]
     located = [False] * len(golds)
@@ -110,11 +108,6 @@ def judge(
 
     Both must share, in order, at least :data:`HELD_SHARE` of the words of the shorter one: so both halves of a text
     that was cut are relevant, and a sentence makes every passage relevant that quotes it.
-
-    Args:
-        golds: What people marked.
-        relevances: Their grades.
-        passages: Read once; one at a time is held.
     """
     places: dict[tuple[str, ...], list[int]] = {}
     for number, gold in enumerate(golds):
@@ -288,19 +281,6 @@ def _relevance(value: Any, place: str) -> float:
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return next((str(row[name]).strip() for name in names if row.get(name)), "")
 
-
-__all__ = [
-    "LabelledQuestion",
-    "ModeDifference",
-    "ModeScores",
-    "QuestionColumns",
-    "RecallAt",
-    "RetrievalReport",
-    "evaluate_retrieval",
-    "ndcg",
-    "read_judged",
-    "read_labelled",
-]
 
 DEFAULT_KS = (1, 3, 5, 10)
 _QUESTION_BLOCK = 256

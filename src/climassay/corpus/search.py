@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -125,38 +125,26 @@ class _Vectors:
         return {self.ids[row]: cosine for row, cosine in zip(places, _cosines(self.matrix[places], query), strict=True)}
 
 
+@dataclass(eq=False)
 class Searcher:
     """Searches the table of a collection; what other processes add to it is found by the next search."""
 
-    def __init__(
-        self,
-        table: Any,
-        width: int,
-        *,
-        dense_weight: float = 0.5,
-        memory_budget: int = MEMORY_BUDGET,
-        index_words: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Prepare to search; vectors are loaded when first needed.
-
-        Args:
-            table: A LanceDB table with the columns of :func:`climassay.corpus.collection_rows.table_schema`.
-            width: Dimensions of its vectors.
-            dense_weight: Weight of the cosine in hybrid search, from 0 to 1.
-            memory_budget: Bytes of vectors up to which they are kept in memory.
-            index_words: Called before a search for words, to bring the index up to date.
-        """
-        self._table = table
-        self._width = width
-        self._dense_weight = dense_weight
-        self._budget = memory_budget
-        self._index_words = index_words
-        self._vectors: _Vectors | None = None
-        self._indexed = 0
-        """The version of the table that is known to be indexed."""
-        self._known: dict[str, Passage] = {}
-        self._passages_of = 0
-        """The version of the table that the known passages are of."""
+    table: Any
+    """A LanceDB table with the columns of :func:`climassay.corpus.collection_rows.table_schema`."""
+    width: int
+    """Dimensions of its vectors, which are loaded when first needed."""
+    dense_weight: float = 0.5
+    """Weight of the cosine in hybrid search, from 0 to 1."""
+    memory_budget: int = MEMORY_BUDGET
+    """Bytes of vectors up to which they are kept in memory."""
+    index_words: Callable[[], None] = lambda: None
+    """Called before a search for words, to bring the index up to date."""
+    _vectors: _Vectors | None = None
+    _indexed: int = 0
+    """The version of the table that is known to be indexed."""
+    _known: dict[str, Passage] = field(default_factory=dict)
+    _passages_of: int = 0
+    """The version of the table that the known passages are of."""
 
     def search(
         self,
@@ -170,23 +158,18 @@ class Searcher:
     ) -> list[list[Hit]]:
         """Hits of every query; see :meth:`climassay.corpus.collection.Collection.search_many`.
 
-        Args:
-            queries: None of them empty.
-            encoder: Called only when vectors are needed, so that a search by words loads no model.
-            k: Maximum number of hits per query.
-            mode: What the list is sorted by.
-            min_cosine: Least cosine of a hit.
-            where: Condition on the columns of the table that passages must meet.
+        ``encoder`` is called only when vectors are needed, so that a search by words loads no model; ``where`` is a
+        condition on the columns of the table.
         """
         _check(queries, k, mode, min_cosine)
         if not queries:
             return []
         depth = max(CANDIDATES, 2 * k)
-        version = self._table.version
+        version = self.table.version
         if mode != "dense" and version != self._indexed:
-            ensure_text_index(self._table)
-            self._index_words()
-            version = self._indexed = self._table.version
+            ensure_text_index(self.table)
+            self.index_words()
+            version = self._indexed = self.table.version
         vectors, held = None, None
         if mode != "bm25" or min_cosine is not None:
             vectors, held = encoder().encode(queries, role="query"), self._held(version)
@@ -194,23 +177,19 @@ class Searcher:
         for number, query in enumerate(queries):
             words = self._by_words(query, depth, where) if mode != "dense" else {}
             near, cosines = ({}, {}) if vectors is None else self._compare(vectors[number], held, depth, words, where)
-            scores = self._scores(mode, near, words, cosines)
+            match mode:
+                case "dense":
+                    scores = near
+                case "bm25":
+                    scores = words
+                case "rrf":
+                    scores = fuse(near, words)
+                case "hybrid":
+                    scores = weighted_sum(cosines, words, self.dense_weight)
             if min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
             found.append((_first(scores, k), cosines))
         return self._hits(found, version)
-
-    def _scores(self, mode: SearchMode, near: Scores, words: Scores, cosines: Scores) -> Scores:
-        """What the hits are sorted by."""
-        match mode:
-            case "dense":
-                return near
-            case "bm25":
-                return words
-            case "rrf":
-                return fuse(near, words)
-            case "hybrid":
-                return weighted_sum(cosines, words, self._dense_weight)
 
     def _compare(
         self,
@@ -233,14 +212,14 @@ class Searcher:
 
     def _rows_of(self, where: str, held: _Vectors) -> NDArray[np.intp]:
         """Rows of the vectors that meet a condition, as far as they were read."""
-        found = self._table.search().where(where).select(["id"]).limit(None).to_arrow()
+        found = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
         rows = (held.rows.get(item) for item in found["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
     def _dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
         # Twice the depth: among equals at the end of the list LanceDB's order is not ours.
         found = (
-            self._table.search(query, vector_column_name="vector")
+            self.table.search(query, vector_column_name="vector")
             .distance_type("dot")
             .select(["id", "vector", "_distance"])
         )
@@ -251,7 +230,7 @@ class Searcher:
 
     def _by_words(self, query: str, depth: int, where: str | None) -> Scores:
         """The ``depth`` passages of greatest BM25 score; passages that are not in the index yet are scanned."""
-        rows = self._table.search_words(query, where, 2 * depth).to_pylist()
+        rows = self.table.search_words(query, where, 2 * depth).to_pylist()
         return _first(_ordered({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
 
     def _cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
@@ -260,7 +239,7 @@ class Searcher:
         return self._cosines_of(self._rows(ids, ["id", "vector"]), query)
 
     def _cosines_of(self, rows: Any, query: NDArray[np.float32]) -> Scores:
-        products = _cosines(to_matrix(rows["vector"], self._width), query)
+        products = _cosines(to_matrix(rows["vector"], self.width), query)
         return dict(zip(rows["id"].to_pylist(), products, strict=True))
 
     def _hits(self, found: Sequence[tuple[Scores, Scores]], version: int) -> list[list[Hit]]:
@@ -285,17 +264,17 @@ class Searcher:
 
     def _rows(self, ids: Sequence[str], columns: list[str]) -> Any:
         listed = ", ".join(quoted(item) for item in ids) or "''"
-        return self._table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
+        return self.table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
 
     def _held(self, version: int) -> _Vectors | None:
         """All vectors, read again when the table has changed; None when they are too many for memory."""
         if self._vectors is None or self._vectors.version != version:
-            if self._table.count_rows() * self._width * 4 > self._budget:
+            if self.table.count_rows() * self.width * 4 > self.memory_budget:
                 self._vectors = None
                 return None
-            rows = self._table.search().select(["id", "vector"]).limit(None).to_arrow()
+            rows = self.table.search().select(["id", "vector"]).limit(None).to_arrow()
             ids = tuple(rows["id"].to_pylist())
-            matrix = to_matrix(rows["vector"], self._width)
+            matrix = to_matrix(rows["vector"], self.width)
             self._vectors = _Vectors(version, ids, {item: row for row, item in enumerate(ids)}, matrix)
         return self._vectors
 

@@ -79,14 +79,7 @@ def _cache() -> Finding:
 
 
 def folder_finding(area: str, name: str, folder: Path, otherwise: str) -> Finding:
-    """Whether a folder that is there can be written to, and how much room its disk has.
-
-    Args:
-        area: Of the finding.
-        name: Of the finding.
-        folder: Something is written to it, and taken away again.
-        otherwise: What to do where it cannot be written to.
-    """
+    """Whether a folder that is there can be written to, and how much room its disk has."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"climassay")

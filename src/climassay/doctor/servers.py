@@ -24,12 +24,7 @@ SECONDS = 5
 
 
 def examine_servers(*, online: bool) -> Iterator[Finding]:
-    """Whether keys are set, which are never shown; with ``online`` also whether the servers answer to them.
-
-    Args:
-        online: Ask the server of ``openai:`` models, and those of the user's configuration, for their lists of models.
-            Without it no network is touched.
-    """
+    """Whether keys are set, which are never shown; with ``online`` also whether the servers answer to them."""
     variable = next((name for name in KEY_VARIABLES if os.environ.get(name)), None)
     if variable is None:
         said = "no key is set; only openai: models on a server that wants one need it"

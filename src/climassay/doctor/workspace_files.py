@@ -27,11 +27,7 @@ _LARGEST_HEADER = 100 << 20
 
 
 def examine_workspace(folder: Path | None) -> Iterator[Finding]:
-    """The workspace and everything in it; nothing is made and nothing is changed.
-
-    Args:
-        folder: The workspace; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay`` in the current folder.
-    """
+    """The workspace and everything in it; nothing is made and nothing is changed."""
     root = Path(folder or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
     if not root.exists():
         yield _not_made(root)

@@ -127,15 +127,8 @@ def open_pipeline(
 ) -> Iterator[Pipeline]:
     """Everything that a recipe names, opened, with every model behind records; closed at the end.
 
-    Args:
-        recipe: What is wanted.
-        workspace: Where collections are.
-        records: Where answers are kept.
-        run: Under which they are kept.
-        prompts: Folder of the user's own prompts.
-        deadline: Seconds after which a request to a server has failed, retries included.
-        use_cache: False asks everything afresh.
-        load: Loads the models that write and that answer the questions again.
+    After ``deadline`` seconds a request to a server has failed, retries included. ``load`` loads the models that write
+    and those that answer the questions again.
 
     Raises:
         InputError: Something that the recipe names does not exist or does not fit.

@@ -181,13 +181,7 @@ def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
 
 
 def dataset_report(stats: DatasetStats, placed: Sequence[StoredDraft], facts: Sequence[tuple[str, str]] = ()) -> Report:
-    """A page with the numbers and with every draft: its words, its passages and what was decided about it.
-
-    Args:
-        stats: What was counted over these drafts.
-        placed: The drafts; the first :data:`SHOWN` are listed.
-        facts: What the reader should know of how they were made.
-    """
+    """A page with the numbers and with every draft: its words, its passages and what was decided about it."""
     asked = sum(one.asked for one in stats.streams.values())
     lead = f"{counted(stats.accepted, 'accepted question')} of {counted(asked, 'draft')}."
     shown = placed[:SHOWN]

@@ -103,11 +103,7 @@ def chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 class DatasetStore:
-    """The datasets of one records database; its tables are made when they are first needed.
-
-    Args:
-        records: The open records.
-    """
+    """The datasets of one records database; its tables are made when they are first needed."""
 
     def __init__(self, records: Records) -> None:
         self._database = records.database
@@ -115,10 +111,6 @@ class DatasetStore:
 
     def begin(self, name: str, deciding: Mapping[str, Any]) -> None:
         """Begin a dataset, or go on with it.
-
-        Args:
-            name: Name of the dataset.
-            deciding: What decides its questions; see :meth:`climassay.generation.recipe.Recipe.deciding`.
 
         Raises:
             InputError: The dataset was begun with something else.
@@ -154,12 +146,7 @@ class DatasetStore:
         return found
 
     def save(self, name: str, placed: Sequence[StoredDraft]) -> None:
-        """Store drafts in one transaction, after those that are there; a draft of the same id is replaced in its place.
-
-        Args:
-            name: Name of a dataset that was begun.
-            placed: Drafts in the order of the pipeline.
-        """
+        """Store drafts in one transaction, after those there are; a draft of the same id is replaced in its place."""
         rows: list[dict[str, Any]] = [
             {
                 "dataset": name,
@@ -200,13 +187,6 @@ class DatasetStore:
 
     def decide(self, name: str, draft: str, decision: Decision, key: str, wording: Wording | None = None) -> bool:
         """Add a decision to a stored draft, once for each key.
-
-        Args:
-            name: Name of the dataset.
-            draft: Id of the draft.
-            decision: By an expert, for example.
-            key: The same key stores nothing a second time; made by who sends it, unique in the dataset.
-            wording: The words that the draft has from now on, where the decision changes them.
 
         Returns:
             Whether it was stored now.

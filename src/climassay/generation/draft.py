@@ -1,6 +1,5 @@
 """A question on its way from a passage to a published benchmark, with everything that was decided about it."""
 
-import contextlib
 import hashlib
 import json
 import re
@@ -14,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.io import cannot_write, first_problem, move_into_place, parse_json, read_lines, reason
+from climassay.io import first_problem, parse_json, read_lines, reason, written_beside
 from climassay.primer import ScreeningExample
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types.base import Content
@@ -277,10 +276,6 @@ def question_draft(question: Question, document: str = "") -> Draft:
 
     A cloze statement gets its term back into the gap. A question without a context has no passages, and what needs them
     finds no fault.
-
-    Args:
-        question: A question of any kind.
-        document: Title of its source where it names none.
     """
     context, title = question.context or "", question.document or document
     passage = SourcePassage(f"{question.id}-context", context, title, title, question.section or "")
@@ -357,17 +352,9 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
     if path.suffix.lower() in (".csv", ".xlsx"):
         write_rows(path, map(draft_row, drafts))
         return
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("w", encoding="utf-8") as file:
-            for draft in drafts:
-                file.write(json.dumps(draft_row(draft), ensure_ascii=False, allow_nan=False) + "\n")
-        move_into_place(unfinished, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise cannot_write(path, error) from error
+    with written_beside(path) as part, part.open("w", encoding="utf-8") as file:
+        for draft in drafts:
+            file.write(json.dumps(draft_row(draft), ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_drafts(path: Path) -> Iterator[Draft]:

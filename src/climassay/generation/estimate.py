@@ -8,13 +8,13 @@ from typing import Any
 
 from climassay.generation.build_pipeline import open_writer
 from climassay.generation.dataset_store import DatasetStore
-from climassay.generation.pipeline import PipelineCounts, StreamCounts
-from climassay.generation.recipe import Recipe, Stream
+from climassay.generation.pipeline import PipelineCounts
+from climassay.generation.recipe import Recipe
 from climassay.generation.writing import Assignment
 from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
 from climassay.models.profiles import profile_of
 from climassay.models.registry import load_as_set
-from climassay.models.servers import Price, model_price
+from climassay.models.servers import model_price
 from climassay.questions import KINDS, TYPES, Kind
 from climassay.records import Records
 from climassay.reporting import Table
@@ -114,49 +114,30 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
             prompt, text = (
                 sum(token_count(model, one) for one in own) / len(own) if own else 0.0 for own in (asked, texts)
             )
-            found.append(_estimate(recipe, stream, wanted, counts[stream], prompt, text, price, scored))
+            one, answer = counts[stream], ANSWER_TOKENS[stream.kind]
+            measured = one.asked >= MEASURED_FROM
+            share = max(one.accepted, 0.5) / one.asked if measured else ASSUMED_YIELD
+            drafts = round(max(0, wanted - one.accepted) / share)
+            requests, prompt_tokens, completion_tokens = 1.0, prompt, float(answer)
+            if stream.level != "base":
+                requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt + answer, 2.0 * answer
+            if recipe.screening.consistency == "writer" and not scored:
+                requests += 1
+                prompt_tokens += text + VERIFYING_TOKENS
+                completion_tokens += VERDICT_TOKENS
+            elif TYPES[stream.kind].options and recipe.screening.consistency == "writer":
+                orders = 1 if TYPES[stream.kind].fixed else recipe.screening.orders
+                requests += orders
+                prompt_tokens += orders * (text + QUESTION_TOKENS)
+                completion_tokens += orders
+            tokens = round(drafts * prompt_tokens), round(drafts * completion_tokens)
+            cost = None if price is None else price.cost(*tokens)
+            found.append(
+                StreamEstimate(
+                    stream.name, wanted, one.accepted, share, measured, drafts, round(drafts * requests), *tokens, cost
+                )
+            )
         return found
-
-
-def _estimate(
-    recipe: Recipe,
-    stream: Stream,
-    wanted: int,
-    one: StreamCounts,
-    prompt: float,
-    passages: float,
-    price: Price | None,
-    scored: bool,
-) -> StreamEstimate:
-    measured = one.asked >= MEASURED_FROM
-    share = max(one.accepted, 0.5) / one.asked if measured else ASSUMED_YIELD
-    drafts = round(max(0, wanted - one.accepted) / share)
-    answer = ANSWER_TOKENS[stream.kind]
-    requests, prompt_tokens, completion_tokens = 1.0, prompt, float(answer)
-    if stream.level != "base":
-        requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt + answer, 2.0 * answer
-    if recipe.screening.consistency == "writer" and not scored:
-        requests += 1
-        prompt_tokens += passages + VERIFYING_TOKENS
-        completion_tokens += VERDICT_TOKENS
-    elif TYPES[stream.kind].options and recipe.screening.consistency == "writer":
-        orders = 1 if TYPES[stream.kind].fixed else recipe.screening.orders
-        requests += orders
-        prompt_tokens += orders * (passages + QUESTION_TOKENS)
-        completion_tokens += orders
-    tokens = round(drafts * prompt_tokens), round(drafts * completion_tokens)
-    return StreamEstimate(
-        stream=stream.name,
-        wanted=wanted,
-        accepted=one.accepted,
-        share=share,
-        measured=measured,
-        drafts=drafts,
-        requests=round(drafts * requests),
-        prompt_tokens=tokens[0],
-        completion_tokens=tokens[1],
-        cost=None if price is None else price.cost(*tokens),
-    )
 
 
 def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:

@@ -34,10 +34,6 @@ def merge_datasets(records: Records, other: Records) -> MergedDatasets:
 
     A dataset of the same name and recipe is one dataset: missing drafts come in, and labels appear side by side
     as if they had been given here. One of the same name and another recipe is left out.
-
-    Args:
-        records: Where to.
-        other: Where from.
     """
     here, there = AnnotationStore(records), AnnotationStore(other)
     ours, theirs = DatasetStore(records), DatasetStore(other)

@@ -8,10 +8,9 @@ passage is loaded to work it out.
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 
 from climassay.corpus import RELEVANCE_COSINE, Collection, Hit, Passage, SearchMode
 from climassay.errors import InputError
@@ -53,7 +52,6 @@ class SeedSampler:
         self._group = group
         self._suitable = suitable
         self._read: dict[str, tuple[Place, ...]] = {}
-        self._faults: Counter[str] = Counter()
         self._load = lru_cache(maxsize=_PASSAGES_KEPT)(lambda book, id: self._holders[book].passage(id))
         self._order = lru_cache(maxsize=_ORDERS_KEPT)(
             lambda *parts: stratified_order(self._book(parts[1]), "\x1f".join(map(str, (seed, *parts))))
@@ -63,11 +61,6 @@ class SeedSampler:
     def books(self) -> tuple[str, ...]:
         """Ids of the documents that have a suitable passage, by title; reads every book once."""
         return tuple(book for book in self._holders if self._book(book))
-
-    @property
-    def unsuitable(self) -> Mapping[str, int]:
-        """Passages that no question should be written from, by fault, in the books looked at so far."""
-        return MappingProxyType(dict(self._faults.most_common()))
 
     def passage(self, stream: str, book: str, number: int) -> Passage | None:
         """A seed passage.
@@ -104,12 +97,9 @@ class SeedSampler:
         if book not in self._read:
             places = []
             for passage in self._holders[book].document_passages(book):
-                fault = None if self._suitable is None else self._suitable(passage)
-                if fault is None:
+                if self._suitable is None or self._suitable(passage) is None:
                     section = passage.headings or ((passage.chapter,) if passage.chapter else ())
                     places.append((passage.id, section))
-                else:
-                    self._faults[fault] += 1
             self._read[book] = tuple(places)
         return self._read[book]
 
@@ -138,50 +128,40 @@ _SPARE = 20
 """Hits asked for beyond those wanted, since neighbours and copies of the main passage are left out."""
 
 
+@dataclass(frozen=True)
 class ContextFinder:
     """Finds the passages that are shown beside a seed passage.
 
     The paper (section 4.2) takes passages above a cosine threshold, so that several sources have a say. Here passages
     of documents that are not yet among the chosen ones come first, and what overlaps with a chosen passage, such as
     its neighbour or another edition of it, is left out: it would say the same again.
+
+    Raises:
+        InputError: ``most`` is negative.
     """
 
-    def __init__(
-        self,
-        group: CollectionGroup,
-        *,
-        most: int = 2,
-        threshold: float | None = None,
-        mode: SearchMode = "dense",
-        other_documents: bool = False,
-        suitable: Callable[[Passage], str | None] | None = None,
-    ) -> None:
-        """Prepare to search.
+    group: CollectionGroup
+    most: int = 2
+    """Retrieved passages of a seed passage, at most; 0 leaves it alone."""
+    threshold: float | None = None
+    """Least cosine to the seed passage, whatever the mode. By default what was measured for the collections' encoder
+    (``climassay.corpus.RELEVANCE_COSINE``; of several encoders the greatest), or none where nothing was."""
+    mode: SearchMode = "dense"
+    """What the search sorts by; see :meth:`climassay.corpus.Collection.search_many`."""
+    other_documents: bool = False
+    """Only passages of other documents than the seed passage's."""
+    suitable: Callable[[Passage], str | None] | None = None
+    """As for :class:`~climassay.generation.passages.SeedSampler`; unsuitable passages are left out."""
 
-        Args:
-            group: Where to search.
-            most: Retrieved passages of a seed passage, at most; 0 leaves it alone.
-            threshold: Least cosine to the seed passage, whatever the mode. By default what was measured for the
-                collections' encoder (``climassay.corpus.RELEVANCE_COSINE``; of several encoders the greatest), or none
-                where nothing was.
-            mode: What the search sorts by; see :meth:`climassay.corpus.Collection.search_many`.
-            other_documents: Only passages of other documents than the seed passage's.
-            suitable: As for :class:`~climassay.generation.passages.SeedSampler`; unsuitable passages are left out.
+    def __post_init__(self) -> None:
+        if self.most < 0:
+            raise InputError(f"{self.most} passages cannot be shown beside the main one: take 0 or more.")
 
-        Raises:
-            InputError: ``most`` is negative.
-        """
-        if most < 0:
-            raise InputError(f"{most} passages cannot be shown beside the main one: take 0 or more.")
-        self._group = group
-        self._most = most
-        if threshold is None:
-            known = (RELEVANCE_COSINE.get(collection.settings.encoder) for collection in group.collections)
-            threshold = max((cosine for cosine in known if cosine is not None), default=None)
-        self._threshold = threshold
-        self._mode: SearchMode = mode
-        self._other_documents = other_documents
-        self._suitable = suitable
+    @cached_property
+    def _least(self) -> float | None:
+        known = [RELEVANCE_COSINE.get(collection.settings.encoder) for collection in self.group.collections]
+        measured = max((cosine for cosine in known if cosine is not None), default=None)
+        return measured if self.threshold is None else self.threshold
 
     def find(self, seeds: Sequence[Passage]) -> list[tuple[SourcePassage, ...]]:
         """Each seed passage with those found for it, nearest first; all are searched for in one call.
@@ -189,10 +169,10 @@ class ContextFinder:
         Raises:
             InputError: The threshold or the search mode makes no sense.
         """
-        if not seeds or self._most == 0:
+        if not seeds or self.most == 0:
             return [(SourcePassage.of(seed),) for seed in seeds]
-        found = self._group.search_many(
-            [seed.text for seed in seeds], k=10 * self._most + _SPARE, min_cosine=self._threshold, mode=self._mode
+        found = self.group.search_many(
+            [seed.text for seed in seeds], k=10 * self.most + _SPARE, min_cosine=self._least, mode=self.mode
         )
         return [
             (SourcePassage.of(seed), *(SourcePassage.of(hit.passage, hit.cosine) for hit in self._chosen(seed, hits)))
@@ -205,14 +185,14 @@ class ContextFinder:
             hit
             for hit in hits
             if hit.passage.id != seed.id
-            and not (self._other_documents and hit.passage.document_id == seed.document_id)
-            and (self._suitable is None or self._suitable(hit.passage) is None)
+            and not (self.other_documents and hit.passage.document_id == seed.document_id)
+            and (self.suitable is None or self.suitable(hit.passage) is None)
         ]
         chosen: list[Hit] = []
         runs, documents = _runs(seed.text), {seed.document_id}
         for only_new in (True, False):
             for hit in usable:
-                if len(chosen) == self._most:
+                if len(chosen) == self.most:
                     break
                 own = _runs(hit.passage.text)
                 if own & runs or (only_new and hit.passage.document_id in documents):

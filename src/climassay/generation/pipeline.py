@@ -158,12 +158,6 @@ def run_pipeline(
 
     Drafts that failed in an earlier run are made again first.
 
-    Args:
-        recipe: What is wanted.
-        parts: What makes and judges drafts.
-        store: Where drafts are kept; a batch is stored before it is counted.
-        on_progress: Called with the counts and the usage of this run after every batch.
-
     Raises:
         InputError: The dataset was begun with another recipe, or no book has a passage to write from.
         ModelError: A model cannot work at all.

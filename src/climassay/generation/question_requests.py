@@ -71,13 +71,6 @@ def example_answer(question: Question, lengths: Lengths = FULL) -> str:
 def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, seed: int = 0) -> Wording:
     """The wording that a model's answer holds.
 
-    Args:
-        kind: Kind of the question asked for.
-        text: The answer.
-        lengths: Those of the schema it was asked under.
-        position: Where the correct option shall stand, from 0.
-        seed: Decides the order of the distractors.
-
     Raises:
         DeclinedError: The model declined the passage.
         UnreadableAnswerError: It is not JSON of the schema, a text of it is empty or cut off, or options are missing.
@@ -184,34 +177,28 @@ class QuestionResult:
         return made
 
 
+@dataclass(frozen=True, slots=True)
 class QuestionAsker:
-    """Asks one model for questions of all kinds; nothing that a model answers raises an error."""
+    """Asks one model for questions of all kinds; nothing that a model answers raises an error.
 
-    def __init__(self, model: Generator, *, temperature: float, max_tokens: int, lengths: Lengths) -> None:
-        """Prepare to ask.
+    Raises:
+        InputError: The temperature is negative, or no token is allowed.
+    """
 
-        Args:
-            model: To be asked; a recorded one as well.
-            temperature: Sampling temperature.
-            max_tokens: Maximum number of tokens of an answer; one that needs more is cut off and counts as failed.
-            lengths: Bounds of the texts, and what is asked beside them.
+    model: Generator
+    temperature: float
+    max_tokens: int
+    """Maximum number of tokens of an answer; one that needs more is cut off and counts as failed."""
+    lengths: Lengths
 
-        Raises:
-            InputError: The temperature is negative, or no token is allowed.
-        """
-        if temperature < 0:
-            raise InputError(f"The temperature is {temperature}: it cannot be negative.")
-        if max_tokens < 1:
-            raise InputError(f"max_tokens is {max_tokens}: at least one token must be allowed.")
-        self._model = model
-        self._temperature = temperature
-        self._max_tokens = max_tokens
-        self._lengths = lengths
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise InputError(f"The temperature is {self.temperature}: it cannot be negative.")
+        if self.max_tokens < 1:
+            raise InputError(f"max_tokens is {self.max_tokens}: at least one token must be allowed.")
 
-    def ask(
-        self, requests: Sequence[QuestionRequest], on_progress: Callable[[int], None] | None = None
-    ) -> list[QuestionResult]:
-        """Ask for all questions in one call of the model; ``on_progress`` gets the number answered so far."""
+    def ask(self, requests: Sequence[QuestionRequest]) -> list[QuestionResult]:
+        """Ask for all questions in one call of the model."""
         fitted = [self._fitted(request) for request in requests]
         # Questions with options are dealt the places of their correct ones by kind.
         positions = [0] * len(requests)
@@ -219,27 +206,23 @@ class QuestionAsker:
             places = [place for place, request in enumerate(requests) if request.kind == kind]
             for place, position in zip(places, assign_positions([requests[one].seed for one in places]), strict=True):
                 positions[place] = position
-        results: dict[int, QuestionResult] = {}
-
-        def read(index: int, completion: Completion) -> None:
-            results[index] = self._result(requests[index], fitted[index][0], completion, positions[index])
-            if on_progress is not None:
-                on_progress(len(results))
-
-        self._model.generate([request for _, request in fitted], on_result=read)
-        return [results[index] for index in range(len(requests))]
+        completions = self.model.generate([request for _, request in fitted])
+        return [
+            self._result(request, shown, completion, position)
+            for request, (shown, _), completion, position in zip(requests, fitted, completions, positions, strict=True)
+        ]
 
     def _fitted(self, asked: QuestionRequest) -> tuple[tuple[SourcePassage, ...], GenerationRequest]:
         """The passages that the model's window holds, and the request about them."""
-        model = self._model.wrapped if isinstance(self._model, RecordedModel) else self._model
-        room = window_of(model) - self._max_tokens
+        model = self.model.wrapped if isinstance(self.model, RecordedModel) else self.model
+        room = window_of(model) - self.max_tokens
 
         def request(passages: Sequence[SourcePassage]) -> GenerationRequest:
             rendered = asked.render(passages)
             return GenerationRequest(
                 rendered.messages,
-                Sampling(self._max_tokens, self._temperature, seed=asked.seed),
-                answer_schema(asked.kind, self._lengths),
+                Sampling(self.max_tokens, self.temperature, seed=asked.seed),
+                answer_schema(asked.kind, self.lengths),
                 rendered.assistant_prefix,
             )
 
@@ -256,9 +239,9 @@ class QuestionAsker:
         if completion.error is not None:
             return QuestionResult(shown, None, completion.error)
         if completion.finish_reason == "length":
-            return QuestionResult(shown, None, unreadable=f"The reply was cut off at {self._max_tokens} tokens.")
+            return QuestionResult(shown, None, unreadable=f"The reply was cut off at {self.max_tokens} tokens.")
         try:
-            wording = read_wording(asked.kind, completion.text, self._lengths, position=position, seed=asked.seed)
+            wording = read_wording(asked.kind, completion.text, self.lengths, position=position, seed=asked.seed)
         except DeclinedError as refusal:
             return QuestionResult(shown, None, declined=str(refusal))
         except UnreadableAnswerError as fault:

@@ -1,6 +1,6 @@
 """Writing base questions and statements from passages (ClimaQA, section 4.2 and appendix A.4.1)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -102,25 +102,21 @@ class Writer:
     def _values(self) -> dict[str, Any]:
         return {"subject": self._subject, "own_terms": self._own_terms}
 
-    def write(self, assignments: Sequence[Assignment], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
-        """Write a base draft for each assignment, in their order.
+    def write(self, assignments: Sequence[Assignment]) -> list[Draft]:
+        """Write a base draft for each assignment, in their order; all are asked for in one call.
 
         A call that fails gives a draft with ``error``. A passage that the model declines to write from gives a draft
         with a decision against it that holds the model's reason. An answer that cannot be read (cut off, a text left
         empty, distractors missing) gives a draft with a decision against it.
         Passages that the model's window does not hold are dropped from the end, and the main one is cut at a sentence
         if it must be; the draft keeps what was shown.
-
-        Args:
-            assignments: Questions of any kinds; all are asked in one call.
-            on_progress: Called with the number of drafts written so far.
         """
         requests = [
             QuestionRequest(asked.kind, asked.passages, asked.seed, partial(self._render, asked.kind))
             for asked in assignments
         ]
         drafts = []
-        for asked, result in zip(assignments, self._asker.ask(requests, on_progress), strict=True):
+        for asked, result in zip(assignments, self._asker.ask(requests), strict=True):
             prompt = self._prompts[asked.kind]
             origin = Origin(
                 model=self._model.name,
@@ -184,13 +180,7 @@ class Evolver:
             for example in (examples or {}).get(kind, ()):
                 self._examples.setdefault((kind, example.level), []).append(example_answer(example, lengths))
 
-    def evolve(
-        self,
-        drafts: Sequence[Draft],
-        level: Level,
-        seeds: Sequence[int],
-        on_progress: Callable[[int], None] | None = None,
-    ) -> list[Draft]:
+    def evolve(self, drafts: Sequence[Draft], level: Level, seeds: Sequence[int]) -> list[Draft]:
         """Evolve drafts to a level, in their order.
 
         An evolved draft keeps id, passages and decisions, and its origin the base question and both prompts. A draft
@@ -201,7 +191,6 @@ class Evolver:
             drafts: Multiple-choice and freeform ones; what their ``level`` says is not looked at.
             level: ``reasoning`` or ``hypothetical``.
             seeds: One for each draft.
-            on_progress: Called with the number of drafts evolved so far.
 
         Raises:
             InputError: The level is base, a draft is a cloze statement, or the numbers of drafts and seeds differ.
@@ -219,7 +208,7 @@ class Evolver:
             for draft in (drafts[place],)
         ]
         evolved = list(drafts)
-        for place, result in zip(places, self._asker.ask(requests, on_progress), strict=True):
+        for place, result in zip(places, self._asker.ask(requests), strict=True):
             draft, model = drafts[place], self._model
             prompt = self._prompts[draft.kind]
             origin = replace(

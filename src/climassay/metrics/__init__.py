@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         Fact as Fact,
         FactMetric as FactMetric,
         FactScores as FactScores,
-        ModelSplitter as ModelSplitter,
         fact_scores as fact_scores,
         split_facts as split_facts,
     )

@@ -69,13 +69,7 @@ class TokenEncoder:
     """
 
     def __init__(self, name: str, layer: int | None = None, *, batch_tokens: int = _TOKEN_BUDGET) -> None:
-        """Prepare; nothing is loaded yet.
-
-        Args:
-            name: ``local:minilm`` (bundled), or ``local:`` and a folder or a hub id (``local:roberta-large``).
-            layer: Layer whose states are taken, counted from 1; by default the one of :data:`PUBLISHED_LAYERS`, or the
-                last one.
-            batch_tokens: Padded tokens that go through the model at once.
+        """Prepare; nothing is loaded yet. Names and layers are those of :func:`bert_score`.
 
         Raises:
             InputError: The name has no ``local:``.

@@ -17,10 +17,6 @@ def character_bleu(references: References, candidates: Candidates) -> float:
     The tables of the paper are means over questions: take the mean of :func:`character_bleu_each`. For one item both
     are the same.
 
-    Args:
-        references: One string per item, or several; two single strings are one item.
-        candidates: One string per item.
-
     Returns:
         0 to 1; 0 where no character matches.
 
@@ -55,10 +51,6 @@ def bleu(references: References, candidates: Candidates) -> float:
     BP * (p1 p2 p3 p4)^(1/4) as in :func:`character_bleu`, with words and punctuation marks of the tokenizer ``13a``
     for characters; sums of matches are taken over all items; an n without matches counts as half a match, a quarter,
     an eighth ... (smoothing ``exp``).
-
-    Args:
-        references: One string per item, or several; two single strings are one item.
-        candidates: One string per item.
 
     Returns:
         0 to 1, sacreBLEU's figure divided by 100.

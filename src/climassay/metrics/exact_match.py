@@ -38,10 +38,6 @@ _NO_PLURALS = ("ss", "us", "is")
 def exact_match(references: References, candidates: Candidates) -> list[bool]:
     """Whether each candidate is its reference, character by character: ClimaQA's cloze "EM".
 
-    Args:
-        references: One string per item, or several of which one must match; two single strings are one item.
-        candidates: One string per item.
-
     Returns:
         One truth value an item, in order; their mean is the published figure (as per cent).
 
@@ -66,10 +62,6 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
     currency, case of a unit) separates words. Two words match where they are equal or one can be the plural of the
     other, by rules for English, Latin and Greek endings (aerosols, gases, stomata, nuclei, vortices, strata,
     hypotheses).
-
-    Args:
-        references: One string per item, or several of which one must match; two single strings are one item.
-        candidates: One string per item.
 
     Returns:
         One truth value an item, in order. True wherever :func:`exact_match` is.

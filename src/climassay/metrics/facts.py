@@ -14,12 +14,11 @@ References:
     Min et al. (2023), FActScore, EMNLP, section 3 (atomic facts; there by a language model).
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, Protocol, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -28,8 +27,7 @@ from climassay.errors import InputError
 from climassay.metrics.entailment import Relations, RelationScorer
 from climassay.metrics.factual_accuracy import scorer_name
 from climassay.metrics.registry import Answered, Batch, metric
-from climassay.models.contract import Encoder, GenerationRequest, Generator, Sampling
-from climassay.prompts import Prompt, load_prompt
+from climassay.models.contract import Encoder
 
 
 def _words(text: str) -> frozenset[str]:
@@ -93,13 +91,6 @@ _SHORTEST = 2
 """Least words of a statement."""
 
 
-class FactSplitter(Protocol):
-    """Anything that cuts texts into statements."""
-
-    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """Statements of each text, in order; none for an empty one."""
-
-
 def split_facts(text: str) -> tuple[str, ...]:
     """Statements of a text, in its order, each a sentence that can stand alone.
 
@@ -113,56 +104,6 @@ def split_facts(text: str) -> tuple[str, ...]:
         statements, subject = _of_sentence(_opened(sentence, subject))
         found += statements
     return tuple(dict.fromkeys(found))
-
-
-def split_all(texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """:func:`split_facts` of each text: the default :class:`FactSplitter`."""
-    return [split_facts(text) for text in texts]
-
-
-class ModelSplitter:
-    """Statements written by a language model; by the rules where its answer is not a list of texts."""
-
-    def __init__(self, model: Generator, prompt: Prompt | None = None, *, most: int = 12) -> None:
-        """Prepare; no model is asked yet.
-
-        Args:
-            model: Writes the statements; it must follow a JSON schema.
-            prompt: Template with the value ``text``; the built-in ``facts_split`` by default.
-            most: Statements of one text at most.
-        """
-        self._model = model
-        self._prompt = prompt or load_prompt("facts_split")
-        self._schema = {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1, "maxLength": 300},
-            "minItems": 1,
-            "maxItems": most,
-        }
-
-    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """Statements of each text; see :class:`FactSplitter`."""
-        asked = [text for text in dict.fromkeys(texts) if text.strip()]
-        rendered = [self._prompt.render(text=text) for text in asked]
-        sampling = Sampling(max_tokens=None)
-        answers = self._model.generate(
-            [GenerationRequest(one.messages, sampling, self._schema, one.assistant_prefix) for one in rendered]
-        )
-        written = {
-            text: split_facts(text) if answer.error is not None else _listed(answer.text) or split_facts(text)
-            for text, answer in zip(asked, answers, strict=True)
-        }
-        return [written.get(text, ()) for text in texts]
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError:
-        return ()
-    if not isinstance(values, list):
-        return ()
-    return tuple(dict.fromkeys(" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()))
 
 
 def _opened(sentence: str, subject: str) -> str:
@@ -357,21 +298,8 @@ class FactMetric:
         in the reference counts as unsupported: the reference is all that is known.
     """
 
-    def __init__(
-        self,
-        scorer: RelationScorer,
-        encoder: Encoder,
-        *,
-        splitter: FactSplitter = split_all,
-        relevant: float = RELEVANT,
-    ) -> None:
+    def __init__(self, scorer: RelationScorer, encoder: Encoder) -> None:
         """Prepare; nothing is computed yet.
-
-        Args:
-            scorer: Tells relations; see :func:`climassay.metrics.load_entailment`.
-            encoder: For relevance.
-            splitter: Cuts texts into statements; by rule if not given.
-            relevant: Least cosine of a relevant statement.
 
         Raises:
             InputError: A scorer that does not tell contradictions from open questions.
@@ -380,8 +308,6 @@ class FactMetric:
             raise InputError("Facts need a scorer that tells contradictions: one with relations(), not only score().")
         self._scorer = scorer
         self._encoder = encoder
-        self._split = splitter
-        self._relevant = relevant
 
     def score(self, items: Sequence[Answered]) -> list[FactScores | None]:
         """Scores of each item, in order; None where the scorer failed on one of its statements.
@@ -393,8 +319,8 @@ class FactMetric:
         """
         if any(not item.reference.strip() for item in items):
             raise InputError("Facts need a reference answer for every question: at least one has none.")
-        stated = self._split([item.answer for item in items])
-        wanted = self._split([item.reference for item in items])
+        stated = [split_facts(item.answer) for item in items]
+        wanted = [split_facts(item.reference) for item in items]
         forward = [(item.reference, said) for item, facts in zip(items, stated, strict=True) for said in facts]
         answered = [(item, facts) for item, facts in zip(items, wanted, strict=True) if item.answer.strip()]
         backward = [(item.answer, said) for item, facts in answered for said in facts]
@@ -438,7 +364,7 @@ class FactMetric:
             return None
         standings: tuple[Standing, ...] = ("supported", "contradicted", "open")
         likely = standings[max(range(len(standings)), key=lambda place: found[place])]
-        standing: Standing = likely if relevance >= self._relevant else "irrelevant"
+        standing: Standing = likely if relevance >= RELEVANT else "irrelevant"
         return Fact(text, found.confirms, found.contradicts, relevance, standing)
 
 

@@ -5,7 +5,7 @@ true sentence beside the point lands near the middle. The strong judge gives its
 and an answer beside the point scores as a wrong one does.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args, overload
 
@@ -16,7 +16,7 @@ from climassay.errors import InputError
 from climassay.metrics.entailment import Entailment, Relations, prompted_shares, supports
 from climassay.metrics.judge_requests import JudgeFailure, JudgeRequest, ask_json
 from climassay.metrics.registry import METRICS, Batch, Metric, Scorer, metric
-from climassay.models.contract import Encoder, Generator, OptionScorer
+from climassay.models.contract import Generator, OptionScorer
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
 
@@ -59,8 +59,6 @@ def judge_answers(
     model: Generator,
     *,
     prompt: Prompt | None = None,
-    max_tokens: int = _ROOM,
-    on_result: Callable[[int], None] | None = None,
 ) -> list[Judgement]:
     """Judge answers to questions, one call per answer; one that breaks the schema is asked once more.
 
@@ -68,8 +66,6 @@ def judge_answers(
         items: Question, reference answer, and the answer to be judged.
         model: A strong model.
         prompt: Template with ``question``, ``reference`` and ``answer``; the built-in ``judged_accuracy`` by default.
-        max_tokens: Room for reason and verdict.
-        on_result: Told the number of answers that were asked about, after each round.
 
     Returns:
         One judgement per item, in order; failures in their place. An empty answer is beside the point, and nobody is
@@ -91,10 +87,10 @@ def judge_answers(
     found = [Judgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
     left = [place for place, one in enumerate(found) if one is None]
     requests: list[JudgeRequest[Judgement]] = [
-        JudgeRequest(template.render(**dict(zip(_VALUES, items[place], strict=True))), _SCHEMA, _read, max_tokens)
+        JudgeRequest(template.render(**dict(zip(_VALUES, items[place], strict=True))), _SCHEMA, _read, _ROOM)
         for place in left
     ]
-    answers = ask_json(requests, model, on_result=on_result)
+    answers = ask_json(requests, model)
     for place, said in zip(left, answers, strict=True):
         found[place] = Judgement(None, "", said.error) if isinstance(said, JudgeFailure) else said
     return [one for one in found if one is not None]
@@ -175,12 +171,6 @@ def factual_accuracies(
 ) -> list[float | None]:
     """Factual accuracy of each answer; the reference answer is the evidence, the answer is the claim.
 
-    Args:
-        references: One a question.
-        answers: In the same order.
-        scorer: The judge; see :func:`climassay.metrics.load_entailment`.
-        temperature: See :func:`factual_accuracy`.
-
     Returns:
         One score per answer; None where the judge failed. An empty answer scores 0: it supports nothing.
 
@@ -210,28 +200,16 @@ class PromptedSupport:
         server without log-probabilities the word that was not said has -100.
     """
 
-    def __init__(
-        self,
-        model: OptionScorer,
-        prompt: Prompt | None = None,
-        *,
-        calibrated: bool = False,
-        encoder: Encoder | None = None,
-    ) -> None:
+    def __init__(self, model: OptionScorer, *, calibrated: bool = False) -> None:
         """Prepare; no model is asked yet.
 
-        Args:
-            model: The judge.
-            prompt: Template with the values ``evidence`` and ``claim``; the built-in ``factual_accuracy`` by default.
-            calibrated: Divide by what the model answers to a prompt without content (Zhao et al. 2021); the paper does
-                not.
-            encoder: Finds the part of a very long evidence that is nearest to the claim; None does it by shared words.
+        ``calibrated`` divides by what the model answers to a prompt without content (Zhao et al. 2021); the paper does
+        not.
         """
         self.name = f"{model.name}, SUPPORTS or REFUTES"
         self._model = model
-        self._prompt = prompt or load_prompt("factual_accuracy")
+        self._prompt = load_prompt("factual_accuracy")
         self._calibrated = calibrated
-        self._encoder = encoder
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(SUPPORTS) for each pair of (evidence, claim); None where the call failed."""
@@ -240,7 +218,7 @@ class PromptedSupport:
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations; the third is 0, for this judge always decides."""
         found = prompted_shares(self._model, self._prompt, ("evidence", "claim"), ANSWERS, pairs,
-                                calibrated=self._calibrated, words=_PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
+                                calibrated=self._calibrated, words=_PREMISE_WORDS, encoder=None)  # fmt: skip
         return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in found]
 
 

@@ -33,21 +33,9 @@ class JudgeFailure:
 
 
 def ask_json(
-    requests: Sequence[JudgeRequest[T]],
-    model: Generator,
-    *,
-    seed: int = 0,
-    temperature: float = 0.0,
-    on_result: Callable[[int], None] | None = None,
+    requests: Sequence[JudgeRequest[T]], model: Generator, *, seed: int = 0, temperature: float = 0.0
 ) -> list[T | JudgeFailure]:
     """Ask a judge; an answer that fails or breaks the schema is asked for once more.
-
-    Args:
-        requests: In any number; those of a round go to the model in one call.
-        model: The judge.
-        seed: Part of each request's identity: another seed is another asking.
-        temperature: 0 takes the most probable answer.
-        on_result: Told the number of answers that were asked for, after each round.
 
     Returns:
         What was read of each answer, in order; failures in their place.
@@ -76,7 +64,5 @@ def ask_json(
                 found[place] = JudgeFailure(
                     f"The judge's answer is not of the form asked for: {completion.text[:80]!r}."
                 )
-        if on_result is not None:
-            on_result(len(left))
         left = [place for place in left if isinstance(found[place], JudgeFailure)]
     return found

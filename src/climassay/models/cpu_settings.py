@@ -141,9 +141,6 @@ def choose_threads(work: Callable[[], object]) -> int:
 
     ``$CLIMASSAY_THREADS`` decides instead where it is set. Later calls in the same process do nothing.
 
-    Args:
-        work: A short piece of the work to come.
-
     Returns:
         The number of threads in use.
 

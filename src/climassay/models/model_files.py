@@ -89,13 +89,8 @@ def _read_digest(entry: Path, stamp: list[int]) -> str | None:
 def model_fingerprint(folder: Path, *, adapter: Path | None, chat_template: str | None, dtype: str) -> str:
     """SHA-256 over weights, settings (quantisation included), tokenizer, chat template, adapter and dtype.
 
-    Only contents count and names inside the folder; the same model copied elsewhere has the same fingerprint.
-
-    Args:
-        folder: Where the model lies.
-        adapter: Folder of the PEFT adapter.
-        chat_template: The template in use, wherever it came from.
-        dtype: Type of the numbers the model is computed with, for example ``float32``.
+    Only contents count and names inside the folder; the same model copied elsewhere has the same fingerprint. The chat
+    template is the one in use, wherever it came from; ``dtype`` is what the model is computed with.
     """
     parts: Mapping[str, object] = {
         "scheme": FINGERPRINT_SCHEME,

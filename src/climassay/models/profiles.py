@@ -34,11 +34,9 @@ class Profile:
     passages: int
 
     def room(self, tokens: int) -> int:
-        """Limit of a short answer.
+        """Limit of a short answer: ``tokens`` for a small model, which would go on without end.
 
-        Args:
-            tokens: For a small model, which would go on without end; a strong one stops by itself, and its limit is a
-                safeguard.
+        A strong one stops by itself, and its limit is a safeguard.
         """
         return tokens if self.name == "small" else max(tokens, self.text_tokens)
 
@@ -121,11 +119,9 @@ def parameters_of(model: Generator) -> int | None:
 
 
 def profile_of(model: Generator, settings: ProfileSettings | None = None) -> Profile:
-    """How a model is asked.
+    """How a model is asked: as a small one where it tells that it has fewer than :data:`STRONG_PARAMETERS` parameters.
 
-    Args:
-        model: ``small`` where it tells that it has fewer than :data:`STRONG_PARAMETERS` parameters.
-        settings: What the user has set; nothing by default.
+    What the user has set goes before.
     """
     given = settings or ProfileSettings()
     parameters = parameters_of(model)

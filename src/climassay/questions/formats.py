@@ -57,10 +57,8 @@ class QuestionSet:
 def read_questions(path: str | Path) -> QuestionSet:
     """Read a question file, or a dataset of the hub; see the module's table of formats.
 
-    Rows that cannot be used are listed in ``skipped`` and do not stop the others. Duplicate ids get a suffix.
-
-    Args:
-        path: A file, or ``hub:OWNER/NAME`` (see :mod:`climassay.questions.formats`), all of whose tables are read.
+    Of ``hub:OWNER/NAME`` all tables are read. Rows that cannot be used are listed in ``skipped`` and do not stop the
+    others. Duplicate ids get a suffix.
 
     Raises:
         InputError: The file is missing, unreadable, of no known format, or has no usable question.
@@ -95,10 +93,6 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
 
     Files number their questions each for itself: where two have the same id, all get their kind before it, and what
     is still the same gets a suffix.
-
-    Args:
-        name: Name of the whole.
-        sets: One or more.
 
     Raises:
         InputError: There is none.
@@ -271,11 +265,7 @@ _TABLES = ("*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet", "*.csv.gz", "*.js
 def fetch_questions(name: str) -> list[Path]:
     """Download the tables of a dataset, or find them among those downloaded before; nothing of it is ever run.
 
-    Args:
-        name: ``hub:OWNER/NAME`` for all tables, with ``/PATTERN`` behind it for those whose path fits.
-
-    Returns:
-        Files, by path.
+    The name is ``hub:OWNER/NAME`` for all tables, with ``/PATTERN`` behind it for those whose path fits.
 
     Raises:
         InputError: The name is none, there is no such dataset or no such table in it, or the hub cannot be reached.

@@ -100,10 +100,6 @@ def read_parquet(data: bytes, most_bytes: int = MOST_BYTES) -> ParquetTable:
     Columns whose values repeat are counted before they are written out, so that what is too large is refused before it
     is in memory. What a file says of its own size is not relied upon.
 
-    Args:
-        data: The file.
-        most_bytes: Maximum size in bytes of all values, written out.
-
     Raises:
         ValueError: It is damaged, or larger than ``most_bytes`` or :data:`MOST_CELLS`; the message is a clause without
             the file's name.

@@ -18,11 +18,6 @@ STEPS: tuple[Step, ...] = (*FIRST_STEPS, *LATER_STEPS)
 def run_quickstart(context: QuickstartContext, dialog: Dialog, steps: Sequence[Step] = STEPS) -> tuple[Outcome, ...]:
     """Lead somebody through the steps.
 
-    Args:
-        context: What the steps work with; closed by who made it.
-        dialog: Asks the user and shows results.
-        steps: In their order.
-
     Returns:
         What became of each.
 

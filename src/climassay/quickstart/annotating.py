@@ -17,13 +17,6 @@ OTHER = "other"
 def annotate(store: AnnotationStore, dataset: str, annotator: str, count: int, dialog: Dialog) -> tuple[int, int]:
     """Put items before the user until so many are labelled, or nothing is left.
 
-    Args:
-        store: Labels go into it one by one; what was said is kept when the user leaves.
-        dataset: Name of the dataset.
-        annotator: Under which labels are kept.
-        count: Items to label.
-        dialog: Asked for y or n, and for the reason of an n; a skipped item does not come again.
-
     Returns:
         Accepted and rejected items of this call.
 

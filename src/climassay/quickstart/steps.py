@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE
+from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE, passages_told
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
@@ -15,7 +15,6 @@ from climassay.quickstart.step import NAME, Dialog, QuickstartContext, Step
 from climassay.reporting import counted
 
 if TYPE_CHECKING:
-    from climassay.corpus import AddProgress
     from climassay.factcheck import DebateSettings
     from climassay.generation import Draft, Recipe
     from climassay.generation.pipeline import PipelineCounts
@@ -52,21 +51,13 @@ def _add(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
         files = shlex.split(answer)
     except ValueError:
         files = [answer]
-    advance = dialog.progress("Reading and indexing", None)
-    done = 0
-
-    def on_progress(progress: "AddProgress") -> None:
-        nonlocal done
-        advance(progress.passages_done - done)
-        done = progress.passages_done
-
     report = add_documents(
         NAME,
         files,
         workspace=context.session,
         passage_size=PASSAGE_SIZE,
         passage_overlap=PASSAGE_OVERLAP,
-        on_progress=on_progress,
+        on_progress=passages_told(dialog.progress("Reading and indexing", None)),
     )
     kept = (*report.added, *report.already_there)
     if not kept:

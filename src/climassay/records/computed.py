@@ -31,10 +31,8 @@ computed = sa.Table(
 def kept(database: Database, parts: tuple[object, ...], make: Callable[[], Any] | None = None) -> Any:
     """Something that was computed before, or that is computed now and kept.
 
-    Args:
-        database: Where it is kept.
-        parts: What it is and what it is computed from, for example ids of runs that have ended; texts and numbers.
-        make: Computes what ``json.dumps`` takes.
+    The parts, texts and numbers, say what it is and what it is computed from, for example ids of runs that have ended;
+    ``make`` computes what ``json.dumps`` takes.
 
     Returns:
         The value as JSON reads it; None where it is not kept and ``make`` is not given. Values that another version of

@@ -151,11 +151,8 @@ class Database:
     def write(self, work: Callable[[sa.Connection], T], *, durable: bool = True) -> T:
         """Do ``work`` in one write transaction and commit it; on SQLite there is no other writer until then.
 
-        A transaction that loses against another process's is done again, so ``work`` must bear being called twice.
-
-        Args:
-            work: What is done.
-            durable: Whether it has to outlive a crash of the machine; what need not, is not waited for.
+        A transaction that loses against another process's is done again, so ``work`` must bear being called twice. What
+        need not outlive a crash of the machine is not ``durable``, and not waited for.
         """
         writer = self._engine.execution_options(climassay_write="FULL" if durable else "NORMAL")
         for attempt in range(ATTEMPTS):
@@ -174,13 +171,8 @@ class Database:
     ) -> None:
         """Insert those rows whose primary key is not there yet.
 
-        Rows are sorted by key, so that two processes that insert the same rows wait for each other in one order.
-
-        Args:
-            connection: In a write transaction.
-            table: Where to.
-            rows: With all columns that are not null.
-            replacing: Columns that a row takes over which is there already.
+        Rows are sorted by key, so that two processes that insert the same rows wait for each other in one order. A row
+        that is there already takes over the columns named in ``replacing``.
         """
         if not rows:
             return
@@ -195,11 +187,7 @@ class Database:
         connection.execute(statement, [unique[key] for key in sorted(unique)])
 
     def create_tables(self, metadata: sa.MetaData) -> None:
-        """Make further tables where they are not there yet; several processes may do so at once.
-
-        Args:
-            metadata: The tables of a room above this one.
-        """
+        """Make further tables where they are not there yet; several processes may do so at once."""
 
         def work(connection: sa.Connection) -> None:
             self.lock(connection, ADVISORY_LOCK)
@@ -422,11 +410,7 @@ _ADDRESS = "server"
 
 
 class ServerLock:
-    """Held by the server of a records database as long as it runs.
-
-    Args:
-        url: URL of the database.
-    """
+    """Held by the server of a records database as long as it runs."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -437,8 +421,7 @@ class ServerLock:
     def take(self, on_wait: Callable[[str], None] = lambda _address: None) -> None:
         """Hold the lock from now on; the holder's second call does nothing.
 
-        Args:
-            on_wait: Called once, with the address of the other server, before that is waited for.
+        ``on_wait`` is called once, with the address of the other server, before that is waited for.
 
         Raises:
             InputError: Another server has not ended within :data:`WAIT_SECONDS`.

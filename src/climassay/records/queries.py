@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
@@ -129,11 +129,7 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     """
     answers, requests = tables.answers, tables.requests
     query = (
-        sa.select(
-            requests.c.model,
-            requests.c.fingerprint,
-            *_sums(),
-        )
+        sa.select(requests.c.model, requests.c.fingerprint, *_sums())
         .join(requests, requests.c.key == answers.c.request)
         .group_by(requests.c.model, requests.c.fingerprint)
         .order_by(requests.c.model, requests.c.fingerprint)
@@ -174,10 +170,8 @@ def run_details(database: Database, run: str) -> RunDetails:
     Raises:
         RecordsError: There is no such run.
     """
-    summary = require_run(database, run)
-    config, seeds, error = run_settings(database, run)
     usage = tuple(usage_by_model(database, run))
-    return RunDetails(summary, config, seeds, error, usage, run_rows(database, run))
+    return RunDetails(require_run(database, run), *run_settings(database, run), usage, run_rows(database, run))
 
 
 def run_rows(
@@ -220,10 +214,6 @@ def require_run(database: Database, run: str) -> RunSummary:
 
 def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
     """All answers to the requests whose key begins so, newest last.
-
-    Args:
-        database: Where from.
-        key_prefix: Hexadecimal digits, at least four.
 
     Raises:
         RecordsError: The prefix is none, no key begins so, or too many do.
@@ -302,25 +292,14 @@ def _all_answers(run: str | None = None, words: Sequence[str] = ()) -> sa.Select
 
 
 def _recorded(row: sa.Row[Any]) -> RecordedAnswer:
-    return RecordedAnswer(
-        key=bytes(row.request).hex(),
-        run=row.run,
-        kind=row.kind,
-        model=row.model,
-        fingerprint=row.fingerprint,
-        prompt=row.prompt,
-        settings=json.loads(row.settings),
-        answered_at=iso_time(row.answered_at),
-        text=row.text,
-        logprobs=None if row.logprobs is None else json.loads(row.logprobs),
-        outcome=row.outcome,
-        error=row.error,
-        prompt_tokens=row.prompt_tokens,
-        completion_tokens=row.completion_tokens,
-        reasoning_tokens=row.reasoning_tokens,
-        attempts=row.attempts,
-        cost=row.cost,
-    )
+    read = {
+        "key": bytes(row.request).hex(),
+        "settings": json.loads(row.settings),
+        "answered_at": iso_time(row.answered_at),
+        "logprobs": None if row.logprobs is None else json.loads(row.logprobs),
+    }
+    as_stored = {one.name: getattr(row, one.name) for one in fields(RecordedAnswer) if one.name not in read}
+    return RecordedAnswer(**as_stored, **read)
 
 
 def summary_of(row: sa.Row[Any], asked: int, failed: int, served: int, cost: float | None) -> RunSummary:
@@ -491,15 +470,26 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     if group not in get_args(UsageGroup):
         raise InputError(f"Usage is shown by {', '.join(get_args(UsageGroup))}, not by {group!r}.")
     answers, uses = tables.answers, tables.uses
-    asked_name, served_name = _group_columns(database, group)
+    asked_name: sa.ColumnElement[Any] = tables.requests.c.model if group == "model" else tables.runs.c.command
+    served_name = asked_name
+    if group == "day":
+        asked_name, served_name = _day(database, answers.c.answered_at), _day(database, tables.runs.c.started_at)
     asked = sa.select(asked_name.label("name"), *_sums()).select_from(_joined(answers, answers.c.run))
     served = sa.select(served_name.label("name"), sa.func.count().label("served")).select_from(
         _joined(uses.join(answers, answers.c.id == uses.c.answer), uses.c.run)
     )
     with database.read() as connection:
-        rows = {row.name: row for row in connection.execute(asked.group_by(asked_name))}
+        rows = {row["name"]: row for row in connection.execute(asked.group_by(asked_name)).mappings()}
         from_records = {row.name: row.served for row in connection.execute(served.group_by(served_name))}
-    lines = [_usage_line(name, rows.get(name), from_records.get(name, 0), group) for name in {*rows, *from_records}]
+    lines = []
+    for name in {*rows, *from_records}:
+        counts = dict(rows.get(name, {}))
+        whole = ("answers", "failed", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens", "unpriced")
+        numbers = {one: int(counts.get(one, 0)) for one in whole}
+        shown = str(name)
+        if group == "day":
+            shown = datetime.fromtimestamp(int(name) * SECONDS_A_DAY, UTC).date().isoformat()
+        lines.append(UsageRow(shown, served=from_records.get(name, 0), cost=counts.get("cost"), **numbers))
     if group == "day":
         return sorted(lines, key=lambda line: line.name, reverse=True)
     return sorted(lines, key=lambda line: (-line.prompt_tokens - line.completion_tokens, line.name))
@@ -578,34 +568,7 @@ def _joined(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromClause:
     return start.join(requests, requests.c.key == answers.c.request).join(runs, runs.c.id == run)
 
 
-def _group_columns(database: Database, group: UsageGroup) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]:
-    """What answers that were asked for, and those that were served, are grouped by."""
-    if group == "model":
-        return tables.requests.c.model, tables.requests.c.model
-    if group == "command":
-        return tables.runs.c.command, tables.runs.c.command
-    return _day(database, tables.answers.c.answered_at), _day(database, tables.runs.c.started_at)
-
-
 def _day(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
     """Days since 1970; SQLite cuts off what a whole number cannot hold, PostgreSQL would round it."""
     seconds = moment if database.is_sqlite else sa.func.floor(moment)
     return sa.cast(seconds, sa.BigInteger) // sa.literal_column(str(SECONDS_A_DAY), sa.BigInteger)
-
-
-def _usage_line(name: str | int, row: sa.Row[Any] | None, served: int, group: UsageGroup) -> UsageRow:
-    shown = datetime.fromtimestamp(int(name) * SECONDS_A_DAY, UTC).date().isoformat() if group == "day" else str(name)
-    if row is None:
-        return UsageRow(shown, 0, 0, served, 0, 0, 0, 0, None, 0)
-    return UsageRow(
-        shown,
-        row.answers,
-        row.failed,
-        served,
-        int(row.attempts),
-        int(row.prompt_tokens),
-        int(row.completion_tokens),
-        int(row.reasoning_tokens),
-        row.cost,
-        int(row.unpriced),
-    )

@@ -64,12 +64,6 @@ class RecordedModel:
     has been committed; so whatever was used can be looked up, even if the process is killed at that moment. Equal
     requests of one call are asked once, and the answer to what another living run is asking is waited for. Failed
     requests are stored too, and are asked again by the next run. A stored answer carries the usage of its asking.
-
-    Args:
-        model: The model to ask.
-        store: Where answers are looked up.
-        run: The open run under which new answers are stored.
-        use_cache: False asks everything afresh; the new answers are stored and served from then on.
     """
 
     def __init__(self, model: Generator, store: Records, run: Run, use_cache: bool = True) -> None:
@@ -171,25 +165,20 @@ class RecordedModel:
             mine = call.mark(missing) if self._use_cache else missing
             asked.update(mine)
             if mine:
-                self._ask(call, [(index, requests[index]) for index in mine], ask)
+                self._ask(call, mine, requests, ask)
             call.serve_others(asked)
         return call.answers()
 
-    def _ask(self, call: "_Call[A]", requests: Sequence[tuple[int, R]], ask: Callable[..., list[A]]) -> None:
-
+    def _ask(self, call: "_Call[A]", places: Sequence[int], requests: Sequence[R], ask: Callable[..., list[A]]) -> None:
         def store(position: int, answer: A) -> None:
             self._count(asked=1, failed=int(answer.error is not None), usage=answer.usage)
-            call.store(requests[position][0], answer)
+            call.store(places[position], answer)
 
         try:
             with call.storing():
-                ask(
-                    [request for _, request in requests],
-                    on_result=store,
-                    **call.previewing([index for index, _ in requests]),
-                )
+                ask([requests[place] for place in places], on_result=store, **call.previewing(places))
         except BaseException:
-            call.unmark([index for index, _ in requests])
+            call.unmark(places)
             raise
 
     def _stored_earlier(self) -> Mapping[str, str | None]:
@@ -212,31 +201,25 @@ class RecordedModel:
             )
 
 
+@dataclass(eq=False)
 class _Call(Generic[A]):
     """The state of one call: which answers are known, which wait for their commit, and which callback to call."""
 
-    def __init__(
-        self,
-        store: Records,
-        run: Run,
-        identities: Sequence[Identity],
-        on_result: Callable[[int, A], None] | None,
-        count: Callable[[int], None],
-        on_text: TextCallback | None = None,
-    ) -> None:
-        self._count_hits = count
-        self._on_text = on_text
-        self._store = store
-        self._run = run
-        self._identities = identities
-        self._on_result: Callable[[int, A], None] | None = on_result
+    _store: Records
+    _run: Run
+    _identities: Sequence[Identity]
+    _on_result: Callable[[int, A], None] | None
+    _count_hits: Callable[[int], None]
+    _on_text: TextCallback | None = None
+    _known: dict[int, A] = field(default_factory=dict)
+    _waiting: int = 0
+    _impatient: bool = False
+    _committed: queue.SimpleQueue[tuple[int, A]] = field(default_factory=queue.SimpleQueue)
+
+    def __post_init__(self) -> None:
         self._places: dict[bytes, list[int]] = {}
-        for index, identity in enumerate(identities):
+        for index, identity in enumerate(self._identities):
             self._places.setdefault(identity.key, []).append(index)
-        self._known: dict[int, A] = {}
-        self._waiting = 0
-        self._impatient = False
-        self._committed: queue.SimpleQueue[tuple[int, A]] = queue.SimpleQueue()
 
     def serve_stored(self) -> None:
         """Hand on what the records have."""
@@ -269,9 +252,6 @@ class _Call(Generic[A]):
 
         It ends when all is served, when a request is left that nobody asks any more, or after :data:`PATIENCE_SECONDS`
         without an answer of the others; then :meth:`mark` takes what is left.
-
-        Args:
-            asked: Requests that were asked here.
         """
         since, pause = time.monotonic(), FIRST_LOOK
         while waiting := [self._identities[index].key for index in self.missing() if index not in asked]:

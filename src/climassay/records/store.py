@@ -88,10 +88,6 @@ class InFlight:
     def take(self, keys: Sequence[bytes], *, all_of_them: bool = False) -> tuple[list[bytes], bool]:
         """Mark the requests that no other living run is asking.
 
-        Args:
-            keys: Keys of the requests.
-            all_of_them: Take those of others, too: they were waited for long enough.
-
         Returns:
             The keys that are marked now; and whether no other run has been at work lately, which might have stored
             answers to them since they were looked up.
@@ -358,11 +354,7 @@ class Run:
         self._database.write(work)
 
     def note_uses(self, answers: Iterable[int]) -> None:
-        """Remember that answers of earlier runs were served to this one.
-
-        Args:
-            answers: Identifiers of rows of ``answers``.
-        """
+        """Remember that answers of earlier runs were served to this one."""
         rows = [{"run": self.id, "answer": answer} for answer in answers]
         if rows:
             self._database.write(lambda connection: self._database.insert_new(connection, tables.uses, rows))
@@ -457,12 +449,7 @@ class Records:
         return Run(self.database, command, config, seeds)
 
     def look_up(self, keys: Sequence[bytes], model: str | None = None) -> dict[bytes, StoredAnswer]:
-        """The newest answer without error to each request that has one.
-
-        Args:
-            keys: Keys as in :class:`~climassay.records.requests.Identity`.
-            model: Only requests that were stored under this name of a model.
-        """
+        """The newest answer without error to each request that has one."""
         found: dict[bytes, StoredAnswer] = {}
         answers, requests = tables.answers, tables.requests
         columns = (answers, requests.c.key, requests.c.kind)

@@ -7,9 +7,7 @@ own answer is still the one served.
 
 import csv
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +17,7 @@ import sqlalchemy as sa
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.io import cannot_write, move_into_place, parse_json, read_lines, safe_cell
+from climassay.io import parse_json, read_lines, safe_cell, written_beside
 from climassay.records import tables
 from climassay.records.database import Database
 from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, count_answers, iso_time, iterate_answers
@@ -53,6 +51,8 @@ def export_answers(
     write = writers.get(path.suffix.lower())
     if write is None:
         raise InputError(f"{path.name} does not end in .jsonl, .csv or .parquet: choose one of these formats.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent}: choose another place.")
     written = 0
 
     def counted() -> Bundles:
@@ -63,15 +63,8 @@ def export_answers(
             if on_progress is not None:
                 on_progress(len(bundle))
 
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        write(partial, counted())
-        move_into_place(partial, path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with written_beside(path) as part:
+        write(part, counted())
     return written
 
 
@@ -141,11 +134,6 @@ def merge_records(
 ) -> tuple[MergedAnswers, int]:
     """Take in all runs of another database with their answers and results, in one transaction.
 
-    Args:
-        target: Where to.
-        source: Where from; it stays as it is.
-        on_progress: Called with the number of answers looked at since the last call.
-
     Returns:
         What became of the answers, and the number of runs that were not there before.
     """
@@ -163,11 +151,7 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
     """Take in the answers of a file that ``records export`` wrote, in one transaction.
 
     A run that is not known here is entered as one that was imported, without its configuration and results.
-
-    Args:
-        database: Where to.
-        path: ``.jsonl`` or ``.parquet``.
-        on_progress: Called with the number of answers looked at since the last call.
+    ``on_progress`` is called with the number of answers looked at since the last call.
 
     Raises:
         InputError: The file cannot be read or is no such export.

@@ -42,10 +42,6 @@ class Adapted:
 def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Adapted]:
     """A model with a fresh adapter, which as yet changes nothing; the model is as before when the block is left.
 
-    Args:
-        loaded: The model; one adapter at a time.
-        config: Rank, alpha, dropout, targets and seed count here.
-
     Raises:
         InputError: The model has no layers of the names given.
     """
@@ -93,13 +89,7 @@ def _names_that_change() -> Iterator[None]:
 
 
 def save_adapter_config(peft_model: Any, base: str, folder: Path) -> None:
-    """Write PEFT's configuration of an adapter, the same bytes for the same adapter on any machine.
-
-    Args:
-        peft_model: The model with the adapter.
-        base: Name of the model it belongs to.
-        folder: Of the adapter.
-    """
+    """Write PEFT's configuration of an adapter, the same bytes for the same adapter on any machine."""
     settings = peft_model.peft_config["default"].to_dict()
     settings |= {"base_model_name_or_path": base, "inference_mode": True}
     # Sets would come out in another order in every process, and with them another fingerprint.

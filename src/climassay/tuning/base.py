@@ -98,9 +98,6 @@ def default_dtype(device: str) -> str:
 
     On a CPU the measurement of :func:`~climassay.models.cpu_settings.fastest_cpu_dtype` decides; with AVX512-BF16 or
     AMX training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
-
-    Args:
-        device: As torch names it.
     """
     import torch
 

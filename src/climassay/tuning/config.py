@@ -98,11 +98,6 @@ class TuningConfig:
             raise InputError(f"There is no tuning setting {min(unknown)!r}: there are {', '.join(asdict(self))}.")
         return replace(self, **{name: value for name, value in values.items() if value is not None})
 
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> "TuningConfig":
-        """Read what ``dataclasses.asdict`` and JSON made of it."""
-        return cls(**{**data, "targets": tuple(data["targets"])})
-
 
 @dataclass(frozen=True, slots=True)
 class Preset:

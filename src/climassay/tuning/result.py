@@ -13,8 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from climassay.errors import InputError
-from climassay.io import cannot_write, parse_json, read_text
+from climassay.io import parse_json, read_text, written_beside
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 from climassay.tuning.config import TuningConfig
@@ -37,16 +39,10 @@ def replace_file(file: Path, write: Callable[[Path], object]) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        with temporary.open("rb") as written:
+    with written_beside(file) as part:
+        write(part)
+        with part.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.replace(file)
-    except OSError as error:
-        raise cannot_write(file, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def save_tensors(file: Path, tensors: Mapping[str, "Tensor"], metadata: Mapping[str, str]) -> None:
@@ -144,11 +140,6 @@ class DataSummary:
             titles = tuple(document.title for document in data.documents)
             return cls(data.name, "documents", data.size, data.sha256, titles)
         return cls(data.name, "examples", data.size, data.sha256)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> "DataSummary":
-        """Read what ``dataclasses.asdict`` and JSON made of it."""
-        return cls(**{**data, "sources": tuple(data["sources"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,29 +294,11 @@ def read_result(folder: Path) -> TuningResult | None:
             raise InputError(f"{file} was written by a newer climassay (format {written}): update climassay.")
         if written != FORMAT:
             raise ValueError("another format")
-        return _from_data(folder, data)
+        return TypeAdapter(TuningResult).validate_python({**data, "folder": folder})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{file} was not written by this version of climassay or is damaged: train into another folder."
         ) from error
-
-
-def _from_data(folder: Path, data: dict[str, Any]) -> TuningResult:
-    return TuningResult(
-        **{
-            **data,
-            "folder": folder,
-            "config": TuningConfig.from_data(data["config"]),
-            "train": DataSummary.from_data(data["train"]),
-            "validation": DataSummary.from_data(data["validation"]),
-            "losses": tuple(StepLoss(**one) for one in data["losses"]),
-            "evaluations": tuple(Evaluation(**one) for one in data["evaluations"]),
-            "trials": tuple(
-                Trial(**{**one, "config": TuningConfig.from_data(one["config"])}) for one in data["trials"]
-            ),
-            "warnings": tuple(data["warnings"]),
-        }
-    )
 
 
 def list_adapters(folder: Path) -> list[TuningResult]:

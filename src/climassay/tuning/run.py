@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from climassay.errors import InputError, ModelError
@@ -47,11 +47,6 @@ def learning_rate(config: TuningConfig, step: int, steps: int) -> float:
 
     Linear warm-up over the first ``round(warmup x steps)`` steps, the last of which has the full rate; then cosine or
     linear decay that would reach 0 at the step after the last.
-
-    Args:
-        config: The settings.
-        step: Number of the step, from 0.
-        steps: Of the whole training.
     """
     rising = round(config.warmup * steps)
     if step < rising:
@@ -142,13 +137,7 @@ def best_file(folder: Path, step: int) -> Path:
 def save_checkpoint(
     folder: Path, progress: Progress, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer
 ) -> None:
-    """Write a checkpoint; the one before stays until this one is whole.
-
-    Args:
-        folder: Of the training.
-        progress: Where it is.
-        parameters: What is trained, by name, of any shape.
-        optimiser: Its moments, of the parameters' shapes, are kept too.
+    """Write a checkpoint of parameters of any shape; the one before stays until this one is whole.
 
     Raises:
         InputError: It cannot be written.
@@ -176,21 +165,13 @@ def read_progress(folder: Path) -> Progress | None:
         return None
     try:
         with safe_open(file, framework="pt") as opened:
-            data: dict[str, Any] = json.loads(opened.metadata()[_STATE])
-        losses = [StepLoss(**one) for one in data.pop("losses")]
-        evaluations = [Evaluation(**one) for one in data.pop("evaluations")]
-        return Progress(**data, losses=losses, evaluations=evaluations)
+            return TypeAdapter(Progress).validate_json(opened.metadata()[_STATE])
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"The checkpoint {file} is damaged: remove it to train from the start.") from error
 
 
 def restore(folder: Path, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> None:
-    """Put weights and moments back as they were when the checkpoint was written.
-
-    Args:
-        folder: Of the training.
-        parameters: Overwritten in place, by name; of the shapes that they had then.
-        optimiser: Gets its moments.
+    """Put weights and moments, of the shapes that they had then, back as they were when the checkpoint was written.
 
     Raises:
         InputError: The checkpoint does not fit the model.
@@ -254,16 +235,7 @@ class Run:
         fingerprint: str,
         interruption: Interruption,
     ) -> None:
-        """Tokenise the data, plan the steps and find out how far an earlier process came.
-
-        Args:
-            base: The model.
-            data: For training and for validation.
-            config: The settings.
-            folder: Where all goes.
-            fingerprint: Of the training.
-            interruption: Asked between passes.
-        """
+        """Tokenise the data, plan the steps and find out how far an earlier process came."""
         self.base, self.config, self.folder, self.interruption = base, config, folder, interruption
         self.progress = read_progress(folder) or Progress(fingerprint)
         self.checkpoint_seconds = math.inf
@@ -362,22 +334,17 @@ class Run:
                 f"The training diverged: the validation loss after step {progress.step} is not a finite number; use a "
                 f"lower learning rate than {self.config.learning_rate:g}."
             )
-        lowest = progress.lowest
+        lowest, patience = progress.lowest, self.config.patience
         progress.evaluations.append(Evaluation(progress.step, loss))
-        if progress.step:
-            self._judge(loss, lowest)
-        self._tell(0)
-        self._save()
-
-    def _judge(self, loss: float, lowest: float) -> None:
-        """Keep the adapter if it is the best so far; an untrained one, at step 0, is none."""
-        progress, patience = self.progress, self.config.patience
-        if loss < lowest:
+        # The best adapter so far is kept; an untrained one, at step 0, is none.
+        if progress.step and loss < lowest:
             progress.best_step, progress.without_gain = progress.step, 0
             save_adapter(self.adapter, best_file(self.folder, progress.step))
-            return
-        progress.without_gain += 1
-        progress.stopped_early = patience is not None and progress.without_gain >= patience
+        elif progress.step:
+            progress.without_gain += 1
+            progress.stopped_early = patience is not None and progress.without_gain >= patience
+        self._tell(0)
+        self._save()
 
     def _save(self) -> None:
         now = time.perf_counter()

@@ -80,12 +80,6 @@ def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_
     Texts: one text after the other, each ended by the end token, cut into blocks; every token but a block's first is
     learned. The last block is as long as what is left: nothing is padded.
 
-    Args:
-        data: Examples or texts.
-        prompts: The model's tokenizer and template.
-        ends: Tokens at which the model's turn ends.
-        max_length: Tokens.
-
     Raises:
         InputError: An answer alone is longer than ``max_length``.
         ModelError: The template does not accept an example, or the tokenizer has no end token.
@@ -198,12 +192,6 @@ def plan_steps(lengths: Sequence[int], *, epochs: int, step_size: int, seed: int
 
     Each epoch sees every sequence once, shuffled; within pools of some batches sequences are sorted by length and cut
     into steps, and the steps are shuffled. Where numbers do not divide, one step of an epoch is smaller.
-
-    Args:
-        lengths: Tokens of each sequence.
-        epochs: How often each is seen.
-        step_size: Sequences a step.
-        seed: Decides the order, the same on any machine.
     """
     return Plan(tuple(_epoch(lengths, step_size, random.Random(f"{seed}/{epoch}")) for epoch in range(epochs)))
 
@@ -239,13 +227,7 @@ class SequenceLoss:
     """
 
     def __init__(self, base: TuningBase, model: Any, sequences: Sequence[TokenSequence]) -> None:
-        """Prepare.
-
-        Args:
-            base: Device and dtype.
-            model: Of transformers, with or without adapters in it.
-            sequences: All that losses may be asked of.
-        """
+        """Prepare."""
         self._base = base
         self._model = model
         self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
@@ -270,12 +252,7 @@ class SequenceLoss:
         return sum(self.sequences[index].learned for index in indices)
 
     def mean(self, size: int, *, on_pass: Callable[[], None] | None = None) -> float:
-        """Loss of all sequences without dropout, in nats a token.
-
-        Args:
-            size: Sequences in one forward pass.
-            on_pass: Called before each pass.
-        """
+        """Loss of all sequences without dropout, in nats a token."""
         everything, total = range(len(self.sequences)), 0.0
         training = self._model.training
         self._model.eval()

@@ -182,22 +182,8 @@ def search(
     """Train with every setting of a grid and keep the adapter with the lowest validation loss.
 
     A search that was interrupted goes on where it was, in the middle of a trial; the same search again is returned at
-    once. Its table is :attr:`TuningResult.trials`.
-
-    Args:
-        model: Name of a local model, or one that several trainings share.
-        train_data: What is learned.
-        validation_data: What decides.
-        config: What the grid leaves open.
-        folder: Where the best adapter goes.
-        grid: Values by setting.
-        device: Where to compute, for a model given by name.
-        preset: Name of the preset behind ``config``.
-        warnings: As for :func:`train`.
-        replace_other: Remove what something else left in the folder.
-        checkpoint_seconds: As for :func:`train`.
-        on_trial: Called before every trial.
-        on_progress: Called after every step and evaluation of a trial.
+    once. Its table is :attr:`TuningResult.trials`. Arguments are those of :func:`train`; ``config`` says what the grid
+    of values by setting leaves open, and ``on_trial`` is called before every trial.
 
     Raises:
         InputError: As for :func:`train`, or the grid makes no sense.

@@ -52,11 +52,10 @@ def test_a_second_option_that_is_nearly_as_probable_rejects(second, accepted):
         assert decision.score == pytest.approx(0.17, abs=0.01)
 
 
-def test_orders_and_passages_are_options():
+def test_orders_are_an_option():
     model = knows(OPTIONS[1])
-    SelfConsistency(model, orders=2, with_passages=False).check([mcq()])
+    SelfConsistency(model, orders=2).check([mcq()])
     assert len(model.options) == 2
-    assert not any(PASSAGE in prompt for prompt, _ in model.options)
     for options in ({"orders": 0}, {"needed": 0.0}, {"needed": 1.5}):
         with pytest.raises(InputError):
             SelfConsistency(model, **options)

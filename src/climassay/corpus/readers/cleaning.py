@@ -55,9 +55,7 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
 def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
     """Resolve each :data:`LINE_END_HYPHEN`: ``prob￾lems`` becomes problems, ``short￾lived`` short-lived.
 
-    Args:
-        text: Text with marks.
-        vocabulary: Words of the whole document, from :func:`count_words`; it knows which spelling its author uses.
+    The vocabulary holds the words of the whole document (:func:`count_words`): its author's spelling.
     """
     if LINE_END_HYPHEN not in text:
         return text

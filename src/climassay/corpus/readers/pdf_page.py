@@ -64,11 +64,6 @@ class DrawnPage:
         Words that are not there in one piece are found in parts where something small stands between them, as a note's
         number; of words that go on overleaf, or come from the page before, those are found that are here.
 
-        Args:
-            words: As a reader of the file gave them.
-            before: What it gave before them, which tells places apart.
-            after: What it gave after them.
-
         Returns:
             Beginning and end of each part, in order; none where the words are not on the page.
         """

@@ -132,12 +132,9 @@ class StatisticsMasker:
     def __init__(
         self, passages: Iterable[str] = (), glossary: Iterable[str] = (), *, weights: Mapping[str, float] = WEIGHTS
     ) -> None:
-        """Count the collection's words.
+        """Count the collection's words; without any, only general English counts.
 
-        Args:
-            passages: Texts of the collection; without any, only general English counts.
-            glossary: Terms of the field, preferred wherever they occur.
-            weights: Weight of each feature; one left out counts nothing.
+        Terms of the glossary are preferred wherever they occur. A feature without a weight counts nothing.
         """
         self._statistics = count_words(passages, glossary)
         self._weights = np.array([weights.get(name, 0.0) for name in FEATURES])

@@ -192,13 +192,6 @@ def write_dataset(
 ) -> PublishedDataset:
     """Write a prepared dataset; files of the dataset that was there before and are no part of this one are removed.
 
-    Args:
-        prepared: What to write.
-        folder: Where to.
-        force: Write over another dataset, or beside other files.
-        more: Further sections of the card.
-        configs: Further configurations for ``datasets``.
-
     Raises:
         InputError: The folder holds something else, or a file cannot be written.
     """
@@ -382,9 +375,7 @@ def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str
         MissingExtraError: The package for the hub is not installed.
     """
     check_repository(repository)
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise InputError(f"{folder} is not a dataset that climassay published: publish it first.")
+    manifest = _manifest(folder)
     try:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError

@@ -197,12 +197,7 @@ _FOUND = re.compile(r"climassay-canary-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{
 
 
 def canary_guid(name: str, content: str) -> str:
-    """The GUID of a dataset: always the same for the same name and content.
-
-    Args:
-        name: Name of the dataset.
-        content: What tells it from others of that name, for example the hash of its questions.
-    """
+    """The GUID of a dataset: always the same for the same name and content."""
     return str(uuid.uuid5(_NAMESPACE, f"{name}\n{content}"))
 
 

@@ -7,6 +7,7 @@ contexts, often because the pair of question and answer was inaccurate (ClimaQA,
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,54 +28,38 @@ NARROW = "second right answer"
 """Reason where another option is nearly as probable as the marked one."""
 
 
+@dataclass(frozen=True)
 class SelfConsistency:
-    """Asks multiple-choice drafts in several orders of their options.
+    """Asks multiple-choice drafts in several orders of their options, each with the draft's passages.
 
     With four orders every option appears at every position once, so that a model that always says *b* is right in a
     quarter of them, whatever the key.
+
+    Raises:
+        InputError: No orders, or a share or margin out of its range.
     """
 
-    def __init__(
-        self,
-        model: Generator,
-        *,
-        orders: int = OPTIONS,
-        needed: float = 1.0,
-        margin: float = 0.0,
-        with_passages: bool = True,
-        prompts: TaskPrompts | None = None,
-        seed: int = 0,
-    ) -> None:
-        """Prepare; nothing is asked yet.
+    model: Generator
+    """Its option letters are weighed where it gives log-probabilities, else it writes a letter."""
+    orders: int = OPTIONS
+    """Option orders a question; the first four are rotations."""
+    needed: float = 1.0
+    """Least share of orders answered as marked, above 0 to 1."""
+    margin: float = 0.0
+    """Least lead of the marked option over the next one, as a difference of probabilities averaged over the orders, for
+    models that give log-probabilities; 0 asks for none. A small lead means that a second option is about as right."""
+    prompts: TaskPrompts | None = None
+    """Templates of the evaluation; the built-in ones by default."""
+    seed: int = 0
+    """Decides the orders beyond the rotations."""
 
-        Args:
-            model: Its option letters are weighed where it gives log-probabilities, else it writes a letter.
-            orders: Option orders a question; the first four are rotations.
-            needed: Least share of orders answered as marked, above 0 to 1.
-            margin: Least lead of the marked option over the next one, as a difference of probabilities averaged over
-                the orders, for models that give log-probabilities; 0 asks for none. A small lead means that a second
-                option is about as right.
-            with_passages: Whether the model is given the draft's passages.
-            prompts: Templates of the evaluation; the built-in ones by default.
-            seed: Decides the orders beyond the rotations.
-
-        Raises:
-            InputError: No orders, or a share or margin out of its range.
-        """
-        if not 0 <= margin < 1:
-            raise InputError(f"The margin is at least 0 and below 1: not {margin}.")
-        if orders < 1:
-            raise InputError(f"At least one option order is needed, not {orders}.")
-        if not 0 < needed <= 1:
-            raise InputError(f"The share of orders that are needed lies above 0 and is at most 1: not {needed}.")
-        self.name = model.name
-        self._model = model
-        self._orders = orders
-        self._needed = needed
-        self._margin = margin
-        self._with_passages = with_passages
-        self._prompts = prompts
-        self._seed = seed
+    def __post_init__(self) -> None:
+        if not 0 <= self.margin < 1:
+            raise InputError(f"The margin is at least 0 and below 1: not {self.margin}.")
+        if self.orders < 1:
+            raise InputError(f"At least one option order is needed, not {self.orders}.")
+        if not 0 < self.needed <= 1:
+            raise InputError(f"The share of orders that are needed lies above 0 and is at most 1: not {self.needed}.")
 
     def check(self, drafts: Sequence[Draft], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
         """The drafts, each question with options with a decision.
@@ -82,10 +67,6 @@ class SelfConsistency:
         The decision's score is the share of orders answered as marked. Where a call failed it is undecided, unless
         the orders that were answered already decide. Drafts of other kinds, failures and what is rejected already pass
         through unasked.
-
-        Args:
-            drafts: Drafts of any kind.
-            on_progress: Called with the number of answers that came in.
         """
         askable = {}
         for place, draft in enumerate(drafts):
@@ -101,18 +82,18 @@ class SelfConsistency:
         ]
 
         def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
-            given = [askable[int(question.id)].passages if self._with_passages else () for question in questions]
+            given = [askable[int(question.id)].passages for question in questions]
             return [Prepared(tuple(one.text for one in own), tuple(one.id for one in own)) for own in given]
 
         for kind in dict.fromkeys(question.kind for question in questions):
             for prediction in ask_mcq(
                 [question for question in questions if question.kind == kind],
-                self._model,
-                [Setting("passages" if self._with_passages else "default", prepare)],
-                self._prompts or TaskPrompts.load(),
-                scorings=["likelihood" if isinstance(self._model, OptionScorer) else "letter"],
-                orders=self._orders,
-                seed=self._seed,
+                self.model,
+                [Setting("passages", prepare)],
+                self.prompts or TaskPrompts.load(),
+                scorings=["likelihood" if isinstance(self.model, OptionScorer) else "letter"],
+                orders=self.orders,
+                seed=self.seed,
                 on_progress=on_progress,
             ):
                 predictions[int(prediction.question)].append(prediction)
@@ -125,17 +106,18 @@ class SelfConsistency:
         total = len(predictions)
         right = sum(one.correct for one in predictions)
         failures = [one.error for one in predictions if one.error is not None]
-        if right + len(failures) < self._needed * total - 1e-9:
+        by = self.model.name
+        if right + len(failures) < self.needed * total - 1e-9:
             detail = f"It chose the marked option in {right} of {total} option orders."
-            return Decision("consistency", self.name, False, REASON, detail, right / total)
-        if right < self._needed * total - 1e-9:
+            return Decision("consistency", by, False, REASON, detail, right / total)
+        if right < self.needed * total - 1e-9:
             detail = f"{len(failures)} of {total} requests failed, the first one because: {failures[0]}"
-            return Decision("consistency", self.name, None, "failed call", detail)
+            return Decision("consistency", by, None, "failed call", detail)
         lead = _lead(predictions)
-        if self._margin and lead is not None and lead < self._margin:
+        if self.margin and lead is not None and lead < self.margin:
             detail = f"The marked option leads the next one by a probability of {lead:.2f} only."
-            return Decision("consistency", self.name, False, NARROW, detail, lead)
-        return Decision("consistency", self.name, True, score=right / total)
+            return Decision("consistency", by, False, NARROW, detail, lead)
+        return Decision("consistency", by, True, score=right / total)
 
 
 def _lead(predictions: Sequence[Prediction]) -> float | None:
@@ -181,13 +163,6 @@ class Verification:
     ) -> None:
         """Prepare; nothing is asked yet.
 
-        Args:
-            model: Answers under a JSON schema.
-            subject: The science that questions are about.
-            prompts: Folder of templates that replace built-in ones (``verify``).
-            max_tokens: Room for an answer.
-            seed: Seed of the sampling.
-
         Raises:
             InputError: The prompt is not valid.
         """
@@ -202,10 +177,6 @@ class Verification:
 
         What has no answer or term yet, was rejected or was looked at before passes through unasked. Where the call
         failed the draft is undecided.
-
-        Args:
-            drafts: Drafts of any kind.
-            on_progress: Called with 1 whenever an answer came in.
         """
         places = [place for place, draft in enumerate(drafts) if _complete(draft)]
         if not places:
@@ -269,16 +240,6 @@ def answer_check(
     seed: int = 0,
 ) -> SelfConsistency | Verification:
     """What answers drafts again: one request that says everything, or option probabilities for small models.
-
-    Args:
-        model: Is asked.
-        profile: How; by default as the model's size suggests.
-        orders: Option orders, for small models.
-        needed: Share of them that must be answered as marked, for small models.
-        margin: Least lead of the marked option, for small models that give probabilities.
-        prompts: Folder of the user's own templates.
-        subject: The science, for the verification.
-        seed: Seed of orders and sampling.
 
     Raises:
         InputError: A number makes no sense, or a prompt is not valid.

@@ -76,12 +76,9 @@ def screen(
         [Decision("screen", one.name, False, one.name, detail) for one in simple if (detail := one.fault(draft))]
         for draft in written
     ]
-    said: list[list[Decision | None]] = []
-    if encoder is not None and "off topic" in wanted:
-        said.append(off_topic(written, encoder))
-    if entailment is not None and "not entailed" in wanted:
-        said.append(not_entailed(written, entailment))
-    for decisions in said:
+    far = off_topic(written, encoder) if encoder is not None and "off topic" in wanted else []
+    contrary = not_entailed(written, entailment) if entailment is not None and "not entailed" in wanted else []
+    for decisions in filter(None, (far, contrary)):
         for own, decision in zip(faults, decisions, strict=True):
             own += [decision] if decision is not None else []
     marks = iter(faults)
@@ -115,11 +112,7 @@ class CheckCount:
 
 
 def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
-    """Counts by reason, in the order of their numbers, for all kinds and for each kind that occurs.
-
-    Args:
-        drafts: Screened; those that were never written are left out.
-    """
+    """Counts by reason, in the order of their numbers, for all kinds and for each kind that occurs."""
     reasons = [(draft.kind, _reasons(draft)) for draft in drafts if draft.written]
     present: list[Kind | None] = [None, *_kinds(drafts)]
     total = Counter(reason for _, own in reasons for reason in own)
@@ -128,11 +121,8 @@ def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
         for kind in present:
             those = [own for one, own in reasons if kind in (None, one)]
             found = sum(reason in own for own in those)
-            counts.append(
-                CheckCount(
-                    reason, kind, sum(own[:1] == [reason] for own in those), found, proportion(found, len(those))
-                )
-            )
+            first = sum(own[:1] == [reason] for own in those)
+            counts.append(CheckCount(reason, kind, first, found, proportion(found, len(those))))
     return tuple(counts)
 
 

@@ -38,11 +38,9 @@ class DuplicateFinder:
     def __init__(self, encoder: Encoder | None = None, *, jaccard: float = 0.8, cosine: float = 0.92) -> None:
         """Start empty.
 
-        Args:
-            encoder: Finds repetitions in other words too; every vector is kept and compared with (384 numbers a
-                question for the bundled encoder), so that adding takes time in proportion to what is there.
-            jaccard: Least similarity of the words of a repetition, above 0 up to 1.
-            cosine: Least cosine of the vectors of a repetition.
+        An encoder finds repetitions in other words too; every vector is kept and compared with (384 numbers a question
+        for the bundled encoder), so that adding takes time in proportion to what is there. Repetitions have at least
+        this Jaccard similarity of their words, above 0 up to 1, or this cosine of their vectors.
 
         Raises:
             InputError: A threshold is out of its range.

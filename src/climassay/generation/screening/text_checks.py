@@ -108,10 +108,6 @@ _ET_AL = re.compile(r"\bet al\b")
 def other_language(text: str, wanted: str = "en") -> str | None:
     """What a text is written in where it is not the wanted language.
 
-    Args:
-        text: A sentence or more.
-        wanted: One of :data:`LANGUAGES`.
-
     Returns:
         A code of :data:`LANGUAGES`, ``another script``, or None where the text may be in the wanted language.
 

@@ -81,10 +81,6 @@ class BertShape:
 def build_graph(folder: Path, precision: Precision = "int8") -> bytes:
     """The ONNX model of a sentence-transformers folder with a BERT and mean pooling.
 
-    Args:
-        folder: With ``config.json`` and ``model.safetensors``.
-        precision: Number format of the matrix products; everything else is computed in float32.
-
     Returns:
         A serialised model with the input ``ids``, int32 [1, tokens], special tokens included, and the output
         ``vector``, float32 [1, width], the unit vector of the mean over tokens.
@@ -200,13 +196,6 @@ class BertEncoder:
 
     The graph is made once in the cache folder and loaded when first needed; a text's vector does not depend on the
     texts encoded with it, nor on the number of threads.
-
-    Args:
-        name: As the user wrote it.
-        folder: With ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
-        fingerprint: See :func:`climassay.models.model_files.encoder_fingerprint`; names the graph in the cache.
-        precision: Number format of the matrix products.
-        threads: Texts encoded at the same time; by default as many as there are cores.
     """
 
     def __init__(

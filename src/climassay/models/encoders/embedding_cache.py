@@ -25,12 +25,6 @@ def cached_vectors(
 ) -> NDArray[np.float32]:
     """Vectors of texts, from the cache where they are.
 
-    Args:
-        texts: Any number; equal ones are encoded once.
-        encoder: Encodes what is not in the cache; each encoder has a file of its own.
-        folder: Name of the cache's folder for texts of this kind.
-        on_progress: Called with the number of texts known since the last call.
-
     Returns:
         Unit vectors, shape [texts, width], in the order of ``texts``.
     """
@@ -81,12 +75,7 @@ MOST_TEXTS = 32_768
 
 
 class CachedEncoder:
-    """An encoder that encodes a text once; threads may share it.
-
-    Args:
-        encoder: Encodes what is not known.
-        most: Texts kept.
-    """
+    """An encoder that encodes a text once; threads may share it."""
 
     def __init__(self, encoder: Encoder, most: int = MOST_TEXTS) -> None:
         self.wrapped = encoder

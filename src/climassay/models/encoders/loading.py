@@ -81,12 +81,6 @@ class SentenceTransformerEncoder:
 
     The model's own prompts are used where it has them: ``query`` for queries and ``document`` for passages. Texts
     beyond the model's stated length are cut by its tokenizer.
-
-    Args:
-        name: As the user wrote it.
-        folder: Folder with ``modules.json`` or a plain transformers model.
-        fingerprint: See :func:`climassay.models.model_files.encoder_fingerprint`.
-        device: torch's name of a device; by default the GPU where there is one.
     """
 
     def __init__(self, name: str, folder: Path, fingerprint: str, device: str | None = None) -> None:

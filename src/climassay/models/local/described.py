@@ -61,12 +61,7 @@ class ModelInfo:
 
 
 class DescribedModel:
-    """What needs no weights of a local model.
-
-    Args:
-        name: Name of the model, as the user wrote it.
-        info: What it says about itself.
-    """
+    """What needs no weights of a local model."""
 
     def __init__(self, name: str, info: ModelInfo) -> None:
         self.name, self.info, self.fingerprint = name, info, info.fingerprint
@@ -89,13 +84,7 @@ class DescribedModel:
 
 
 class LazyModel(DescribedModel):
-    """A local model that is loaded when it is first asked; the contract's ``OpenWeights``.
-
-    Args:
-        name: Name of the model.
-        info: What it said about itself when it was loaded before.
-        load: Loads it.
-    """
+    """A local model that is loaded when it is first asked; the contract's ``OpenWeights``."""
 
     def __init__(self, name: str, info: ModelInfo, load: "Callable[[], LocalModel]") -> None:
         super().__init__(name, info)

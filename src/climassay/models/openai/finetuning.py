@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError, ModelError
-from climassay.io import parse_json, read_text
+from climassay.io import parse_json, read_text, write_file
 from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
 from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
 from climassay.models.openai.replies import parse_error_reply
@@ -85,16 +85,8 @@ def write_state(state: FineTuningState, path: Path) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    part = path.with_name(path.name + ".part")
     text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(state)}, indent=1, allow_nan=False)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"The state of the fine-tuning cannot be kept in {path}: {error.strerror or error}."
-        ) from error
+    write_file(path, f"{text}\n".encode())
 
 
 def fine_tune(

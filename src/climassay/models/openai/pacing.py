@@ -58,10 +58,8 @@ def retry_policy(deadline: float | None = None, timeout: float | None = None) ->
 def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float) -> float | None:
     """Seconds that a server asks to wait, from its ``Retry-After`` and ``retry-after-ms`` headers.
 
-    Args:
-        seconds: ``Retry-After``: a number of seconds or an HTTP date (RFC 9110, section 10.2.3).
-        milliseconds: ``retry-after-ms``, which some servers send with it and which is preferred.
-        wall: The present time, seconds since 1970.
+    ``Retry-After`` is a number of seconds or an HTTP date (RFC 9110, section 10.2.3); ``retry-after-ms``, which some
+    servers send with it, is preferred. ``wall`` is the present time in seconds since 1970.
 
     Returns:
         At least 0; None where there is no header or it cannot be read.
@@ -100,10 +98,6 @@ class AdaptiveLimit:
     until then.
 
     Used from one event loop only.
-
-    Args:
-        ceiling: Never more than this at once.
-        clock: Time.
 
     References:
         D.-M. Chiu and R. Jain, "Analysis of the increase and decrease algorithms for congestion avoidance in computer

@@ -158,12 +158,9 @@ class QuestionType:
         return {"question": question.question, "answer": question.answer}
 
     def worded(self, given: dict[str, Any], position: int, draw: random.Random) -> Content:
-        """The question that a writer's texts and lists make.
+        """The question that a writer's texts and lists make, given by the names of :meth:`texts` and :meth:`lists`.
 
-        Args:
-            given: By the names of :meth:`texts` and :meth:`lists`.
-            position: Where the correct option is to stand.
-            draw: Decides what else is left to chance.
+        The correct option is to stand at ``position``; ``draw`` decides what else is left to chance.
         """
         return Content(given["question"], given["answer"])
 
