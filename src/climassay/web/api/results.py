@@ -363,8 +363,7 @@ def get_run(app: App, user: Reader, run: RunId) -> dict[str, Any]:
     config, seeds, error = run_settings(app.database, run)
     name = tables.results.c.name
     query = sa.select(name, sa.func.count()).where(tables.results.c.run == run).group_by(name).order_by(name)
-    with app.database.read() as connection:
-        stored = {table: int(count) for table, count in connection.execute(query)}
+    stored = {table: int(count) for table, count in app.database.rows(query)}
     usage = usage_by_model(app.database, run)
     return {"run": line, "config": config, "seeds": seeds, "error": error, "usage": usage, "stored": stored}
 

@@ -36,7 +36,7 @@ from climassay.records.queries import (
     usage_by_model,
 )
 from climassay.reporting import Prose, Report, Section, Table
-from climassay.reporting.html import as_svg, report_data, report_from_data
+from climassay.reporting.html import report_data, report_from_data
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
@@ -47,12 +47,10 @@ from climassay.web.results.blocks import (
     PageNumber,
     Search,
     block_assets,
+    block_files,
     cut,
-    figure_at,
     part_of,
     section_views,
-    table_at,
-    table_file,
     within,
 )
 from climassay.web.results.stored_run import StoredRun, experiment_page, found_run, found_summary, run_data
@@ -120,22 +118,12 @@ def show_comparison(
     )
 
 
-@router.get("/results/compare/tables/{number}.{form}")
-def send_comparison_table(
-    app: App, _user: Reader, number: int, form: str, runs: RunsWanted, metric: str, level: Level = "overall"
-) -> Response:
-    """A table of a comparison."""
-    table = table_at(_comparison(app, _names(runs), metric, level), number, "The comparison")
-    return table_file(table, form, f"comparison-{metric}-{number}")
-
-
-@router.get("/results/compare/figures/{number}.svg")
-def send_comparison_figure(
-    app: App, _user: Reader, number: int, runs: RunsWanted, metric: str, level: Level = "overall"
-) -> Response:
-    """A figure of a comparison."""
-    figure = figure_at(_comparison(app, _names(runs), metric, level), number, "The comparison")
-    return as_file(as_svg(figure), f"comparison-{metric}.svg")
+@block_files(router, "/results/compare")
+def comparison_blocks(
+    app: App, _user: Reader, runs: RunsWanted, metric: str, level: Level = "overall"
+) -> tuple[Report, str]:
+    """The blocks of a comparison."""
+    return _comparison(app, _names(runs), metric, level), f"comparison-{metric}"
 
 
 def _names(runs: list[str]) -> list[str]:
@@ -215,18 +203,10 @@ def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Respon
     )
 
 
-@router.get("/results/datasets/{name}/tables/{number}.{form}")
-def send_dataset_table(app: App, _user: Reader, name: str, number: int, form: str) -> Response:
-    """One table of a dataset's page."""
-    table = table_at(_dataset_report(app, name), number, f"The dataset {name}")
-    return table_file(table, form, f"{name}-{table.title}")
-
-
-@router.get("/results/datasets/{name}/figures/{number}.svg")
-def send_dataset_figure(app: App, _user: Reader, name: str, number: int) -> Response:
-    """One figure of a dataset's page."""
-    figure = figure_at(_dataset_report(app, name), number, f"The dataset {name}")
-    return as_file(as_svg(figure), f"{name}-{figure.title}.svg")
+@block_files(router, "/results/datasets/{name}")
+def dataset_blocks(app: App, _user: Reader, name: str) -> tuple[Report, str]:
+    """The blocks of a dataset's page."""
+    return _dataset_report(app, name), name
 
 
 @router.get("/results/datasets/{name}/report.html")
@@ -395,24 +375,12 @@ def _setting_words(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
 
 
-def _report(app: AppState, run: str, published: Published) -> Report:
+@block_files(router, "/results/{run}")
+def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> tuple[Report, str]:
+    """The blocks of a run's page."""
     data = run_data(app, found_summary(app, run), published)
     assert data is not None
-    return report_from_data(data["report"])
-
-
-@router.get("/results/{run}/tables/{number}.{form}")
-def send_table(app: App, _user: Reader, run: str, number: int, form: str, published: PublishedWanted = "") -> Response:
-    """One table of a run's page."""
-    table = table_at(_report(app, run, published), number, f"The run {run}")
-    return table_file(table, form, f"{run}-{table.title}")
-
-
-@router.get("/results/{run}/figures/{number}.svg")
-def send_figure(app: App, _user: Reader, run: str, number: int, published: PublishedWanted = "") -> Response:
-    """One figure of a run's page."""
-    figure = figure_at(_report(app, run, published), number, f"The run {run}")
-    return as_file(as_svg(figure), f"{run}-{figure.title}.svg")
+    return report_from_data(data["report"]), run
 
 
 @router.get("/results/{run}/run.json")
@@ -549,11 +517,10 @@ def show_usage(request: Request, app: App, _user: Annotator) -> Response:
     )
 
 
-@router.get("/usage/tables/{number}.{form}")
-def send_usage_table(app: App, _user: Annotator, number: int, form: str) -> Response:
-    """A table of usage as a file."""
-    table = table_at(_usage_report(app), number, "The usage")
-    return table_file(table, form, f"usage-{number}")
+@block_files(router, "/usage", figures=False)
+def usage_blocks(app: App, _user: Annotator) -> tuple[Report, str]:
+    """The tables of usage."""
+    return _usage_report(app), "usage"
 
 
 def _usage_table(lines: Sequence[UsageRow], group: UsageGroup) -> Table:
