@@ -272,6 +272,17 @@ def review_data(review: CheckReview) -> dict[str, Any]:
     return said | {"at": iso_time(review.made_at)}
 
 
+def check_lengths(claim: Claim) -> None:
+    """See that a claim and its source are not too long to be kept.
+
+    Raises:
+        InputError: One is.
+    """
+    for text, most, what in ((claim.text, LONGEST_CLAIM, "claim"), (claim.source, LONGEST_SOURCE, "source")):
+        if len(text) > most:
+            raise InputError(f"The {what} has {len(text):,} characters, and the limit is {most:,}: shorten it.")
+
+
 def iso_time(seconds: float) -> str:
     """Seconds since 1970 as ISO 8601, UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
@@ -299,9 +310,7 @@ class CheckStore:
         Raises:
             InputError: The claim or its source is too long.
         """
-        for text, most, what in ((claim.text, LONGEST_CLAIM, "claim"), (claim.source, LONGEST_SOURCE, "source")):
-            if len(text) > most:
-                raise InputError(f"The {what} has {len(text):,} characters, and the limit is {most:,}: shorten it.")
+        check_lengths(claim)
         row = {
             "id": "c" + os.urandom(6).hex(),
             "claim_id": claim.id,

@@ -1,11 +1,8 @@
 """The pages of the library: collections, documents, passages at permanent addresses, search, adding and removing."""
 
-import csv
-import io
-import itertools
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -20,8 +17,8 @@ from climassay.corpus.documents import Passage
 from climassay.corpus.passages import shared_start
 from climassay.errors import InputError
 from climassay.grounding.citations import mark_quotations
-from climassay.io import safe_cell
 from climassay.reporting.highlighting import marked
+from climassay.reporting.results import csv_lines
 from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader
 from climassay.web.app_state import App, AppState
@@ -117,7 +114,7 @@ def _fields(wanted: SearchSpec) -> dict[str, str | int]:
 def _file(results: SearchResults, wanted: SearchSpec, ending: str, name: str) -> Response:
     rows = [hit_row(found) for found in results.found]
     if ending == "csv":
-        return as_file(_csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
+        return as_file(csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
     if ending == "json":
         told = {"query": wanted.words, "mode": wanted.mode, "document": wanted.document, "all": wanted.everything}
         content = told | {"not_searched": results.failed, "hits": rows}
@@ -281,7 +278,8 @@ def all_passages(app: App, reader: Reader, collection: str, ending: str) -> Resp
     passages = library_of(app).browse(collection).each_passage()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
     if ending == "csv":
-        lines = _csv_lines((*PASSAGE_COLUMNS, "citation"), rows)
+        plain = (row | {"headings": " > ".join(row["headings"])} for row in rows)
+        lines = csv_lines((*PASSAGE_COLUMNS, "citation"), plain)
     else:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return as_file(lines, f"{collection}-passages.{ending}", "application/jsonl" if ending == "jsonl" else "")
@@ -392,15 +390,3 @@ def _pages(passage: Passage) -> str:
 def _plain_address(address: str | None) -> str:
     """An address that cannot end the braces it appears in."""
     return re.sub(r"[{}\\\s]", lambda match: f"%{ord(match.group()):02X}", address or "")
-
-
-def _csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Lines of a CSV file with a heading row; lists are joined by `` > ``, and nothing runs as a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for row in itertools.chain([dict(zip(columns, columns, strict=True))], rows):
-        cells = (row[column] for column in columns)
-        writer.writerow([safe_cell(" > ".join(one) if isinstance(one, list | tuple) else one) for one in cells])
-        yield out.getvalue()
-        out.seek(0)
-        out.truncate()

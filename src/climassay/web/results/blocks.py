@@ -25,12 +25,15 @@ _KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 def table_json(table: Table) -> str:
     """A table as JSON: its words, and a list of rows by heading with the cells as they are shown."""
-    marks = [
-        {"row": row, "column": column, "marks": sorted(found)} for (row, column), found in sorted(table.marks.items())
-    ]
     headings = [column.label for column in table.columns]
-    data = {"title": table.title, "note": table.note, "columns": headings, "rows": table.rows, "marks": marks}
-    return json.dumps(data, ensure_ascii=False, indent=1)
+    data = {"title": table.title, "note": table.note, "columns": headings, "rows": table.rows}
+    return json.dumps(data | {"marks": marks_of(table)}, ensure_ascii=False, indent=1)
+
+
+def marks_of(table: Table) -> list[dict[str, Any]]:
+    """The cells of a table that are set off, in their order."""
+    marks = sorted(table.marks.items())
+    return [{"row": row, "column": column, "marks": sorted(found)} for (row, column), found in marks]
 
 
 TABLE_FORMS: Mapping[str, Callable[[Table], str]] = {

@@ -53,12 +53,17 @@ from climassay.web.results.blocks import (
     section_views,
     within,
 )
-from climassay.web.results.stored_run import StoredRun, experiment_page, found_run, found_summary, run_data
+from climassay.web.results.stored_run import (
+    StoredRun,
+    experiment_page,
+    flat_values,
+    found_run,
+    found_summary,
+    run_data,
+)
 
 router = APIRouter(include_in_schema=False)
 PAGE = 50
-LONGEST_VALUE = 600
-"""Characters of a value of a configuration; the whole is in the run's JSON."""
 MOST_LINES = 120
 ROWS_AT_ONCE = 1000
 """Stored rows in one piece of a run's JSON."""
@@ -298,7 +303,7 @@ def show_run(
         ready=data is not None,
         settings=_settings_lines(config),
         seeds=_settings_lines(seeds),
-        prompts=[(name.removeprefix("prompts."), value) for name, value in _flat(config) if _is_prompt(name)],
+        prompts=[(name.removeprefix("prompts."), value) for name, value in flat_values(config) if _is_prompt(name)],
         dataset=config["recipe"].get("name", "") if made_dataset else "",
         error=error,
         usage=usage_by_model(app.database, run),
@@ -342,7 +347,7 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: S
 
 def _settings_lines(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Names and values of a configuration, however deep, without the prompts."""
-    lines = [(name, value) for name, value in _flat(config) if not _is_prompt(name)]
+    lines = [(name, value) for name, value in flat_values(config) if not _is_prompt(name)]
     if len(lines) <= MOST_LINES:
         return tuple(lines)
     return (*lines[:MOST_LINES], ("…", f"{len(lines) - MOST_LINES} more in the run's JSON"))
@@ -350,29 +355,6 @@ def _settings_lines(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _is_prompt(name: str) -> bool:
     return (name.startswith("prompts.") and not name.endswith(".origin")) or name == "prompt_sha256"
-
-
-def _flat(config: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in config.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{at}{name}.")
-        elif isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value):
-            for number, entry in enumerate(value, start=1):
-                yield from _flat(entry if isinstance(entry, Mapping) else {"": entry}, f"{at}{name}.{number}.")
-        else:
-            yield f"{at}{name}", _setting_words(value)
-
-
-def _setting_words(value: Any) -> str:
-    if value is None or value in ("", [], {}):
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        text = ", ".join(_setting_words(entry) for entry in value)
-    else:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
 
 
 @block_files(router, "/results/{run}")
