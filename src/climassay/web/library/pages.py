@@ -337,11 +337,12 @@ def show_document(
         raise Missing(f"{document.title} has {parts} pages of passages.")
     first = (part - 1) * PAGE
     passages = library.browse(collection).passages_at(document_id, range(max(first - 1, 0), first + PAGE))
-    shown = [
-        (passage, _without_shared(passages[number - 1] if number else None, passage))
-        for number, passage in enumerate(passages)
-        if passage.position >= first
-    ]
+    shown = []
+    for before, passage in zip([None, *passages], passages, strict=False):
+        joined = before is not None and before.position + 1 == passage.position
+        start = shared_start(before.text, passage.text) if before is not None and joined else 0
+        shown.append((passage, passage.text[start:]))
+    shown = [one for one in shown if one[0].position >= first]
     return page(
         request,
         "library/document.html.j2",
@@ -355,12 +356,6 @@ def show_document(
         part=part,
         parts=parts,
     )
-
-
-def _without_shared(before: Passage | None, passage: Passage) -> str:
-    if before is None or before.position + 1 != passage.position:
-        return passage.text
-    return passage.text[shared_start(before.text, passage.text) :]
 
 
 def _bibtex(passage: Passage, address: str) -> str:

@@ -510,7 +510,9 @@ def _usage_table(lines: Sequence[UsageRow], group: UsageGroup) -> Table:
     rows = []
     for line in lines:
         cells = [f"{getattr(line, name):,}" for name in counts]
-        rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost_words(line)))
+        cost = ("unknown" if line.unpriced else "–") if line.cost is None else f"{line.cost:.4f}"
+        cost += f" + {line.unpriced:,} unpriced" if line.cost is not None and line.unpriced else ""
+        rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost))
     headings = [group, "asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens"]
     note = (
         "from records: answers of earlier runs that nobody had to pay again; share: of all answers that runs got. "
@@ -518,13 +520,6 @@ def _usage_table(lines: Sequence[UsageRow], group: UsageGroup) -> Table:
         "what has a price."
     )
     return Table.of(f"Tokens, cost and failures by {group}", [*headings, "thought", "cost"], rows, note=note)
-
-
-def cost_words(line: UsageRow) -> str:
-    """A cost as it is shown, with what has no known price beside it."""
-    if line.cost is None:
-        return "unknown" if line.unpriced else "–"
-    return f"{line.cost:.4f}" + (f" + {line.unpriced:,} unpriced" if line.unpriced else "")
 
 
 def _usage_report(app: AppState) -> Report:

@@ -17,7 +17,7 @@ from climassay.questions import Question
 from climassay.records.computed import kept
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
-from climassay.reporting.html import Block, report_data
+from climassay.reporting.html import Block, report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
@@ -104,7 +104,8 @@ def found_run(app: AppState, run: str) -> StoredRun:
     summary = found_summary(app, run)
     if summary.status == "running":
         return StoredRun(run_details(app.database, run))
-    return _read_runs(app).get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
+    read: ResultCache = app.shared("results:runs", lambda: ResultCache(KEPT_RUNS))
+    return read.get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
 
 
 def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool = True) -> dict[str, Any] | None:
@@ -142,11 +143,6 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         return None
     found: dict[str, Any] = app.computed.get(parts, lambda: kept(app.database, parts, make))
     return found
-
-
-def _read_runs(app: AppState) -> ResultCache:
-    """The runs that were read last."""
-    return app.shared("results:runs", lambda: ResultCache(KEPT_RUNS))
 
 
 Maker = Callable[[StoredRun, str], Report]
@@ -273,15 +269,14 @@ def _generation(run: StoredRun, _published: str) -> Report:
     return Report(_title(details), f"{accepted} questions accepted.", (Section("Yield", (table,)),))
 
 
-def _stored_report(run: StoredRun, _published: str) -> Report:
-    from climassay.reporting.html import report_from_data
-
-    return report_from_data(run.details.results["report"][0])
-
-
 _EXPERIMENT = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
 _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
-    ("", "report", _stored_report, ("judges", "probe", "ablation")),
+    (
+        "",
+        "report",
+        lambda run, _published: report_from_data(run.details.results["report"][0]),
+        ("judges", "probe", "ablation"),
+    ),
     ("evaluate run", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "predictions", experiment_page, ("accuracy", "paired", "position", "questions")),
