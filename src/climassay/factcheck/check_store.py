@@ -224,26 +224,18 @@ class AgreementShare:
 
 def summary_data(about: CheckSummary) -> dict[str, Any]:
     """A check without its debate as texts and numbers, for ``json.dumps``."""
-    return {
-        "id": about.id,
+    same = (
+        "id", "state", "error", "outcome", "run", "set_up", "reviewed", "agree", "disagree", "undecided", "topic",
+        "seconds",
+    )  # fmt: skip
+    return {name: getattr(about, name) for name in same} | {
         "claim": about.claim.text,
         "source": about.claim.source,
         "date": about.claim.date,
         "asked_by": about.by,
         "asked_at": iso_time(about.asked_at),
         "ended_at": None if about.ended_at is None else iso_time(about.ended_at),
-        "state": about.state,
-        "error": about.error,
-        "outcome": about.outcome,
         "verdict": about.label,
-        "run": about.run,
-        "set_up": about.set_up,
-        "reviewed": about.reviewed,
-        "agree": about.agree,
-        "disagree": about.disagree,
-        "undecided": about.undecided,
-        "topic": about.topic,
-        "seconds": about.seconds,
     }
 
 
@@ -480,10 +472,6 @@ class CheckStore:
                     names.setdefault(row.check, []).append(row.collection)
                 yield from (summary_data(one) | {"collections": names.get(one.id, [])} for one in found)
             after = ids[-1]
-
-    def ids(self) -> "Sequence[str]":
-        """Ids of all checks, the oldest first."""
-        return [row.id for row in self._database.rows(sa.select(checks.c.id).order_by(checks.c.asked_at, checks.c.id))]
 
     def verdicts(self) -> "Sequence[str]":
         """What checks have ended with: labels, and outcomes of those without one; each once, in alphabetical order."""
