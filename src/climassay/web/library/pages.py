@@ -51,6 +51,7 @@ from climassay.web.library.uploads import (
     submit,
 )
 from climassay.web.pages import as_file, back_to, is_web_address, page
+from climassay.web.results.blocks import PageNumber, cut, part_of, within
 
 router = APIRouter(prefix="/library", include_in_schema=False)
 PAGE = 20
@@ -250,22 +251,19 @@ def show_collection(
     reader: Reader,
     wanted: SearchQuery,
     collection: str,
-    part: Annotated[int, Query(alias="page", ge=1)] = 1,
+    number: PageNumber = 1,
 ) -> Response:
     """A collection: its documents, and what a search in it finds."""
     contents = library_of(app).contents(collection)
     results = search_collection(library_of(app), collection, wanted) if wanted.words else None
     values = _search_values(library_of(app), f"/library/{collection}", wanted, results)
-    first = (part - 1) * LISTED_DOCUMENTS
     return page(
         request,
         "library/collection.html.j2",
         contents=contents,
         titles=library_of(app).titles().of(collection),
         kept=library_of(app).originals.bytes_of(one.id for one in contents.documents),
-        listed=contents.documents[first : first + LISTED_DOCUMENTS],
-        part=part,
-        parts=-(-len(contents.documents) // LISTED_DOCUMENTS),
+        part=cut(contents.documents, number, LISTED_DOCUMENTS, f"/library/{quote(collection)}", {}),
         **values,
     )
 
@@ -327,15 +325,14 @@ def show_document(
     reader: Reader,
     collection: str,
     document_id: str,
-    part: Annotated[int, Query(alias="page", ge=1)] = 1,
+    number: PageNumber = 1,
 ) -> Response:
     """The passages of a document in reading order, a page of them; what neighbours share appears once."""
     library = library_of(app)
     document = library.contents(collection).document(document_id)
-    parts = max(-(-document.expected // PAGE), 1)
-    if part > parts:
-        raise Missing(f"{document.title} has {parts} pages of passages.")
-    first = (part - 1) * PAGE
+    if number > within(number, document.expected, PAGE):
+        raise Missing(f"{document.title} has {within(number, document.expected, PAGE)} pages of passages.")
+    first = (number - 1) * PAGE
     passages = library.browse(collection).passages_at(document_id, range(max(first - 1, 0), first + PAGE))
     shown = []
     for before, passage in zip([None, *passages], passages, strict=False):
@@ -352,9 +349,9 @@ def show_document(
         original=library.originals.find(document_id),
         pdf=library.originals.find_pdf(document_id),
         longest_title=LONGEST_TITLE,
-        shown=shown,
-        part=part,
-        parts=parts,
+        part=part_of(
+            shown, number, document.expected, PAGE, f"/library/{quote(collection)}/documents/{quote(document_id)}", {}
+        ),
     )
 
 
