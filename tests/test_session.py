@@ -76,6 +76,15 @@ def test_options_of_a_command_decide_how_a_model_is_recorded(tmp_path):
         assert len(model.texts) == asked
 
 
+def test_a_model_gets_the_options_that_go_with_it():
+    given = ModelOptions(base_url="http://localhost:1/v1", dtype="bfloat16", device="cpu", reasoning_effort="low")
+    local, served = given.fitting("local:a"), given.fitting("openai:b")
+    assert (local.dtype, local.device, local.base_url, local.reasoning_effort) == ("bfloat16", "cpu", None, None)
+    assert (served.dtype, served.device) == (None, None)
+    assert (served.base_url, served.reasoning_effort) == ("http://localhost:1/v1", "low")
+    assert given.fitting_each(["openai:b"])["openai:b"] == given  # an option that goes with none is refused, not lost
+
+
 def test_collections_share_their_encoder_across_calls(tmp_path):
     for name in ("one", "two"):
         file = tmp_path / f"{name}.txt"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import Field
 
+from climassay.models.access import MaxOutputTokens, ModelAccess
 from climassay.progress import Progress, default_progress
 from climassay.settings import Flag
 from climassay.workspace import Workspace, cache_folder
@@ -37,47 +38,19 @@ FEW = 50
 """Items that need no progress bar, where each takes a moment."""
 
 
-@dataclass(frozen=True)
-class ModelOptions:
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(ModelAccess):
     """How models are reached, loaded and asked; None leaves it to the model or its server."""
 
-    base_url: str | None = None
-    """Server of an ``openai:`` model."""
-    concurrency: Annotated[
-        int | None, Field(ge=1, description="Maximum number of concurrent requests to a server."), Flag()
-    ] = None
     deadline: Annotated[
         float | None,
         Field(ge=1, description="Seconds after which a request to an openai: model has failed, retries included."),
         Flag(),
     ] = None
-    timeout: Annotated[
-        float | None,
-        Field(ge=1, description="Seconds that one attempt of it may take; by default as long as the deadline allows."),
-        Flag(),
-    ] = None
-    max_output_tokens: Annotated[
-        int | None,
-        Field(ge=1, description="Maximum number of tokens of each answer; what a model thinks before it comes on top."),
-        Flag(),
-    ] = None
-    reasoning_effort: Annotated[
-        str | None,
-        Field(description="Effort of an openai: model that reasons, for example low, medium or high."),
-        Flag(),
-    ] = None
-    dtype: Annotated[
-        str | None,
-        Field(description="float32, bfloat16 or float16, for local: models; by default what is fastest here."),
-        Flag(),
-    ] = None
+    max_output_tokens: MaxOutputTokens = None
     prompts: Annotated[
         Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export)."), Flag()
     ] = None
-    price_in: Annotated[float | None, Field(ge=0, description="US dollars per million prompt tokens."), Flag()] = None
-    price_out: Annotated[float | None, Field(ge=0, description="US dollars per million completion tokens."), Flag()] = (
-        None
-    )
     no_cache: bool = False
     """Ask everything afresh."""
 
@@ -87,7 +60,8 @@ class ModelOptions:
 
         if not is_served(name):
             return replace(self, base_url=None, reasoning_effort=None)
-        return replace(self, base_url=self.base_url if name.startswith(f"{OPENAI}:") else None, dtype=None)
+        server = self.base_url if name.startswith(f"{OPENAI}:") else None
+        return replace(self, base_url=server, dtype=None, device=None)
 
     def fitting_each(self, names: Iterable[str]) -> dict[str, Self]:
         """The options that go with each of several models, by name.
@@ -95,7 +69,7 @@ class ModelOptions:
         Each gets all of them where one goes with none of the models, so that it is refused when they are loaded.
         """
         found = {name: self.fitting(name) for name in names}
-        for option in ("base_url", "reasoning_effort", "dtype"):
+        for option in ("base_url", "reasoning_effort", "dtype", "device"):
             if getattr(self, option) is not None and all(getattr(one, option) is None for one in found.values()):
                 return dict.fromkeys(found, self)
         return found

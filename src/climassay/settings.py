@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
+from inspect import get_annotations
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -53,6 +54,8 @@ class Flag:
     """Least value, where the entry itself has none."""
     field: str = ""
     """What the option is called in the code, where that is not the entry's name."""
+    envvar: str | None = None
+    """Variable of the environment that says the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,11 @@ class Entry:
 
 
 def entries(kind: type) -> tuple[Entry, ...]:
-    """The entries of a dataclass of settings, in their order."""
+    """The entries of a dataclass of settings, in their order; what it inherits stands after its own."""
     hints = get_type_hints(kind, include_extras=True)
+    own = get_annotations(kind)
     found = []
-    for one in fields(kind):
+    for one in sorted(fields(kind), key=lambda one: one.name not in own):
         parts = get_args(hints[one.name]) if get_origin(hints[one.name]) is Annotated else (hints[one.name],)
         described = next((part for part in parts[1:] if hasattr(part, "description")), None)
         default = one.default_factory() if one.default_factory is not MISSING else one.default

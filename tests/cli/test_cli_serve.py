@@ -46,14 +46,20 @@ def test_users_come_and_go(climassay, tmp_path):
         (["users", "reset", "nobody"], "no user 'nobody'"),
         (["users", "add", "ada", "--address", "x.example"], "must look like https://"),
         (["users", "remove", "nobody"], "no user 'nobody'"),
-        (["serve", "--public", "all"], "--public is one of"),
+        (["serve", "--port", "65536"], "port must be between 0 and 65535"),
         (["serve", "--port", "0", "--address", "x.example"], "must look like https://"),
         (["serve", "--host", "256.1.1.1"], "cannot be used"),
     ],
-    ids=["name", "role", "reset", "link", "remove", "public", "address", "host"],
+    ids=["name", "role", "reset", "link", "remove", "port", "address", "host"],
 )
 def test_bad_input_is_one_sentence(climassay, tmp_path, arguments, sentence):
     assert sentence in refused(climassay(*arguments, "-w", str(tmp_path)))
+
+
+def test_what_is_open_is_one_of_three(climassay, tmp_path):
+    code, _, err = climassay("serve", "--public", "all", "-w", str(tmp_path))
+    assert code == 2
+    assert "'all' is not one of 'nothing', 'read', 'check'" in err
 
 
 def test_a_port_in_use_is_said_before_anything_is_loaded(climassay, tmp_path):

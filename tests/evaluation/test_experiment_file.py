@@ -79,6 +79,8 @@ def test_a_judge_is_a_model_of_the_file_or_another_one(judge, expected):
         (SMALL.replace("[[model]]\nname", "unknown"), "no entry 'unknown'"),
         ('benchmarks = ["primer"]', "at least one model"),
         (SMALL + "label = 3\n", "label = 3, but it must be a text"),
+        (SMALL + "concurrency = 0\n", "concurrency must be at least 1"),
+        (SMALL + "price_in = -1\n", "price_in cannot be negative"),
         (SMALL + '[[model]]\nname = "local:smollm2"\n', "two entries are called model 'smollm2'"),
         (SMALL.replace('"default", ', '"default", "default", '), "two entries are called setting 'default'"),
         (SMALL.replace("settings", 'tasks = ["quiz"]\nsettings'), "must be a list"),

@@ -295,7 +295,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(local):
     assert (first.total, first.pages, len(first.checks)) == (PAGE + 3, 2, PAGE)
     assert [one.id for one in (*first.checks, *second.checks)] == every[::-1]
     assert third.checks == ()
-    assert list(local.ids()) == every
+    assert [one["id"] for one in local.each(debates=False)] == every[::-1]
 
 
 def test_texts_that_databases_cannot_hold_are_mended(store):
@@ -312,7 +312,7 @@ def test_texts_that_databases_cannot_hold_are_mended(store):
 def test_claims_that_are_too_long_are_not_kept(local, text, source):
     with pytest.raises(InputError, match="and the limit is"):
         begun(local, text, source=source)
-    assert local.ids() == []
+    assert local.list().total == 0
     assert begun(local, text[:2000], source=source[:500]) in local
 
 

@@ -84,7 +84,7 @@ def poison(site):
         asked = {"question": EVIL, "collections": [EVIL], "before": before}
         row = {"id": job, "kind": "ask", "lane": "models", "title": EVIL, "state": "done", "made_at": 1.0, "done": 0}
         row |= {"total": 0, "message": EVIL, "payload": json.dumps(asked), "result": json.dumps(result)}
-        place.jobs.execute(jobs.insert().values(row))
+        place.jobs.database.execute(jobs.insert().values(row))
     with place.records.run(EVIL, {EVIL: EVIL, "model": EVIL}, {EVIL: 1}) as run:
         run.save_results(EVIL, [{EVIL: EVIL, "accuracy": 0.5}])
         run.save_results("scores", [{"level": EVIL, "accuracy": 0.5}])

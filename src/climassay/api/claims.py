@@ -416,16 +416,15 @@ def export_checks(file: Path, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: The file cannot be written.
     """
-    from climassay.factcheck import CheckStore, check_data
+    from climassay.factcheck import CheckStore
 
     if file.suffix != ".jsonl":
         raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        checks = CheckStore(session.records)
-        ids = checks.ids()
-        lines = [json.dumps(check_data(checks.get(one), checks.reviews(one)), ensure_ascii=False) for one in ids]
+        found = CheckStore(session.records).each(debates=True)
+        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in found][::-1]
     # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
-    write_file(file, "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape"))
-    return Shown({"file": file, "checks": len(ids)}, noted=(f"{file} written: {len(ids)} checks.",))
+    write_file(file, "".join(lines).encode("utf-8", "surrogateescape"))
+    return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

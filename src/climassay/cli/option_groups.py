@@ -175,7 +175,7 @@ def with_flags(*kinds: type, defaults: bool = True, only: Collection[str] = ()) 
             words = entry.description
             if defaults and entry.default != "" and type(entry.default) in (str, int, float):
                 words += f"  [default: {entry.default}]"
-            option = typer.Option(*flag.names, help=words)
+            option = typer.Option(*flag.names, help=words, envvar=flag.envvar)
             option.min = flag.min if entry.low is None else entry.low
             name = flag.field or entry.name
             group.__annotations__[name] = Annotated[wanted | None, option]

@@ -4,14 +4,14 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from climassay.cli.model_options import ReachOptions
-from climassay.cli.option_groups import CommandGroup, grouped
+from climassay.cli.option_groups import CommandGroup, given, grouped, with_flags
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
@@ -23,74 +23,39 @@ from climassay.cli.output import (
     stderr_console,
 )
 from climassay.errors import InputError, MissingExtraError
+from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from climassay.web import AppState
     from climassay.web.accounts import AccountStore, Role
-    from climassay.web.settings import ServerSettings
 
 
 LARGEST_HEADERS = 32 * 1024
 """Bytes of a request's headers."""
 
 
+@dataclass(frozen=True)
+@with_flags(ServerSettings)
+class ServeOptions(ReachOptions):
+    """Where and to whom pages are served, and how their models are reached."""
+
+    upload_mb: Annotated[int, typer.Option(min=1, help="Largest upload in megabytes.")] = 200
+
+
 @grouped
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for the whole network.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
-    address: Annotated[
-        str,
-        typer.Option(
-            help="Where people reach the server, if a proxy stands before it: https://..., perhaps with a path."
-        ),
-    ] = "",
-    public: Annotated[
-        str, typer.Option(help="Pages open without an account: nothing, read (results, checks, library), or check.")
-    ] = "nothing",
-    publisher: Annotated[str, typer.Option(help="Organisation named in published verdicts.")] = "",
-    debate: Annotated[
-        list[Path] | None, typer.Option(help="File that sets up a debate; repeat it for a choice of several.")
-    ] = None,
-    model: Annotated[str, typer.Option(help="Model of debates without such a file.")] = "local:smollm2",
-    reach: ReachOptions = ReachOptions(),
-    proxies: Annotated[
-        str,
-        typer.Option(
-            envvar="FORWARDED_ALLOW_IPS",
-            help="Addresses or networks of the proxies that say where visitors come from, by commas.",
-        ),
-    ] = "127.0.0.1,::1",
-    visitor_checks: Annotated[
-        int, typer.Option(min=1, help="Claims and questions an hour for somebody without an account.")
-    ] = 20,
-    upload_mb: Annotated[int, typer.Option(min=1, help="Largest upload in megabytes.")] = 200,
-    originals: Annotated[
-        bool, typer.Option("--originals/--no-originals", help="Keep uploaded files, so that citations lead to pages.")
-    ] = True,
+    options: ServeOptions = ServeOptions(),
     workspace: Annotated[Path | None, typer.Option("-w", "--workspace", help="Folder of your data.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve the web pages: experts annotate, anyone checks a claim, everyone sees results."""
-    from climassay.web.settings import Public, ServerSettings
-
-    if public not in get_args(Public):
-        raise InputError(f"--public is one of {', '.join(get_args(Public))}, not {public!r}.")
+    values = given(options, ServerSettings)
     settings = ServerSettings(
-        host=host,
-        port=port,
-        address=address,
-        public=cast(Literal["nothing", "read", "check"], public),
-        publisher=publisher,
-        debates=tuple(debate or ()),
-        model=model,
+        **values | {"debates": tuple(values.get("debates", ())), "upload_bytes": options.upload_mb * 2**20},
         load=lambda name, place, dtype=None, **own: (
-            replace(reach, **own).fitting(name).open_model(name, place.root, dtype=dtype)
+            replace(options, **own).fitting(name).open_model(name, place.root, dtype=dtype)
         ),
-        upload_bytes=upload_mb * 2**20,
-        originals=originals,
-        proxies=proxies,
-        visitor_checks=visitor_checks,
     )
 
     def greet(place: "AppState", link: str | None) -> None:
@@ -114,7 +79,7 @@ def serve(
 
 def serve_pages(
     workspace: Workspace,
-    settings: "ServerSettings",
+    settings: ServerSettings,
     *,
     on_ready: "Callable[[AppState, str | None], None]",
     on_waiting: Callable[[str], None],
@@ -173,7 +138,7 @@ def _first_link(place: "AppState") -> str | None:
     return f"{settings.root}/enter/{accounts.make_link(admins[0], 'enter')}" if admins else None
 
 
-def server_config(app: Any, settings: "ServerSettings") -> Any:
+def server_config(app: Any, settings: ServerSettings) -> Any:
     """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
     import uvicorn
 
@@ -309,7 +274,6 @@ def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as
 def _root(accounts: "AccountStore", address: str) -> str:
     """Where links lead: what was given, or where the workspace is served, or was last."""
     from climassay.records.database import announced_address
-    from climassay.web.settings import ServerSettings
 
     return ServerSettings(address=address or announced_address(accounts.database) or "").root
 

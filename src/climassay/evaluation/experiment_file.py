@@ -22,7 +22,7 @@ from climassay.errors import InputError
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
 from climassay.evaluation.tasks import Scoring
 from climassay.metrics.registry import METRICS, metrics_for
-from climassay.models.servers import normalised_base_url
+from climassay.models.access import FileModel, MaxOutputTokens
 from climassay.questions import KINDS, Kind
 from climassay.settings import check_bounds, commented, filled, is_tables, load_toml
 
@@ -41,7 +41,7 @@ class BenchmarkSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSpec:
+class ModelSpec(FileModel):
     """One model."""
 
     name: Annotated[str, Field(description="local:HUB_ID_OR_FOLDER or openai:MODEL.")]
@@ -49,48 +49,10 @@ class ModelSpec:
         str,
         Field(description="Its name in tables; by default what stands after the colon.", examples=["smollm2"]),
     ] = ""
-    base_url: Annotated[
-        str | None,
-        Field(
-            description="Gets your API key only if you allow it: see docs/how-to/api-models.md.",
-            examples=["http://localhost:8000/v1"],
-        ),
-    ] = None
-    dtype: Annotated[str | None, Field(description="Number format of a local model.", examples=["bfloat16"])] = None
-    device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
-    concurrency: Annotated[
-        int | None, Field(description="Maximum number of concurrent requests to a server.", examples=[16])
-    ] = None
-    max_output_tokens: Annotated[
-        int | None,
-        Field(
-            description="Maximum number of tokens of each answer; what a model thinks before it comes on top.",
-            examples=[2000],
-        ),
-    ] = None
-    reasoning_effort: Annotated[
-        str | None, Field(description="How much a model behind a server is to think.", examples=["low"])
-    ] = None
-    timeout: Annotated[
-        float | None,
-        Field(
-            description="Seconds that one attempt may take; by default as long as --deadline allows.", examples=[600]
-        ),
-    ] = None
     scoring: Annotated[
         Scoring | None, Field(description="How its choices are read; by default the experiment's.", examples=["text"])
     ] = None
-    price_in: Annotated[float | None, Field(description="US dollars per million prompt tokens.", examples=[0.15])] = (
-        None
-    )
-    price_out: Annotated[
-        float | None, Field(description="US dollars per million completion tokens.", examples=[0.6])
-    ] = None
-
-    def __post_init__(self) -> None:
-        """See that the address holds no name and password, which would be kept with every run."""
-        if self.base_url:
-            object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
+    max_output_tokens: MaxOutputTokens = None
 
     @property
     def shown(self) -> str:

@@ -19,6 +19,7 @@ from climassay.errors import InputError
 from climassay.factcheck.configuration import DebateSettings, parse_settings, settings_tables
 from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.records import Records
+from climassay.records.database import record_of
 from climassay.records.requests import storable_text
 from climassay.statistics.intervals import Estimate, proportion
 
@@ -223,26 +224,18 @@ class AgreementShare:
 
 def summary_data(about: CheckSummary) -> dict[str, Any]:
     """A check without its debate as texts and numbers, for ``json.dumps``."""
-    return {
-        "id": about.id,
+    same = (
+        "id", "state", "error", "outcome", "run", "set_up", "reviewed", "agree", "disagree", "undecided", "topic",
+        "seconds",
+    )  # fmt: skip
+    return {name: getattr(about, name) for name in same} | {
         "claim": about.claim.text,
         "source": about.claim.source,
         "date": about.claim.date,
         "asked_by": about.by,
         "asked_at": iso_time(about.asked_at),
         "ended_at": None if about.ended_at is None else iso_time(about.ended_at),
-        "state": about.state,
-        "error": about.error,
-        "outcome": about.outcome,
         "verdict": about.label,
-        "run": about.run,
-        "set_up": about.set_up,
-        "reviewed": about.reviewed,
-        "agree": about.agree,
-        "disagree": about.disagree,
-        "undecided": about.undecided,
-        "topic": about.topic,
-        "seconds": about.seconds,
     }
 
 
@@ -269,6 +262,17 @@ def review_data(review: CheckReview) -> dict[str, Any]:
     """What a person said as texts, for ``json.dumps``."""
     said = {name: getattr(review, name) for name in ("by", "opinion", "comment", "current")}
     return said | {"at": iso_time(review.made_at)}
+
+
+def check_lengths(claim: Claim) -> None:
+    """See that a claim and its source are not too long to be kept.
+
+    Raises:
+        InputError: One is.
+    """
+    for text, most, what in ((claim.text, LONGEST_CLAIM, "claim"), (claim.source, LONGEST_SOURCE, "source")):
+        if len(text) > most:
+            raise InputError(f"The {what} has {len(text):,} characters, and the limit is {most:,}: shorten it.")
 
 
 def iso_time(seconds: float) -> str:
@@ -298,9 +302,7 @@ class CheckStore:
         Raises:
             InputError: The claim or its source is too long.
         """
-        for text, most, what in ((claim.text, LONGEST_CLAIM, "claim"), (claim.source, LONGEST_SOURCE, "source")):
-            if len(text) > most:
-                raise InputError(f"The {what} has {len(text):,} characters, and the limit is {most:,}: shorten it.")
+        check_lengths(claim)
         row = {
             "id": "c" + os.urandom(6).hex(),
             "claim_id": claim.id,
@@ -383,13 +385,9 @@ class CheckStore:
         self._update(checks.c.id == check, checks.c.state == "waiting", *mine, state="stopped", ended_at=time.time())
 
     def _update(self, *where: sa.ColumnElement[bool], **values: Any) -> None:
-        self._database.write(lambda connection: connection.execute(checks.update().where(*where).values(values)))
+        self._database.execute(checks.update().where(*where).values(values))
 
     # ------------------------------------------------------------------------------------------------------ reading
-
-    def _rows(self, query: sa.Select[Any]) -> "Sequence[sa.RowMapping]":
-        with self._database.read() as connection:
-            return connection.execute(query).mappings().all()
 
     def get(self, check: str) -> StoredCheck:
         """A check with its debate.
@@ -397,16 +395,16 @@ class CheckStore:
         Raises:
             InputError: There is no check of that id, or what is stored is damaged.
         """
-        row = next(iter(self._rows(_summaries([check], checks.c.settings, checks.c.transcript))), None)
+        row = self._database.first(_summaries([check], checks.c.settings, checks.c.transcript))
         if row is None:
             raise InputError(f"There is no check {check!r}.")
-        settings = parse_settings(json.loads(row["settings"]), where=f"The check {check}")
-        transcript = None if row["transcript"] is None else from_data(json.loads(row["transcript"]))
+        settings = parse_settings(json.loads(row.settings), where=f"The check {check}")
+        transcript = None if row.transcript is None else from_data(json.loads(row.transcript))
         return StoredCheck(_summary(row), settings, transcript)
 
     def __contains__(self, check: str) -> bool:
         """Whether there is a check of an id."""
-        return bool(self._rows(sa.select(checks.c.id).where(checks.c.id == check)))
+        return self._database.first(sa.select(checks.c.id).where(checks.c.id == check)) is not None
 
     def list(self, wanted: CheckFilter | None = None, page: int = 1) -> CheckList:
         """A page of the checks that fit, the newest first; a page beyond the last is empty."""
@@ -415,7 +413,7 @@ class CheckStore:
         with self._database.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
             found = _summaries(connection.execute(ordered).scalars().all())
-            rows = connection.execute(found.order_by(*_NEWEST_FIRST)).mappings().all()
+            rows = connection.execute(found.order_by(*_NEWEST_FIRST)).all()
         return CheckList(tuple(_summary(row) for row in rows), total, max(page, 1))
 
     def newest(
@@ -441,7 +439,7 @@ class CheckStore:
                 query = query.where(checks.c.asked_at <= at, behind)
             ids = connection.execute(query.order_by(*_NEWEST_FIRST).limit(most)).scalars().all()
             found = _summaries(ids).order_by(*_NEWEST_FIRST)
-            return [_summary(row) for row in connection.execute(found).mappings()]
+            return [_summary(row) for row in connection.execute(found)]
 
     def each(self, wanted: CheckFilter | None = None, *, debates: bool) -> Iterator[dict[str, Any]]:
         """All checks that fit, the newest first, as data; they are read in parts.
@@ -456,10 +454,10 @@ class CheckStore:
             ids = [one.id for one in found]
             if debates:
                 columns = (checks.c.id, checks.c.settings, checks.c.transcript)
-                kept = {row["id"]: row for row in self._rows(sa.select(*columns).where(checks.c.id.in_(ids)))}
+                kept = {row.id: row for row in self._database.rows(sa.select(*columns).where(checks.c.id.in_(ids)))}
                 said = self._reviews(ids)
                 for one in found:
-                    settings, transcript = kept[one.id]["settings"], kept[one.id]["transcript"]
+                    settings, transcript = kept[one.id].settings, kept[one.id].transcript
                     yield {
                         **summary_data(one),
                         "reviews": [review_data(review) for review in said.get(one.id, ())],
@@ -470,46 +468,42 @@ class CheckStore:
                 listed = check_collections.c
                 query = sa.select(listed.check, listed.collection).where(listed.check.in_(ids)).order_by(*listed)
                 names: dict[str, list[str]] = {}
-                for row in self._rows(query):
-                    names.setdefault(row["check"], []).append(row["collection"])
+                for row in self._database.rows(query):
+                    names.setdefault(row.check, []).append(row.collection)
                 yield from (summary_data(one) | {"collections": names.get(one.id, [])} for one in found)
             after = ids[-1]
-
-    def ids(self) -> "Sequence[str]":
-        """Ids of all checks, the oldest first."""
-        return [row["id"] for row in self._rows(sa.select(checks.c.id).order_by(checks.c.asked_at, checks.c.id))]
 
     def verdicts(self) -> "Sequence[str]":
         """What checks have ended with: labels, and outcomes of those without one; each once, in alphabetical order."""
         query = sa.select(checks.c.label, checks.c.outcome).where(checks.c.outcome.is_not(None)).distinct()
-        return sorted({row["label"] or row["outcome"] for row in self._rows(query)})
+        return sorted({row.label or row.outcome for row in self._database.rows(query)})
 
     def topics(self) -> "Sequence[str]":
         """The contrarian claims that checks were found to make, in order."""
         query = sa.select(checks.c.topic).where(checks.c.topic.is_not(None)).distinct().order_by(checks.c.topic)
-        return [row["topic"] for row in self._rows(query)]
+        return [row.topic for row in self._database.rows(query)]
 
     def collections(self) -> "Sequence[str]":
         """Names of the collections that were read for checks, in alphabetical order."""
         names = check_collections.c.collection
-        return [row["collection"] for row in self._rows(sa.select(names).distinct().order_by(names))]
+        return [row.collection for row in self._database.rows(sa.select(names).distinct().order_by(names))]
 
     def reviewers(self) -> "Sequence[str]":
         """Names of the accounts that have reviewed checks, in alphabetical order."""
         names = check_reviews.c.by
-        return [row["by"] for row in self._rows(sa.select(names).distinct().order_by(names))]
+        return [row.by for row in self._database.rows(sa.select(names).distinct().order_by(names))]
 
     def durations(self, model: str, advocates: int) -> "Sequence[float]":
         """Seconds that the latest debates of a model with so many advocates took, fifty at most."""
         held = checks.c.outcome.in_(("verdict", "not enough information"))
         alike = sa.and_(checks.c.model == model, checks.c.advocates == advocates, checks.c.seconds.is_not(None), held)
         query = sa.select(checks.c.seconds).where(alike).order_by(checks.c.asked_at.desc()).limit(_DURATIONS)
-        return [row["seconds"] for row in self._rows(query)]
+        return [row.seconds for row in self._database.rows(query)]
 
     def of_runs(self, runs: Sequence[str]) -> dict[str, str]:
         """Ids of checks by the run that made them, where a run made one."""
         query = sa.select(checks.c.run, checks.c.id).where(checks.c.run.in_(runs))
-        return {row["run"]: row["id"] for row in self._rows(query)}
+        return {row.run: row.id for row in self._database.rows(query)}
 
     def under_way(self, claim: Claim, by: str | None, set_up: str) -> str | None:
         """A check of the same claim and set-up that the same person asked for and that has not ended; the oldest."""
@@ -518,17 +512,17 @@ class CheckStore:
         query = sa.select(checks.c.id, checks.c.claim).where(waiting).order_by(checks.c.asked_at)
         # By the text: ids that an earlier climassay stored are the same for claims that differ in a sign.
         wanted = claim_id(storable_text(claim.text))
-        return next((row["id"] for row in self._rows(query) if claim_id(row["claim"]) == wanted), None)
+        return next((row.id for row in self._database.rows(query) if claim_id(row.claim) == wanted), None)
 
     def without_job(self) -> "Sequence[str]":
         """Checks that wait and that no job was begun for, the oldest first: the process that took them was killed."""
         query = sa.select(checks.c.id).where(checks.c.state == "waiting", checks.c.job.is_(None))
-        return [row["id"] for row in self._rows(query.order_by(checks.c.asked_at))]
+        return [row.id for row in self._database.rows(query.order_by(checks.c.asked_at))]
 
     def waiting(self) -> int:
         """How many checks have not ended."""
-        query = sa.select(sa.func.count().label("waiting")).select_from(checks).where(checks.c.state == "waiting")
-        return int(self._rows(query)[0]["waiting"])
+        query = sa.select(sa.func.count()).select_from(checks).where(checks.c.state == "waiting")
+        return int(self._database.scalar(query))
 
     # ------------------------------------------------------------------------------------------------------ merging
 
@@ -609,19 +603,18 @@ class CheckStore:
 
     def _reviews(self, ids: "Sequence[str]") -> "dict[str, Sequence[CheckReview]]":
         query = sa.select(check_reviews).where(check_reviews.c.check.in_(ids)).order_by(check_reviews.c.number)
-        rows = self._rows(query)
-        last = {(row["check"], row["by"]): row["number"] for row in rows}
+        rows = self._database.rows(query)
+        last = {(row.check, row.by): row.number for row in rows}
         found: dict[str, Any] = {}
         for row in rows:
-            current = last[row["check"], row["by"]] == row["number"]
-            review = CheckReview(row["by"], row["opinion"], row["comment"], row["made_at"], current)
-            found.setdefault(row["check"], []).append(review)
+            review = record_of(CheckReview, row, current=last[row.check, row.by] == row.number)
+            found.setdefault(row.check, []).append(review)
         return found
 
     def agreement(self) -> AgreementShare:
         """How often people agree with the verdicts, with Wilson's interval."""
         counts = current_reviews().subquery()
-        rows = [(row["agree"], row["disagree"]) for row in self._rows(sa.select(counts.c.agree, counts.c.disagree))]
+        rows = [(row.agree, row.disagree) for row in self._database.rows(sa.select(counts.c.agree, counts.c.disagree))]
         agreed = sum(agree > disagree for agree, disagree in rows)
         against = sum(agree < disagree for agree, disagree in rows)
         divided = sum(agree == disagree and agree > 0 for agree, disagree in rows)
@@ -696,11 +689,6 @@ def _day(text: str) -> float:
         raise InputError(f"{text!r} is no day: write it like 2024-05-31.") from None
 
 
-def _summary(row: sa.RowMapping) -> CheckSummary:
-    names = (
-        "id", "by", "asked_at", "ended_at", "state", "set_up", "job", "run", "outcome", "label", "error", "topic",
-        "seconds",
-    )  # fmt: skip
-    values: dict[str, Any] = {name: row[name] for name in names}
-    values.update((name, int(row[name])) for name in get_args(Opinion))
-    return CheckSummary(claim=Claim(row["claim"], row["source"], row["date"]), **values)
+def _summary(row: sa.Row[Any]) -> CheckSummary:
+    counts = {name: int(getattr(row, name)) for name in get_args(Opinion)}
+    return record_of(CheckSummary, row, claim=Claim(row.claim, row.source, row.date), **counts)

@@ -24,8 +24,8 @@ from pydantic import Field
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
+from climassay.models.access import FileModel
 from climassay.models.profiles import ProfileSettings
-from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
 from climassay.settings import check_bounds, commented, filled, load_toml
 
@@ -44,23 +44,11 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class WriterSpec:
+class WriterSpec(FileModel):
     """The model that writes and evolves."""
 
     model: Annotated[str, Field(description="local:HUB_ID_OR_FOLDER or openai:MODEL.")]
-    base_url: Annotated[
-        str | None,
-        Field(
-            description="Gets your API key only if you allow it: see docs/how-to/api-models.md.",
-            examples=["http://localhost:8000/v1"],
-        ),
-    ] = None
-    dtype: Annotated[str | None, Field(description="Number format of a local model.", examples=["bfloat16"])] = None
-    device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
     adapter: Annotated[str | None, Field(description="Folder of a PEFT adapter.", examples=["my-adapter"])] = None
-    concurrency: Annotated[
-        int | None, Field(description="Maximum number of concurrent requests to a server.", examples=[16])
-    ] = None
     temperature: Annotated[float, Field(ge=0, le=2, description="Randomness of what is written.")] = 0.7
     max_tokens: Annotated[
         int | None,
@@ -79,28 +67,6 @@ class WriterSpec:
         bool | None,
         Field(description="Short prompts; by default for models below 3 billion parameters.", examples=[True]),
     ] = None
-    reasoning_effort: Annotated[
-        str | None, Field(description="How much a model behind a server is to think.", examples=["low"])
-    ] = None
-    timeout: Annotated[
-        float | None,
-        Field(
-            description="Seconds that one attempt may take; by default as long as the deadline allows.",
-            examples=[600],
-        ),
-    ] = None
-    price_in: Annotated[
-        float | None,
-        Field(description="US dollars per million prompt tokens, for cost and budget.", examples=[0.15]),
-    ] = None
-    price_out: Annotated[
-        float | None, Field(description="US dollars per million completion tokens.", examples=[0.6])
-    ] = None
-
-    def __post_init__(self) -> None:
-        """See that the address holds no name and password, which would be kept with every run."""
-        if self.base_url:
-            object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.models.access import ModelAccess
 from climassay.models.bundled import BUNDLED
 from climassay.models.contract import (
     GenerationRequest,
@@ -107,7 +108,7 @@ _ENTRIES = ("base_url", "device", "dtype", "adapter", "concurrency", "max_output
 
 def load_as_set(
     name: str,
-    settings: object,
+    settings: ModelAccess,
     folder: Path,
     *,
     deadline: float | None = None,
@@ -118,8 +119,8 @@ def load_as_set(
 
     Args:
         name: Its name.
-        settings: Its entries with names of arguments of :func:`load_model` are taken, and ``timeout`` (seconds that
-            one attempt may take), ``price_in`` and ``price_out`` (US dollars per million tokens).
+        settings: How it is reached and loaded; further entries with names of arguments of :func:`load_model` are
+            taken too.
         folder: The workspace.
         deadline: Seconds after which a request to a server has failed, retries included.
         load: Loads it; :func:`load_model` by default.
@@ -132,12 +133,11 @@ def load_as_set(
     from climassay.models.openai.pacing import retry_policy
     from climassay.models.servers import model_price
 
-    timeout, price_in, price_out = (getattr(settings, entry, None) for entry in ("timeout", "price_in", "price_out"))
     return (load or load_model)(
         name,
         **{entry: getattr(settings, entry, None) for entry in _ENTRIES} | others,
-        price=model_price(name, price_in, price_out, folder),
-        policy=retry_policy(deadline, timeout),
+        price=model_price(name, settings.price_in, settings.price_out, folder),
+        policy=retry_policy(deadline, settings.timeout),
         folder=folder,
     )
 

@@ -42,8 +42,7 @@ def kept(database: Database, parts: tuple[object, ...], make: Callable[[], Any] 
         database.create_tables(metadata)
         _prepared.add(database)
     key = hashlib.sha256(json.dumps([__version__, *parts]).encode()).hexdigest()
-    with database.read() as connection:
-        text = connection.execute(sa.select(computed.c.value).where(computed.c.key == key)).scalar()
+    text = database.scalar(sa.select(computed.c.value).where(computed.c.key == key))
     if text is None and make is not None:
         text = json.dumps(make(), ensure_ascii=False)
         row = {"key": key, "version": __version__, "made_at": time.time(), "value": text}

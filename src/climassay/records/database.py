@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -104,6 +105,18 @@ ATTEMPTS = 5
 T = TypeVar("T")
 
 
+def record_of(kind: type[T], row: Any, **computed: Any) -> T:
+    """A record from a row of a table.
+
+    Args:
+        kind: A dataclass; each field is taken from the column of its name.
+        row: What a query gave.
+        computed: Fields whose value is not that of a column.
+    """
+    names = [one.name for one in fields(kind) if one.name not in computed]  # type: ignore[arg-type]
+    return kind(**{name: getattr(row, name) for name in names}, **computed)
+
+
 class Database:
     """One records database: an engine whose schema has been made or checked.
 
@@ -141,6 +154,25 @@ class Database:
         except UnicodeDecodeError as error:
             # SQLite's own words about damage quote the damaged bytes, which Python then cannot read.
             raise self._corrupt(f"text that is not UTF-8, byte 0x{error.object[error.start]:02x}") from None
+
+    def rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+        """All rows of a query."""
+        with self.read() as connection:
+            return connection.execute(query).all()
+
+    def first(self, query: sa.Select[Any]) -> Any:
+        """The first row of a query; None where it finds nothing."""
+        with self.read() as connection:
+            return connection.execute(query).first()
+
+    def scalar(self, query: sa.Select[Any]) -> Any:
+        """The first value of the first row of a query; None where it finds nothing."""
+        with self.read() as connection:
+            return connection.execute(query).scalar()
+
+    def execute(self, statement: sa.Insert | sa.Update | sa.Delete, *, durable: bool = True) -> int:
+        """Write something in a transaction of its own, see :meth:`write`; gives how many rows it concerned."""
+        return self.write(lambda connection: connection.execute(statement).rowcount, durable=durable)
 
     def connect(self) -> sa.Connection:
         """A connection of its own, for locks that are held as long as it is open."""
@@ -479,7 +511,5 @@ class ServerLock:
 
 def announced_address(database: Database) -> str | None:
     """Where people reach the server of a records database, or its last one; None where there was none yet."""
-    with database.read() as connection:
-        query = sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS)
-        found: str | None = connection.execute(query).scalar_one_or_none()
+    found: str | None = database.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS))
     return found

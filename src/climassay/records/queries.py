@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from climassay.errors import InputError, RecordsError
 from climassay.records import tables
-from climassay.records.database import Database
+from climassay.records.database import Database, record_of
 from climassay.records.store import SILENCE_SECONDS
 
 HEX = frozenset("0123456789abcdef")
@@ -114,11 +114,7 @@ def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
     )
     if run is not None:
         query = query.where(runs.c.id == run)
-    with database.read() as connection:
-        return [
-            summary_of(row, row.asked or 0, row.failed or 0, row.served or 0, row.cost)
-            for row in connection.execute(query)
-        ]
+    return [summary_of(row, row.asked or 0, row.failed or 0, row.served or 0, row.cost) for row in database.rows(query)]
 
 
 def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsage]:
@@ -159,8 +155,7 @@ def seconds_per_answer(database: Database, model: str, latest: int = 20) -> floa
         .order_by(runs.c.started_at.desc())
         .limit(latest)
     )
-    with database.read() as connection:
-        rows = connection.execute(query).all()
+    rows = database.rows(query)
     return sum(max(0.0, elapsed) for elapsed, _ in rows) / sum(count for _, count in rows) if rows else None
 
 
@@ -181,10 +176,9 @@ def run_rows(
     results = tables.results
     kept = sa.select(results.c.name, results.c.row).where(results.c.run == run)
     rows: dict[str, list[dict[str, Any]]] = {}
-    with database.read() as connection:
-        chosen = kept if which is None else kept.where(which)
-        for name, text in connection.execute(chosen.order_by(results.c.name, results.c.position)):
-            rows.setdefault(name, []).append(json.loads(text))
+    chosen = kept if which is None else kept.where(which)
+    for name, text in database.rows(chosen.order_by(results.c.name, results.c.position)):
+        rows.setdefault(name, []).append(json.loads(text))
     return rows
 
 
@@ -195,8 +189,7 @@ def run_settings(database: Database, run: str) -> tuple[dict[str, Any], dict[str
         RecordsError: There is no such run.
     """
     require_run(database, run)
-    with database.read() as connection:
-        row = connection.execute(sa.select(tables.runs).where(tables.runs.c.id == run)).one()
+    row = database.first(sa.select(tables.runs).where(tables.runs.c.id == run))
     return json.loads(row.config), json.loads(row.seeds), row.error
 
 
@@ -236,9 +229,7 @@ def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
 
 def count_answers(database: Database, run: str | None = None) -> int:
     """How many answers :func:`iterate_answers` gives."""
-    with database.read() as connection:
-        inner = _all_answers(run).order_by(None).subquery()
-        return connection.execute(sa.select(sa.func.count()).select_from(inner)).scalar_one()
+    return int(database.scalar(sa.select(sa.func.count()).select_from(_all_answers(run).order_by(None).subquery())))
 
 
 def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequence[RecordedAnswer]]:
@@ -261,9 +252,8 @@ def answers_about(database: Database, run: str, words: str, most: int, skip: int
     Prompts that are JSON are searched for the escaped words, too; empty words appear in every prompt.
     """
     forms = (words, *(json.dumps(words, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
-    with database.read() as connection:
-        query = _all_answers(run, tuple(dict.fromkeys(forms)) if words else ())
-        return [_recorded(row) for row in connection.execute(query.limit(most).offset(skip))]
+    query = _all_answers(run, tuple(dict.fromkeys(forms)) if words else ())
+    return [_recorded(row) for row in database.rows(query.limit(most).offset(skip))]
 
 
 def _all_answers(run: str | None = None, words: Sequence[str] = ()) -> sa.Select[Any]:
@@ -292,25 +282,24 @@ def _all_answers(run: str | None = None, words: Sequence[str] = ()) -> sa.Select
 
 
 def _recorded(row: sa.Row[Any]) -> RecordedAnswer:
-    read = {
-        "key": bytes(row.request).hex(),
-        "settings": json.loads(row.settings),
-        "answered_at": iso_time(row.answered_at),
-        "logprobs": None if row.logprobs is None else json.loads(row.logprobs),
-    }
-    as_stored = {one.name: getattr(row, one.name) for one in fields(RecordedAnswer) if one.name not in read}
-    return RecordedAnswer(**as_stored, **read)
+    return record_of(
+        RecordedAnswer,
+        row,
+        key=bytes(row.request).hex(),
+        settings=json.loads(row.settings),
+        answered_at=iso_time(row.answered_at),
+        logprobs=None if row.logprobs is None else json.loads(row.logprobs),
+    )
 
 
 def summary_of(row: sa.Row[Any], asked: int, failed: int, served: int, cost: float | None) -> RunSummary:
     """A row of the table of runs with its counts; one without a sign of life for too long was interrupted."""
     silent = row.status == "running" and row.seen_at < time.time() - SILENCE_SECONDS
     ended = row.seen_at if silent else row.ended_at
-    return RunSummary(
-        id=row.id,
-        command=row.command,
+    return record_of(
+        RunSummary,
+        row,
         status="interrupted" if silent else row.status,
-        version=row.version,
         started_at=iso_time(row.started_at),
         ended_at=None if ended is None else iso_time(ended),
         asked=asked,

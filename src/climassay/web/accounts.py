@@ -12,7 +12,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from climassay.errors import InputError
-from climassay.records.database import Database
+from climassay.records.database import Database, record_of
 from climassay.web import passwords
 
 Role = Literal["annotator", "adjudicator", "admin"]
@@ -152,19 +152,7 @@ class AccountStore:
 
     def users(self) -> list[User]:
         """Everybody, those removed included, by name."""
-        with self.database.read() as connection:
-            return [_user(row) for row in connection.execute(sa.select(users).order_by(users.c.name))]
-
-    def _execute(self, statement: sa.Insert | sa.Update | sa.Delete) -> int:
-        return self.database.write(lambda connection: connection.execute(statement).rowcount)
-
-    def _first(self, query: sa.Select[Any]) -> Any:
-        with self.database.read() as connection:
-            return connection.execute(query).first()
-
-    def _scalar(self, query: sa.Select[Any]) -> Any:
-        with self.database.read() as connection:
-            return connection.execute(query).scalar()
+        return [_user(row) for row in self.database.rows(sa.select(users).order_by(users.c.name))]
 
     def user(self, name: str) -> User:
         """One of them.
@@ -172,7 +160,7 @@ class AccountStore:
         Raises:
             InputError: There is nobody of that name.
         """
-        row = self._first(sa.select(users).where(users.c.name == name))
+        row = self.database.first(sa.select(users).where(users.c.name == name))
         if row is None:
             raise InputError(f"There is no user {name!r}.")
         return _user(row)
@@ -264,7 +252,7 @@ class AccountStore:
             TooManyAttempts: For this name from this address, or from this address, or from this browser.
         """
         name = name.strip().lower()
-        row = self._first(sa.select(users).where(users.c.name == name))
+        row = self.database.first(sa.select(users).where(users.c.name == name))
         kept = row.password if row is not None and row.active else None
         subjects: dict[bytes, int | None]
         if self._knows(device, name, kept):
@@ -281,20 +269,20 @@ class AccountStore:
             return None
         own = [subject for subject, most in subjects.items() if most != ATTEMPTS_BY_ADDRESS and most is not None]
         forgiven = sa.or_(failures.c.subject.in_(own), failures.c.id.in_(attempt))
-        self._execute(failures.delete().where(forgiven))
+        self.database.execute(failures.delete().where(forgiven))
         return _user(row)
 
     def delay(self, name: str, device: str = "") -> float:
         """Seconds that an attempt waits before it is looked at, because many wrong passwords came for its name."""
         name = name.strip().lower()
         since = sa.and_(failures.c.subject == digest(f"name {name}"), failures.c.at > self._now() - WINDOW_SECONDS)
-        over = self._scalar(sa.select(sa.func.count()).where(since)) - ATTEMPTS_WITHOUT_DELAY
-        kept = self._scalar(sa.select(users.c.password).where(users.c.name == name))
+        over = self.database.scalar(sa.select(sa.func.count()).where(since)) - ATTEMPTS_WITHOUT_DELAY
+        kept = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
         return 0.0 if over < 0 or self._knows(device, name, kept) else min(LONGEST_DELAY, 2.0 ** min(over, 10))
 
     def device(self, name: str) -> str:
         """What a browser keeps from which an account was entered; a new password of the account makes it worthless."""
-        kept = self._scalar(sa.select(users.c.password).where(users.c.name == name))
+        kept = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
         nonce = random_secrets.token_urlsafe(12)
         return f"{nonce}.{self._device_mark(nonce, name, kept or '')}"
 
@@ -329,12 +317,11 @@ class AccountStore:
         # Whoever commits later sees who committed before, so that no more pass than are borne.
         since = failures.c.at > now - WINDOW_SECONDS
         if any(
-            self._scalar(sa.select(sa.func.count()).where(failures.c.subject == subject, since)) > most
+            self.database.scalar(sa.select(sa.func.count()).where(failures.c.subject == subject, since)) > most
             for subject, most in subjects.items()
             if most is not None
         ):
-            ours = failures.delete().where(failures.c.id.in_(attempt))
-            self._execute(ours)
+            self.database.execute(failures.delete().where(failures.c.id.in_(attempt)))
             raise TooManyAttempts(f"Too many attempts: wait {WINDOW_SECONDS / 60:.0f} minutes, then try again.")
         return attempt
 
@@ -358,8 +345,7 @@ class AccountStore:
 
     def end_session(self, token: str) -> None:
         """Sign out."""
-        ours = sessions.c.token == digest(token)
-        self._execute(sessions.delete().where(ours))
+        self.database.execute(sessions.delete().where(sessions.c.token == digest(token)))
 
     # One-time links
 
@@ -391,7 +377,7 @@ class AccountStore:
         """What a link is for; None where it is not good or was used."""
         good = sa.and_(links.c.token == digest(token), links.c.expires_at > self._now(), links.c.used_at.is_(None))
         query = sa.select(users, links.c.purpose).join(links, links.c.user == users.c.name)
-        row = self._first(query.where(good, users.c.active))
+        row = self.database.first(query.where(good, users.c.active))
         return None if row is None else Link(_user(row), row.purpose)
 
     def use_link(self, token: str, password: str | None = None) -> Link | None:
@@ -430,14 +416,13 @@ class AccountStore:
             "made_at": self._now(),
             "revoked_at": None,
         }
-        self._execute(api_tokens.insert().values(row))
+        self.database.execute(api_tokens.insert().values(row))
         return token
 
     def tokens(self, name: str) -> list[ApiToken]:
         """Those of a user, the newest first."""
         query = sa.select(api_tokens).where(api_tokens.c.user == name).order_by(api_tokens.c.made_at.desc())
-        with self.database.read() as connection:
-            return [ApiToken(row.id, row.label, row.made_at, row.revoked_at) for row in connection.execute(query)]
+        return [record_of(ApiToken, row) for row in self.database.rows(query)]
 
     def token_user(self, token: str) -> User | None:
         """Whom a program works for; None where the token is not good."""
@@ -451,7 +436,7 @@ class AccountStore:
         """
         ours = sa.and_(api_tokens.c.user == name, api_tokens.c.id == token_id, api_tokens.c.revoked_at.is_(None))
         ended = api_tokens.update().where(ours).values(revoked_at=self._now())
-        if not self._execute(ended):
+        if not self.database.execute(ended):
             raise InputError("There is no such token.")
 
     # Keys
@@ -460,11 +445,11 @@ class AccountStore:
         """A random key of this installation, the same at every start; 32 bytes."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
         self.database.write(lambda connection: self.database.insert_new(connection, secrets, [row]))
-        return bytes(self._scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
+        return bytes(self.database.scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
 
     def _owner(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> User | None:
         query = sa.select(users).join(table, table.c.user == users.c.name).where(condition, users.c.active)
-        row = self._first(query)
+        row = self.database.first(query)
         return None if row is None else _user(row)
 
 
@@ -474,7 +459,7 @@ def digest(secret: str) -> bytes:
 
 
 def _user(row: sa.Row[Any]) -> User:
-    return User(row.name, row.role, row.shown, row.active, row.made_at, row.password is not None)
+    return record_of(User, row, has_password=row.password is not None)
 
 
 def _check_role(role: str) -> None:

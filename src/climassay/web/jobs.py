@@ -13,13 +13,13 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
 from climassay.errors import ClimassayError, InputError
-from climassay.records.database import Database
+from climassay.records.database import Database, record_of
 
 Lane = Literal["models", "corpus"]
 """What must not be done twice at once: asking models, and changing collections."""
@@ -138,9 +138,8 @@ class JobReport:
         self._jobs = owner
         self._written = self._asked = 0.0
         self._stopped = self._lost = False
-        with owner.database.read() as connection:
-            query = sa.select(sa.func.max(job_events.c.number)).where(job_events.c.job == job)
-            self._number: int = connection.execute(query).scalar() or 0
+        last = sa.select(sa.func.max(job_events.c.number)).where(job_events.c.job == job)
+        self._number: int = owner.database.scalar(last) or 0
 
     @property
     def events_before(self) -> int:
@@ -168,8 +167,7 @@ class JobReport:
 
     def _look(self) -> None:
         self._asked = time.monotonic()
-        with self._jobs.database.read() as connection:
-            row = connection.execute(sa.select(jobs.c.state, jobs.c.owner).where(jobs.c.id == self.job)).one()
+        row = self._jobs.database.first(sa.select(jobs.c.state, jobs.c.owner).where(jobs.c.id == self.job))
         self._stopped, self._lost = row.state == "stopped", row.owner != self._jobs.owner
 
     def progress(self, done: int, total: int = 0, message: str = "") -> None:
@@ -186,7 +184,7 @@ class JobReport:
         self._written = now
         values = {"done": done, "total": total, "message": message}
         ours = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner).values(values)
-        self._jobs.execute(ours)
+        self._jobs.database.execute(ours)
         self._jobs.announce(self.job)
 
     def event(self, kind: str, body: dict[str, Any]) -> None:
@@ -204,7 +202,7 @@ class JobReport:
             "body": json.dumps(body, ensure_ascii=False),
             "told_at": time.time(),
         }
-        self._jobs.execute(job_events.insert().values(row))
+        self._jobs.database.execute(job_events.insert().values(row))
         self._number += 1
         self._jobs.announce(self.job)
 
@@ -251,7 +249,7 @@ class Jobs:
     def _queue_again(self, *whose: sa.ColumnElement[bool]) -> None:
         ours = sa.and_(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *whose))
         cut = jobs.update().where(ours).values(state="queued", owner=None)
-        self.execute(cut)
+        self.database.execute(cut)
 
     def _live(self) -> None:
         """Give signs of life for the jobs that are done here, and queue again those of servers that give none."""
@@ -293,7 +291,7 @@ class Jobs:
             "by": by,
             "made_at": time.time(),
         }
-        self.execute(jobs.insert().values(row))
+        self.database.execute(jobs.insert().values(row))
         self.announce(job)
         return job
 
@@ -301,16 +299,16 @@ class Jobs:
         """Stop a job; one that has ended stays as it is."""
         ours = sa.and_(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
         ended = jobs.update().where(ours).values(state="stopped", ended_at=time.time())
-        self.execute(ended)
+        self.database.execute(ended)
         self.announce(job)
 
-    def execute(self, statement: sa.Insert | sa.Update) -> int:
-        """Write something; gives the number of rows."""
-        return self.database.write(lambda connection: connection.execute(statement).rowcount)
-
     def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
-        with self.database.read() as connection:
-            return [_job(row) for row in connection.execute(query)]
+        return [
+            record_of(
+                Job, row, payload=json.loads(row.payload), result=None if row.result is None else json.loads(row.result)
+            )
+            for row in self.database.rows(query)
+        ]
 
     def get(self, job: str) -> Job:
         """A job.
@@ -329,8 +327,7 @@ class Jobs:
     def last_events(self, ids: Collection[str]) -> dict[str, int]:
         """Numbers of the last events of jobs that have reported something."""
         query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
-        with self.database.read() as connection:
-            return {job: int(last) for job, last in connection.execute(query.group_by(job_events.c.job))}
+        return {job: int(last) for job, last in self.database.rows(query.group_by(job_events.c.job))}
 
     def unended_or_since(self, kinds: Collection[str], since: float) -> "Sequence[Job]":
         """Jobs of some kinds that have not ended, or that were asked for after a moment."""
@@ -358,9 +355,7 @@ class Jobs:
             .order_by(job_events.c.number)
             .limit(most)
         )
-        with self.database.read() as connection:
-            rows = connection.execute(query)
-            return [JobEvent(row.number, row.kind, json.loads(row.body), row.told_at) for row in rows]
+        return [record_of(JobEvent, row, body=json.loads(row.body)) for row in self.database.rows(query)]
 
     def wait_for_news(self, seconds: float) -> None:
         """Wait until any job tells something, at most so long."""
@@ -370,7 +365,7 @@ class Jobs:
     def _give_sign(self) -> None:
         mine = sa.and_(jobs.c.state == "running", jobs.c.owner == self.owner)
         alive = jobs.update().where(mine).values(seen_at=time.time())
-        self.database.write(lambda connection: connection.execute(alive), durable=False)
+        self.database.execute(alive, durable=False)
 
     def _work_lane(self, context: Any, lane: Lane) -> None:
         while not self._stopping.is_set():
@@ -392,7 +387,7 @@ class Jobs:
         for job in self._read(sa.select(jobs).where(mine).order_by(jobs.c.made_at).limit(1)):
             ours = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
             taken = ours.values(state="running", owner=self.owner, seen_at=time.time())
-            if self.execute(taken):
+            if self.database.execute(taken):
                 self.announce(job.id)
                 return job
         return None
@@ -420,7 +415,7 @@ class Jobs:
             values["result"] = json.dumps(result, ensure_ascii=False)
         mine = sa.and_(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
         ours = jobs.update().where(mine).values(values)
-        self.execute(ours)
+        self.database.execute(ours)
         self.announce(job)
 
     def announce(self, job: str) -> None:
@@ -429,9 +424,3 @@ class Jobs:
             self._news.notify_all()
         for listener in self._listeners:
             listener(job)
-
-
-def _job(row: sa.Row[Any]) -> Job:
-    values = {field.name: getattr(row, field.name) for field in fields(Job)}
-    values["result"] = None if row.result is None else json.loads(row.result)
-    return Job(**values | {"payload": json.loads(row.payload)})

@@ -5,12 +5,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+from pydantic import Field
+
 from climassay.errors import InputError
-from climassay.models import Generator
+from climassay.models import DEFAULT_MODEL, Generator
 from climassay.session import ModelOptions
+from climassay.settings import Flag, check_bounds
 from climassay.workspace import Workspace
 
 Public = Literal["nothing", "read", "check"]
@@ -51,35 +54,51 @@ def _load(name: str, workspace: Workspace, **own: Any) -> Generator:
 class ServerSettings:
     """Settings of ``climassay serve``."""
 
-    host: str = "127.0.0.1"
-    port: int = 8000
-    address: str = ""
-    """Where people reach the server, for example ``https://climassay.example.org`` or ``https://example.org/climassay``;
-    empty: host and port."""
-    public: Public = "nothing"
-    """What is open to people without an account: ``nothing``, to ``read`` results, checks and the library, or to have
-    claims ``check``-ed as well."""
-    publisher: str = ""
-    """Organisation named in published verdicts (ClaimReview)."""
-    debates: tuple[Path, ...] = ()
-    """Files that set up debates (``climassay factcheck init``); without one every collection is an advocate."""
-    model: str = "local:smollm2"
-    """Model of debates that no file sets up."""
+    host: Annotated[str, Field(description="Address to listen on; 0.0.0.0: the whole network."), Flag()] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port; 0 takes a free one."), Flag()] = 8000
+    address: Annotated[
+        str,
+        Field(
+            description="Where people reach the server, if a proxy stands before it: https://..., perhaps with a path."
+        ),
+        Flag(),
+    ] = ""
+    public: Annotated[
+        Public,
+        Field(description="Pages open without an account: nothing, read (results, checks, library), or check."),
+        Flag(),
+    ] = "nothing"
+    publisher: Annotated[str, Field(description="Organisation named in published verdicts."), Flag()] = ""
+    debates: Annotated[
+        tuple[Path, ...],
+        Field(description="File that sets up a debate; repeat it for a choice of several."),
+        Flag(("--debate",)),
+    ] = ()
+    """Without one every collection is an advocate."""
+    model: Annotated[str, Field(description="Model of debates without such a file."), Flag()] = DEFAULT_MODEL
     load: Callable[..., Generator] = _load
     """From the name of a model and the workspace to the model; a debate's own options are given as well."""
-    upload_bytes: int = 200 * 2**20
+    upload_bytes: Annotated[int, Field(ge=1)] = 200 * 2**20
     """Largest upload."""
-    originals: bool = True
-    """Whether uploaded files are kept, so that citations lead to the pages of a PDF."""
-    form_bytes: int = 2**20
+    originals: Annotated[
+        bool, Field(description="Keep uploaded files, so that citations lead to pages of a PDF."), Flag()
+    ] = True
+    form_bytes: Annotated[int, Field(ge=1)] = 2**20
     """Largest body of any other request."""
-    session_days: float = 14.0
-    visitor_checks: int = 20
-    """Claims and questions an hour that somebody without an account may have checked and answered."""
-    proxies: str = "127.0.0.1,::1"
-    """Addresses or networks of proxies, by commas, whose word on a visitor's address is taken; ``*``: of anybody."""
+    session_days: Annotated[float, Field(gt=0)] = 14.0
+    visitor_checks: Annotated[
+        int, Field(ge=1, description="Claims and questions an hour for somebody without an account."), Flag()
+    ] = 20
+    proxies: Annotated[
+        str,
+        Field(
+            description="Addresses or networks of the proxies that say where visitors come from, by commas; *: anybody."
+        ),
+        Flag(envvar="FORWARDED_ALLOW_IPS"),
+    ] = "127.0.0.1,::1"
 
     def __post_init__(self) -> None:
+        check_bounds(self, "The server")
         parts = urlsplit(self.address)
         known = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
         if self.address and not (known and re.fullmatch(r"[\w/.~-]*", parts.path, re.ASCII)):
@@ -87,8 +106,6 @@ class ServerSettings:
                 "The address must look like https://climassay.example.org or https://example.org/climassay, "
                 f"got {self.address!r}."
             )
-        if min(self.upload_bytes, self.form_bytes, self.visitor_checks) < 1 or self.session_days <= 0:
-            raise InputError("Limits of a server must be above 0.")
         Networks(self.proxies)
 
     @property

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from climassay.generation.annotation.labels import AnnotationSettings, Comment, Label
 from climassay.generation.dataset_store import chunks, drafts
 from climassay.generation.draft import wording_from
+from climassay.records.database import record_of
 
 metadata = sa.MetaData()
 
@@ -126,10 +127,8 @@ def label_row(label: Label, number: int) -> dict[str, Any]:
 
 def label_from(row: Any) -> Label:
     """The label of a row."""
-    values = {name: getattr(row, name) for name in Label.__dataclass_fields__}
-    values["reasons"] = tuple(json.loads(row.reasons))
-    values["wording"] = None if row.wording is None else wording_from(json.loads(row.wording))
-    return Label(**values)
+    wording = None if row.wording is None else wording_from(json.loads(row.wording))
+    return record_of(Label, row, reasons=tuple(json.loads(row.reasons)), wording=wording)
 
 
 def current(dataset: str, draft: str | None = None, annotator: str | None = None) -> list[sa.ColumnElement[bool]]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
+from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, FiniteFloat
 
 from climassay.errors import InputError
 from climassay.generation import Draft, Wording
@@ -287,10 +287,10 @@ class SkipData(Data):
 class FoundItemData(Data):
     """An item in a list."""
 
-    draft: str = field("q0123456789ab", "Id of the question.")
-    kind: Kind = field("freeform")
-    level: Level = field("base")
-    question: str = field(ASKED)
+    draft: str = field("q0123456789ab", "Id of the question.", validation_alias=AliasPath("draft", "id"))
+    kind: Kind = field("freeform", validation_alias=AliasPath("draft", "kind"))
+    level: Level = field("base", validation_alias=AliasPath("draft", "level"))
+    question: str = field(ASKED, validation_alias=AliasPath("draft", "wording", "question"))
     state: ItemState = field("open")
     own: LabelData | None
     """What one said about it oneself."""
@@ -450,21 +450,8 @@ def list_items(
     found, total = queue_of(app, dataset).find(
         dataset, user.name, ItemFilter(q, kind or "", state), limit, start=after + 1
     )
-    items = [
-        {
-            "draft": one.draft.id,
-            "kind": one.draft.kind,
-            "level": one.draft.level,
-            "question": one.draft.wording.question,
-            "state": one.state,
-            "own": one.own,
-            "skipped": one.skipped,
-            "comments": one.comments,
-        }
-        for one in found
-    ]
-    end = after + len(items)
-    return {"items": items, "next": end if items and end + 1 < total else None}
+    end = after + len(found)
+    return {"items": found, "next": end if found and end + 1 < total else None}
 
 
 @router.get(ITEMS)

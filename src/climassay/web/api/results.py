@@ -39,6 +39,7 @@ from climassay.web.api.base import (
 )
 from climassay.web.app_state import App
 from climassay.web.failures import Missing
+from climassay.web.results.blocks import marks_of
 from climassay.web.results.pages import MOST_RUNS, compared, dataset_store, placed_drafts
 from climassay.web.results.questions import QuestionFilter, grid_columns, grid_rows, index_of
 from climassay.web.results.stored_run import StoredRun, found_run, found_summary
@@ -363,8 +364,7 @@ def get_run(app: App, user: Reader, run: RunId) -> dict[str, Any]:
     config, seeds, error = run_settings(app.database, run)
     name = tables.results.c.name
     query = sa.select(name, sa.func.count()).where(tables.results.c.run == run).group_by(name).order_by(name)
-    with app.database.read() as connection:
-        stored = {table: int(count) for table, count in connection.execute(query)}
+    stored = {table: int(count) for table, count in app.database.rows(query)}
     usage = usage_by_model(app.database, run)
     return {"run": line, "config": config, "seeds": seeds, "error": error, "usage": usage, "stored": stored}
 
@@ -391,17 +391,8 @@ def list_tables(
 
 
 def _table(number: int, section: str, table: Table) -> dict[str, Any]:
-    marks = [{"row": row, "column": column, "marks": sorted(found)} for (row, column), found in table.marks.items()]
-    return {
-        "number": number,
-        "section": section,
-        "title": table.title,
-        "note": table.note,
-        "columns": table.columns,
-        "rows": table.rows,
-        "strong": sorted(table.strong),
-        "marks": sorted(marks, key=lambda one: (one["row"], one["column"])),
-    }
+    shown = {name: getattr(table, name) for name in ("title", "note", "columns", "rows")}
+    return {"number": number, "section": section, **shown, "strong": sorted(table.strong), "marks": marks_of(table)}
 
 
 @router.get("/runs/{run}/questions", response_model=Listed[QuestionData])

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
@@ -80,6 +80,7 @@ def show_all(
     given = {_NAMES.get(one.name, one.name): getattr(wanted, one.name) for one in fields(wanted)}
     asked = urlencode({name: value for name, value in given.items() if value})
     called = names_for(app, user)
+    topics = {group: [one for one in checks.topics() if one.partition(".")[0] == group] for group in GROUPS}
     reviewers = {name: called(name) for name in checks.reviewers()} if user else {}
     return page(
         request,
@@ -90,7 +91,7 @@ def show_all(
         said=_in_words(wanted, reviewers),
         verdicts=checks.verdicts(),
         reviewed=get_args(Reviewed),
-        topics=_topic_choices(checks.topics()),
+        topics=[(group, GROUPS[group], claims) for group, claims in topics.items() if claims],
         claims=CLAIMS,
         collections=checks.collections(),
         reviewers=reviewers,
@@ -98,12 +99,6 @@ def show_all(
         forms=FORMS,
         agreement=checks.agreement(),
     )
-
-
-def _topic_choices(found: Sequence[str]) -> list[tuple[str, str, list[str]]]:
-    """Groups of contrarian claims, each with its words and the claims of it that checks make."""
-    groups = {group: [topic for topic in found if topic.partition(".")[0] == group] for group in GROUPS}
-    return [(group, GROUPS[group], topics) for group, topics in groups.items() if topics]
 
 
 def _in_words(wanted: CheckFilter, reviewers: Mapping[str, str]) -> list[str]:
@@ -141,7 +136,11 @@ def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks,
     if user is None:
         # Nobody can take anything out of a workbook that is on its way to the public.
         view = PublicView(request.app, app)
-        rows = ({name: _public(view, cell) for name, cell in row.items()} for row in rows)
+
+        def public(cell: Any) -> Any:
+            return view.shown(cell.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+        rows = ({name: public(one) if isinstance(one, str) else one for name, one in row.items()} for row in rows)
     return as_file(_workbook(rows), name)
 
 
@@ -152,10 +151,6 @@ def _row(app: AppState, check: Mapping[str, Any]) -> dict[str, Any]:
         "page": f"{app.settings.root}/checks/{check['id']}",
     }
     return {name: more[name] if name in more else check[name] for name in COLUMNS}
-
-
-def _public(view: PublicView, cell: Any) -> Any:
-    return view.shown(cell.encode("utf-8", "replace")).decode("utf-8", "replace") if isinstance(cell, str) else cell
 
 
 def _workbook(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:

@@ -16,11 +16,10 @@ from pydantic import BaseModel
 from climassay.errors import InputError
 from climassay.factcheck import Claim, PastCheck, claim_review, find_past, make_claim
 from climassay.factcheck.check_store import (
-    LONGEST_CLAIM,
-    LONGEST_SOURCE,
     CheckStore,
     CheckSummary,
     StoredCheck,
+    check_lengths,
     iso_time,
 )
 from climassay.factcheck.claims import iso_date
@@ -299,9 +298,7 @@ class ClaimForm(BaseModel):
             InputError: It is empty or too long, or the date is none.
         """
         claim = make_claim(plain(self.claim), source=" ".join(plain(self.source).split()))
-        for text, most, what in ((claim.text, LONGEST_CLAIM, "claim"), (claim.source, LONGEST_SOURCE, "source")):
-            if len(text) > most:
-                raise InputError(f"The {what} has {len(text):,} characters, and the limit is {most:,}: shorten it.")
+        check_lengths(claim)
         date = iso_date(" ".join(plain(self.date).split()))
         if len(date) > LONGEST_DATE:
             raise InputError(

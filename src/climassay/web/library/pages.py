@@ -1,11 +1,8 @@
 """The pages of the library: collections, documents, passages at permanent addresses, search, adding and removing."""
 
-import csv
-import io
-import itertools
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -20,8 +17,8 @@ from climassay.corpus.documents import Passage
 from climassay.corpus.passages import shared_start
 from climassay.errors import InputError
 from climassay.grounding.citations import mark_quotations
-from climassay.io import safe_cell
 from climassay.reporting.highlighting import marked
+from climassay.reporting.results import csv_lines
 from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader
 from climassay.web.app_state import App, AppState
@@ -54,6 +51,7 @@ from climassay.web.library.uploads import (
     submit,
 )
 from climassay.web.pages import as_file, back_to, is_web_address, page
+from climassay.web.results.blocks import PageNumber, cut, part_of, within
 
 router = APIRouter(prefix="/library", include_in_schema=False)
 PAGE = 20
@@ -117,7 +115,7 @@ def _fields(wanted: SearchSpec) -> dict[str, str | int]:
 def _file(results: SearchResults, wanted: SearchSpec, ending: str, name: str) -> Response:
     rows = [hit_row(found) for found in results.found]
     if ending == "csv":
-        return as_file(_csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
+        return as_file(csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
     if ending == "json":
         told = {"query": wanted.words, "mode": wanted.mode, "document": wanted.document, "all": wanted.everything}
         content = told | {"not_searched": results.failed, "hits": rows}
@@ -253,22 +251,19 @@ def show_collection(
     reader: Reader,
     wanted: SearchQuery,
     collection: str,
-    part: Annotated[int, Query(alias="page", ge=1)] = 1,
+    number: PageNumber = 1,
 ) -> Response:
     """A collection: its documents, and what a search in it finds."""
     contents = library_of(app).contents(collection)
     results = search_collection(library_of(app), collection, wanted) if wanted.words else None
     values = _search_values(library_of(app), f"/library/{collection}", wanted, results)
-    first = (part - 1) * LISTED_DOCUMENTS
     return page(
         request,
         "library/collection.html.j2",
         contents=contents,
         titles=library_of(app).titles().of(collection),
         kept=library_of(app).originals.bytes_of(one.id for one in contents.documents),
-        listed=contents.documents[first : first + LISTED_DOCUMENTS],
-        part=part,
-        parts=-(-len(contents.documents) // LISTED_DOCUMENTS),
+        part=cut(contents.documents, number, LISTED_DOCUMENTS, f"/library/{quote(collection)}", {}),
         **values,
     )
 
@@ -281,7 +276,8 @@ def all_passages(app: App, reader: Reader, collection: str, ending: str) -> Resp
     passages = library_of(app).browse(collection).each_passage()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
     if ending == "csv":
-        lines = _csv_lines((*PASSAGE_COLUMNS, "citation"), rows)
+        plain = (row | {"headings": " > ".join(row["headings"])} for row in rows)
+        lines = csv_lines((*PASSAGE_COLUMNS, "citation"), plain)
     else:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return as_file(lines, f"{collection}-passages.{ending}", "application/jsonl" if ending == "jsonl" else "")
@@ -329,21 +325,21 @@ def show_document(
     reader: Reader,
     collection: str,
     document_id: str,
-    part: Annotated[int, Query(alias="page", ge=1)] = 1,
+    number: PageNumber = 1,
 ) -> Response:
     """The passages of a document in reading order, a page of them; what neighbours share appears once."""
     library = library_of(app)
     document = library.contents(collection).document(document_id)
-    parts = max(-(-document.expected // PAGE), 1)
-    if part > parts:
-        raise Missing(f"{document.title} has {parts} pages of passages.")
-    first = (part - 1) * PAGE
+    if number > within(number, document.expected, PAGE):
+        raise Missing(f"{document.title} has {within(number, document.expected, PAGE)} pages of passages.")
+    first = (number - 1) * PAGE
     passages = library.browse(collection).passages_at(document_id, range(max(first - 1, 0), first + PAGE))
-    shown = [
-        (passage, _without_shared(passages[number - 1] if number else None, passage))
-        for number, passage in enumerate(passages)
-        if passage.position >= first
-    ]
+    shown = []
+    for before, passage in zip([None, *passages], passages, strict=False):
+        joined = before is not None and before.position + 1 == passage.position
+        start = shared_start(before.text, passage.text) if before is not None and joined else 0
+        shown.append((passage, passage.text[start:]))
+    shown = [one for one in shown if one[0].position >= first]
     return page(
         request,
         "library/document.html.j2",
@@ -353,16 +349,10 @@ def show_document(
         original=library.originals.find(document_id),
         pdf=library.originals.find_pdf(document_id),
         longest_title=LONGEST_TITLE,
-        shown=shown,
-        part=part,
-        parts=parts,
+        part=part_of(
+            shown, number, document.expected, PAGE, f"/library/{quote(collection)}/documents/{quote(document_id)}", {}
+        ),
     )
-
-
-def _without_shared(before: Passage | None, passage: Passage) -> str:
-    if before is None or before.position + 1 != passage.position:
-        return passage.text
-    return passage.text[shared_start(before.text, passage.text) :]
 
 
 def _bibtex(passage: Passage, address: str) -> str:
@@ -392,15 +382,3 @@ def _pages(passage: Passage) -> str:
 def _plain_address(address: str | None) -> str:
     """An address that cannot end the braces it appears in."""
     return re.sub(r"[{}\\\s]", lambda match: f"%{ord(match.group()):02X}", address or "")
-
-
-def _csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Lines of a CSV file with a heading row; lists are joined by `` > ``, and nothing runs as a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for row in itertools.chain([dict(zip(columns, columns, strict=True))], rows):
-        cells = (row[column] for column in columns)
-        writer.writerow([safe_cell(" > ".join(one) if isinstance(one, list | tuple) else one) for one in cells])
-        yield out.getvalue()
-        out.seek(0)
-        out.truncate()

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from climassay.reporting import Report, Table, as_csv, as_latex, as_markdown
-from climassay.reporting.html import FIGURES, Figure, block_script, block_style, render_block
+from climassay.reporting.html import FIGURES, as_svg, block_script, block_style, render_block
 from climassay.web.failures import Missing
 from climassay.web.pages import as_file
 
@@ -25,12 +25,15 @@ _KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 def table_json(table: Table) -> str:
     """A table as JSON: its words, and a list of rows by heading with the cells as they are shown."""
-    marks = [
-        {"row": row, "column": column, "marks": sorted(found)} for (row, column), found in sorted(table.marks.items())
-    ]
     headings = [column.label for column in table.columns]
-    data = {"title": table.title, "note": table.note, "columns": headings, "rows": table.rows, "marks": marks}
-    return json.dumps(data, ensure_ascii=False, indent=1)
+    data = {"title": table.title, "note": table.note, "columns": headings, "rows": table.rows}
+    return json.dumps(data | {"marks": marks_of(table)}, ensure_ascii=False, indent=1)
+
+
+def marks_of(table: Table) -> list[dict[str, Any]]:
+    """The cells of a table that are set off, in their order."""
+    marks = sorted(table.marks.items())
+    return [{"row": row, "column": column, "marks": sorted(found)} for (row, column), found in marks]
 
 
 TABLE_FORMS: Mapping[str, Callable[[Table], str]] = {
@@ -92,32 +95,45 @@ def section_views(report: Report, address: str, query: Mapping[str, str] | None 
     return tuple(views)
 
 
-def table_at(report: Report, number: int, what: str) -> Table:
-    """A table of a report by its number, from 1; missing where there is none."""
-    block = _block_at(report, number)
-    if not isinstance(block, Table):
-        raise Missing(f"{what} has no table with the number {number}.")
-    return block
+NamedReport = tuple[Report, str]
+"""A report, and what the names of its files begin with."""
 
 
-def table_file(table: Table, form: str, name: str) -> Response:
-    """A table as a file; missing where tables have no such form."""
-    if form not in TABLE_FORMS:
-        raise Missing(f"Tables come as {', '.join(TABLE_FORMS)}, not as {form[:20]}.")
-    return as_file(TABLE_FORMS[form](table), f"{name}.{form}")
+def block_files(
+    router: APIRouter, address: str, *, figures: bool = True
+) -> Callable[[Callable[..., NamedReport]], Callable[..., NamedReport]]:
+    """Send each table and figure of a report as a file of its own, below the address of its page.
+
+    Args:
+        router: Gets the routes; whoever may not have the report gets none of its blocks.
+        address: Address of the page.
+        figures: Whether it can have figures.
+    """
+
+    def add(report: Callable[..., NamedReport]) -> Callable[..., NamedReport]:
+        def send_table(number: int, form: str, named: NamedReport = Depends(report)) -> Response:
+            table = _block_at(named[0], number, Table, "table")
+            if form not in TABLE_FORMS:
+                raise Missing(f"Tables come as {', '.join(TABLE_FORMS)}, not as {form[:20]}.")
+            return as_file(TABLE_FORMS[form](table), f"{named[1]}-{table.title}.{form}")
+
+        def send_figure(number: int, named: NamedReport = Depends(report)) -> Response:
+            figure = _block_at(named[0], number, FIGURES, "figure")
+            return as_file(as_svg(figure), f"{named[1]}-{figure.title}.svg")
+
+        router.get(f"{address}/tables/{{number}}.{{form}}")(send_table)
+        if figures:
+            router.get(f"{address}/figures/{{number}}.svg")(send_figure)
+        return report
+
+    return add
 
 
-def figure_at(report: Report, number: int, what: str) -> Figure:
-    """A figure of a report by its number, from 1; missing where there is none."""
-    block = _block_at(report, number)
-    if not isinstance(block, FIGURES):
-        raise Missing(f"{what} has no figure with the number {number}.")
-    return block
-
-
-def _block_at(report: Report, number: int) -> Any:
+def _block_at(report: Report, number: int, kind: Any, name: str) -> Any:
     blocks = [block for section in report.sections for block in section.blocks]
-    return blocks[number - 1] if 1 <= number <= len(blocks) else None
+    if not 1 <= number <= len(blocks) or not isinstance(blocks[number - 1], kind):
+        raise Missing(f"There is no {name} with the number {number} here.")
+    return blocks[number - 1]
 
 
 @router.get("/results/blocks.css")

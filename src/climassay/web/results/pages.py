@@ -36,7 +36,7 @@ from climassay.records.queries import (
     usage_by_model,
 )
 from climassay.reporting import Prose, Report, Section, Table
-from climassay.reporting.html import as_svg, report_data, report_from_data
+from climassay.reporting.html import report_data, report_from_data
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
@@ -47,20 +47,23 @@ from climassay.web.results.blocks import (
     PageNumber,
     Search,
     block_assets,
+    block_files,
     cut,
-    figure_at,
     part_of,
     section_views,
-    table_at,
-    table_file,
     within,
 )
-from climassay.web.results.stored_run import StoredRun, experiment_page, found_run, found_summary, run_data
+from climassay.web.results.stored_run import (
+    StoredRun,
+    experiment_page,
+    flat_values,
+    found_run,
+    found_summary,
+    run_data,
+)
 
 router = APIRouter(include_in_schema=False)
 PAGE = 50
-LONGEST_VALUE = 600
-"""Characters of a value of a configuration; the whole is in the run's JSON."""
 MOST_LINES = 120
 ROWS_AT_ONCE = 1000
 """Stored rows in one piece of a run's JSON."""
@@ -120,22 +123,12 @@ def show_comparison(
     )
 
 
-@router.get("/results/compare/tables/{number}.{form}")
-def send_comparison_table(
-    app: App, _user: Reader, number: int, form: str, runs: RunsWanted, metric: str, level: Level = "overall"
-) -> Response:
-    """A table of a comparison."""
-    table = table_at(_comparison(app, _names(runs), metric, level), number, "The comparison")
-    return table_file(table, form, f"comparison-{metric}-{number}")
-
-
-@router.get("/results/compare/figures/{number}.svg")
-def send_comparison_figure(
-    app: App, _user: Reader, number: int, runs: RunsWanted, metric: str, level: Level = "overall"
-) -> Response:
-    """A figure of a comparison."""
-    figure = figure_at(_comparison(app, _names(runs), metric, level), number, "The comparison")
-    return as_file(as_svg(figure), f"comparison-{metric}.svg")
+@block_files(router, "/results/compare")
+def comparison_blocks(
+    app: App, _user: Reader, runs: RunsWanted, metric: str, level: Level = "overall"
+) -> tuple[Report, str]:
+    """The blocks of a comparison."""
+    return _comparison(app, _names(runs), metric, level), f"comparison-{metric}"
 
 
 def _names(runs: list[str]) -> list[str]:
@@ -215,18 +208,10 @@ def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Respon
     )
 
 
-@router.get("/results/datasets/{name}/tables/{number}.{form}")
-def send_dataset_table(app: App, _user: Reader, name: str, number: int, form: str) -> Response:
-    """One table of a dataset's page."""
-    table = table_at(_dataset_report(app, name), number, f"The dataset {name}")
-    return table_file(table, form, f"{name}-{table.title}")
-
-
-@router.get("/results/datasets/{name}/figures/{number}.svg")
-def send_dataset_figure(app: App, _user: Reader, name: str, number: int) -> Response:
-    """One figure of a dataset's page."""
-    figure = figure_at(_dataset_report(app, name), number, f"The dataset {name}")
-    return as_file(as_svg(figure), f"{name}-{figure.title}.svg")
+@block_files(router, "/results/datasets/{name}")
+def dataset_blocks(app: App, _user: Reader, name: str) -> tuple[Report, str]:
+    """The blocks of a dataset's page."""
+    return _dataset_report(app, name), name
 
 
 @router.get("/results/datasets/{name}/report.html")
@@ -318,7 +303,7 @@ def show_run(
         ready=data is not None,
         settings=_settings_lines(config),
         seeds=_settings_lines(seeds),
-        prompts=[(name.removeprefix("prompts."), value) for name, value in _flat(config) if _is_prompt(name)],
+        prompts=[(name.removeprefix("prompts."), value) for name, value in flat_values(config) if _is_prompt(name)],
         dataset=config["recipe"].get("name", "") if made_dataset else "",
         error=error,
         usage=usage_by_model(app.database, run),
@@ -362,7 +347,7 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: S
 
 def _settings_lines(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Names and values of a configuration, however deep, without the prompts."""
-    lines = [(name, value) for name, value in _flat(config) if not _is_prompt(name)]
+    lines = [(name, value) for name, value in flat_values(config) if not _is_prompt(name)]
     if len(lines) <= MOST_LINES:
         return tuple(lines)
     return (*lines[:MOST_LINES], ("…", f"{len(lines) - MOST_LINES} more in the run's JSON"))
@@ -372,47 +357,12 @@ def _is_prompt(name: str) -> bool:
     return (name.startswith("prompts.") and not name.endswith(".origin")) or name == "prompt_sha256"
 
 
-def _flat(config: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in config.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{at}{name}.")
-        elif isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value):
-            for number, entry in enumerate(value, start=1):
-                yield from _flat(entry if isinstance(entry, Mapping) else {"": entry}, f"{at}{name}.{number}.")
-        else:
-            yield f"{at}{name}", _setting_words(value)
-
-
-def _setting_words(value: Any) -> str:
-    if value is None or value in ("", [], {}):
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        text = ", ".join(_setting_words(entry) for entry in value)
-    else:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
-
-
-def _report(app: AppState, run: str, published: Published) -> Report:
+@block_files(router, "/results/{run}")
+def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> tuple[Report, str]:
+    """The blocks of a run's page."""
     data = run_data(app, found_summary(app, run), published)
     assert data is not None
-    return report_from_data(data["report"])
-
-
-@router.get("/results/{run}/tables/{number}.{form}")
-def send_table(app: App, _user: Reader, run: str, number: int, form: str, published: PublishedWanted = "") -> Response:
-    """One table of a run's page."""
-    table = table_at(_report(app, run, published), number, f"The run {run}")
-    return table_file(table, form, f"{run}-{table.title}")
-
-
-@router.get("/results/{run}/figures/{number}.svg")
-def send_figure(app: App, _user: Reader, run: str, number: int, published: PublishedWanted = "") -> Response:
-    """One figure of a run's page."""
-    figure = figure_at(_report(app, run, published), number, f"The run {run}")
-    return as_file(as_svg(figure), f"{run}-{figure.title}.svg")
+    return report_from_data(data["report"]), run
 
 
 @router.get("/results/{run}/run.json")
@@ -549,11 +499,10 @@ def show_usage(request: Request, app: App, _user: Annotator) -> Response:
     )
 
 
-@router.get("/usage/tables/{number}.{form}")
-def send_usage_table(app: App, _user: Annotator, number: int, form: str) -> Response:
-    """A table of usage as a file."""
-    table = table_at(_usage_report(app), number, "The usage")
-    return table_file(table, form, f"usage-{number}")
+@block_files(router, "/usage", figures=False)
+def usage_blocks(app: App, _user: Annotator) -> tuple[Report, str]:
+    """The tables of usage."""
+    return _usage_report(app), "usage"
 
 
 def _usage_table(lines: Sequence[UsageRow], group: UsageGroup) -> Table:
@@ -561,7 +510,9 @@ def _usage_table(lines: Sequence[UsageRow], group: UsageGroup) -> Table:
     rows = []
     for line in lines:
         cells = [f"{getattr(line, name):,}" for name in counts]
-        rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost_words(line)))
+        cost = ("unknown" if line.unpriced else "–") if line.cost is None else f"{line.cost:.4f}"
+        cost += f" + {line.unpriced:,} unpriced" if line.cost is not None and line.unpriced else ""
+        rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost))
     headings = [group, "asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens"]
     note = (
         "from records: answers of earlier runs that nobody had to pay again; share: of all answers that runs got. "
@@ -569,13 +520,6 @@ def _usage_table(lines: Sequence[UsageRow], group: UsageGroup) -> Table:
         "what has a price."
     )
     return Table.of(f"Tokens, cost and failures by {group}", [*headings, "thought", "cost"], rows, note=note)
-
-
-def cost_words(line: UsageRow) -> str:
-    """A cost as it is shown, with what has no known price beside it."""
-    if line.cost is None:
-        return "unknown" if line.unpriced else "–"
-    return f"{line.cost:.4f}" + (f" + {line.unpriced:,} unpriced" if line.unpriced else "")
 
 
 def _usage_report(app: AppState) -> Report:

@@ -101,9 +101,7 @@ class QuestionIndex:
         app.shared("results:question tables", lambda: database.create_tables(metadata))
         with self._turn:
             self._rows = count_rows(database, run_id)
-            with database.read() as connection:
-                known = connection.execute(sa.select(indexes.c.rows).where(indexes.c.run == run_id)).scalar()
-            if known != self._rows:
+            if database.scalar(sa.select(indexes.c.rows).where(indexes.c.run == run_id)) != self._rows:
                 self._write(run_details(database, run_id))
 
     def __len__(self) -> int:
@@ -112,8 +110,7 @@ class QuestionIndex:
 
     def count(self, wanted: QuestionFilter) -> int:
         """How many questions fit."""
-        with self._database.read() as connection:
-            return int(connection.execute(self._fitting(sa.func.count(), wanted=wanted)).scalar_one())
+        return int(self._database.scalar(self._fitting(sa.func.count(), wanted=wanted)))
 
     def _write(self, details: RunDetails) -> None:
         stored, listed = details.results, details.results.get("questions", ())
@@ -144,8 +141,7 @@ class QuestionIndex:
         """Numbers of the questions of some benchmarks and ids, those that there are."""
         key = sa.tuple_(questions.c.benchmark, questions.c.question)
         query = sa.select(questions.c.number).where(questions.c.run == self.run, key.in_(keys))
-        with self._database.read() as connection:
-            return list(connection.execute(query).scalars())
+        return [row.number for row in self._database.rows(query)]
 
     def columns(self) -> list[Column]:
         """Models and settings, in the order of the run."""
@@ -156,14 +152,13 @@ class QuestionIndex:
         query = sa.select(questions.c.number).where(questions.c.run == self.run, questions.c.question == question)
         if benchmark:
             query = query.where(questions.c.benchmark == benchmark)
-        with self._database.read() as connection:
-            return connection.execute(query.order_by(questions.c.number).limit(1)).scalar()
+        found: int | None = self._database.scalar(query.order_by(questions.c.number).limit(1))
+        return found
 
     def key(self, number: int) -> tuple[str, str] | None:
         """Benchmark and id of a question; None where there is none of that number."""
         query = sa.select(questions.c.benchmark, questions.c.question)
-        with self._database.read() as connection:
-            found = connection.execute(query.where(questions.c.run == self.run, questions.c.number == number)).first()
+        found = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
         return None if found is None else (str(found.benchmark), str(found.question))
 
     def choices(self) -> dict[str, list[Any]]:

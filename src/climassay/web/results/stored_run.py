@@ -17,7 +17,7 @@ from climassay.questions import Question
 from climassay.records.computed import kept
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
-from climassay.reporting.html import Block, report_data
+from climassay.reporting.html import Block, report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
@@ -25,8 +25,8 @@ KEPT_RUNS = 4
 """Runs that stay read; an experiment of 24,000 answers takes some 80 MB."""
 MOST_ROWS = 500
 """Rows of a table of a run that no command of ours explains; the rest is in the downloads."""
-LONGEST_CELL = 400
-"""Characters of a value in such a table."""
+LONGEST_VALUE = 600
+"""Characters of a stored value that are shown; the whole is in the run's JSON."""
 
 
 class StoredRun:
@@ -104,7 +104,8 @@ def found_run(app: AppState, run: str) -> StoredRun:
     summary = found_summary(app, run)
     if summary.status == "running":
         return StoredRun(run_details(app.database, run))
-    return _read_runs(app).get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
+    read: ResultCache = app.shared("results:runs", lambda: ResultCache(KEPT_RUNS))
+    return read.get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
 
 
 def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool = True) -> dict[str, Any] | None:
@@ -142,11 +143,6 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         return None
     found: dict[str, Any] = app.computed.get(parts, lambda: kept(app.database, parts, make))
     return found
-
-
-def _read_runs(app: AppState) -> ResultCache:
-    """The runs that were read last."""
-    return app.shared("results:runs", lambda: ResultCache(KEPT_RUNS))
 
 
 Maker = Callable[[StoredRun, str], Report]
@@ -273,15 +269,14 @@ def _generation(run: StoredRun, _published: str) -> Report:
     return Report(_title(details), f"{accepted} questions accepted.", (Section("Yield", (table,)),))
 
 
-def _stored_report(run: StoredRun, _published: str) -> Report:
-    from climassay.reporting.html import report_from_data
-
-    return report_from_data(run.details.results["report"][0])
-
-
 _EXPERIMENT = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
 _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
-    ("", "report", _stored_report, ("judges", "probe", "ablation")),
+    (
+        "",
+        "report",
+        lambda run, _published: report_from_data(run.details.results["report"][0]),
+        ("judges", "probe", "ablation"),
+    ),
     ("evaluate run", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "predictions", experiment_page, ("accuracy", "paired", "position", "questions")),
@@ -297,7 +292,7 @@ _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
 
 
 def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    block: Block = Facts(tuple(_flat(rows[0]))) if len(rows) == 1 else _plain_table(name, rows)
+    block: Block = Facts(tuple(flat_values(rows[0]))) if len(rows) == 1 else _plain_table(name, rows)
     return Section(name.replace("_", " ").capitalize(), (block,))
 
 
@@ -309,17 +304,26 @@ def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table.of(name, headings, shown, note=note, left=len(headings))
 
 
-def _flat(row: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
-    """Names and values of nested data, names joined by dots."""
-    for name, value in row.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{at}{name}.")
+def flat_values(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values of nested data, names joined by dots; entries of a list of tables go by their numbers."""
+    for name, value in values.items():
+        if isinstance(value, list | tuple) and any(isinstance(entry, Mapping) for entry in value):
+            value = {str(number): entry for number, entry in enumerate(value, start=1)}
+        if isinstance(value, Mapping) and value:
+            yield from flat_values(value, f"{at}{name}.")
         else:
             yield f"{at}{name}", _words(value)
 
 
 def _words(value: Any) -> str:
+    if value is None or value in ("", [], {}, ()):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + " …"
+    if isinstance(value, list | tuple) and not any(isinstance(entry, Mapping) for entry in value):
+        text = ", ".join(map(_words, value))
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
