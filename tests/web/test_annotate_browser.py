@@ -60,7 +60,7 @@ def told(page, words):
 def test_a_rubric_is_written_row_by_row_without_losing_what_was_typed(visit, running_server):
     asked = [Question(f"r{number}", "longform", f"Why {number}?", "Because.") for number in range(2)]
     queue = fill(running_server.place, [one.draft for one in rubric_drafts(asked)], dataset="rubrics")
-    page = visit("annotator")
+    page = visit("annotator", expected="400")
     page.goto("/annotate/rubrics")
     page.evaluate("window.loadedOnce = true")
     first = shown(page)
@@ -70,11 +70,11 @@ def test_a_rubric_is_written_row_by_row_without_losing_what_was_typed(visit, run
     # Enter adds a row and goes on in it.
     page.keyboard.press("Tab")
     page.get_by_label("Weight").press("Enter")
-    page.wait_for_function("document.activeElement.id === 'criterion-2'")
+    page.wait_for_function("() => document.activeElement.id === 'criterion-2'")
     page.keyboard.type("Says why")
     page.get_by_label("Level").nth(1).select_option("should")
     page.get_by_role("button", name="Move up criterion 2").click()
-    page.wait_for_function("document.querySelector('#criterion-1').value === 'Says why'")
+    page.wait_for_function("() => document.querySelector('#criterion-1').value === 'Says why'")
     assert page.evaluate("document.activeElement.id") == "criterion-1"
     assert page.get_by_label("Level").evaluate_all("all => all.map((one) => one.value)") == ["should", "must"]
     assert not queue.labels("rubrics")

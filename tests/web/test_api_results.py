@@ -154,7 +154,7 @@ def test_a_long_answer_has_its_rubric_and_what_was_found_in_it(server):
     points = (CheckedSentence("CO2 cools.", 0, "contradicted", "The book says otherwise.", references=(reference,)),)
     answer = Outcome(cell, "q", None, "CO2 cools.", {"rubric_score": 0.0}, assessment=judged, points=points)
     record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)
-    with server.place.records.run("evaluate run", {}) as run:
+    with server.place.records.run("evaluate mcq", {}) as run:
         save_experiment(run, Experiment(run.id, "n", {}, (record,), (answer,), {"b": (asked,)}))
     seen = server.get(f"/runs/{run.id}/questions/0")
     [listed] = server.get(f"/runs/{run.id}/questions")["items"]

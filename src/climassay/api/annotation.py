@@ -176,8 +176,8 @@ def _rubric_agreement(dataset: str, found: "RubricAgreement | None") -> Shown:
     rows = [
         ("criteria that both have", _estimate(found.shared)),
         (
-            "the same by chance: rubrics of different questions",
-            "-" if found.by_chance is None else f"{found.by_chance:.2f}",
+            "the same between halves of one rubric, which share nothing",
+            "-" if found.floor is None else f"{found.floor:.2f}",
         ),
         ("Krippendorff's alpha of must or should, where both have it", _estimate(found.levels)),
         ("Krippendorff's alpha of weights, where both have it", _estimate(found.weights)),

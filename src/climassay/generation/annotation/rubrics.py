@@ -22,10 +22,8 @@ from climassay.questions import Criterion, Question
 from climassay.questions.types.longform.rubric import RUBRIC, read_rubric, written_rubric
 from climassay.statistics import Estimate, mean_estimate
 
-SAME_CRITERION = 0.6
-"""Least cosine, by the bundled encoder, of two criteria that say the same: see docs/how-to/long-answers.md."""
-_OTHER_QUESTIONS = 10
-"""Questions whose rubrics a rubric is compared with to see what chance would match."""
+SAME_CRITERION = 0.5
+"""Least cosine, by the bundled encoder, of two criteria that say the same: see benchmarks/rubric_matching.py."""
 
 
 def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
@@ -85,16 +83,16 @@ class RubricAgreement:
 
     Criteria are matched by meaning, one to one; an encoder sees neither a negation nor another figure, so that a match
     is about what a criterion speaks of. Who leaves out the same things is not counted, because nobody lists them:
-    there is no coefficient corrected for chance, and what chance would match stands beside the share instead. All
-    intervals are by resampling questions, at 95%.
+    there is no coefficient corrected for chance, and what is matched where nothing is shared stands beside the share
+    instead. All intervals are by resampling questions, at 95%.
     """
 
     questions: int
     """With rubrics by two people or more."""
     shared: Estimate
     """Criteria of two people that the other has as well, among all criteria of both (Dice), as mean over questions."""
-    by_chance: float | None
-    """The same for rubrics of different questions by different people; None where there are no such two."""
+    floor: float | None
+    """The same between the two halves of each rubric, which share nothing; None where all have one criterion."""
     matched: int
     """Pairs of criteria that were matched."""
     levels: Estimate | None
@@ -139,18 +137,8 @@ def rubric_agreement(items: Iterable[Item], encoder: Encoder, *, seed: int = 0) 
             levels += [(float(first[a].level == "must"), float(second[b].level == "must")) for a, b in pairs]
             weights += [(first[a].weight / means[0], second[b].weight / means[1]) for a, b in pairs]
         shared.append(float(np.mean(shares)))
-    others = []
-    everything = list(rubrics.values())
-    for place, said in enumerate(everything):
-        far = [everything[(place + step) % len(everything)] for step in range(1, len(everything))][:_OTHER_QUESTIONS]
-        shares = [
-            2 * len(matches(first, second)) / (len(first) + len(second))
-            for name, first in said
-            for other in far
-            for person, second in other
-            if person != name
-        ]
-        others += [float(np.mean(shares))] if shares else []
+    halves = [(rubric[::2], rubric[1::2]) for said in rubrics.values() for _, rubric in said if len(rubric) > 1]
+    floor = [2 * len(matches(first, second)) / (len(first) + len(second)) for first, second in halves]
 
     def alpha(pairs: list[tuple[float, float]], nominal: bool) -> Estimate | None:
         varied = len({value for pair in pairs for value in pair}) > 1
@@ -159,18 +147,19 @@ def rubric_agreement(items: Iterable[Item], encoder: Encoder, *, seed: int = 0) 
     return RubricAgreement(
         len(rubrics),
         mean_estimate(shared, seed=seed),
-        float(np.mean(others)) if others else None,
+        float(np.mean(floor)) if floor else None,
         len(groups),
         alpha(levels, nominal=True),
         alpha(weights, nominal=False),
     )
 
 
-def matched_criteria(similarity: NDArray[np.floating]) -> list[tuple[int, int]]:
+def matched_criteria(similarity: NDArray[np.floating], threshold: float = SAME_CRITERION) -> list[tuple[int, int]]:
     """Places of criteria that say the same, each at most once: the pairs above the threshold with the greatest sum.
 
     Args:
         similarity: Cosine of each criterion of one rubric with each of another, shape [first, second].
+        threshold: Least cosine of a pair.
 
     Example:
         >>> matched_criteria(np.array([[0.9, 0.7], [0.8, 0.2]]))
@@ -178,6 +167,6 @@ def matched_criteria(similarity: NDArray[np.floating]) -> list[tuple[int, int]]:
     """
     from scipy.optimize import linear_sum_assignment
 
-    rows, columns = linear_sum_assignment(np.where(similarity >= SAME_CRITERION, similarity, 0.0), maximize=True)
+    rows, columns = linear_sum_assignment(np.where(similarity >= threshold, similarity, 0.0), maximize=True)
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-    return [(a, b) for a, b in pairs if similarity[a, b] >= SAME_CRITERION]
+    return [(a, b) for a, b in pairs if similarity[a, b] >= threshold]
