@@ -315,7 +315,17 @@ def test_the_card_tells_agreement_as_worked_by_hand(tmp_path):
         ([replace(draft(1, "cloze"), wording=Wording("It is.", "albedo"))], "not a word of the statement"),
         ([], "no question"),
     ],
-    ids=["rejected", "no term", "twice", "no passage", "no answer", "answer beyond", "no such word", "empty"],
+    ids=[
+        "rejected",
+        "no term",
+        "twice",
+        "no passage",
+        "for people",
+        "no answer",
+        "answer beyond",
+        "no such word",
+        "empty",
+    ],
 )
 def test_what_cannot_be_published_is_said(tmp_path, made, word):
     with pytest.raises(InputError, match=word):
