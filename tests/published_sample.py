@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from climassay.generation.publishing.entries import as_json_lines
-from climassay.integrations.benchmark import question_row
 from climassay.models.contract import Completion, Usage
 from climassay.primer import gold_questions
-from climassay.questions import Kind, Question
+from climassay.questions import Kind, Question, question_row
 
 COUNTS: dict[Kind, int] = {"mcq": 6, "freeform": 3, "cloze": 3}
 

@@ -87,6 +87,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.check_model,
     climassay.check_text,
     climassay.check_with_evidence,
+    climassay.collect_rubrics,
     climassay.compact_collection,
     climassay.compare_benchmarks,
     climassay.compare_confidence,

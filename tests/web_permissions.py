@@ -156,6 +156,7 @@ ADJUDICATOR = {
     "GET /api/v1/annotate/datasets/{dataset}/annotators",
     "GET /api/v1/annotate/datasets/{dataset}/conflicts",
     "GET /api/v1/annotate/datasets/{dataset}/export",
+    "GET /api/v1/annotate/datasets/{dataset}/rubrics",
     "POST /api/v1/annotate/datasets/{dataset}/items/{draft}/adjudicate",
     "GET /api/v1/datasets/{dataset}/drafts",
     "POST /api/v1/library/collections/{collection}/documents",

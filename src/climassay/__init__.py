@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from climassay.api.annotation import (
         annotation_status as annotation_status,
         annotator_agreement as annotator_agreement,
+        collect_rubrics as collect_rubrics,
         export_labels as export_labels,
         import_labels as import_labels,
         retrain_validator as retrain_validator,

@@ -45,6 +45,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "factcheck evaluate": ((BAD, "{claims}", *SERVER),),
     "factcheck apply": ((BAD, "{claims}", *SERVER),),
     "annotate import": (("silver", BAD, "--format", "jsonl"), ("silver", BAD, "--format", "label-studio")),
+    "annotate rubrics": ((BAD, "--dataset", "rubrics"),),
     "corpus add": (("books", BAD),),
     "corpus evaluate": (("books", BAD),),
     "confidence extract": ((BAD, "--output", "{out}"),),
@@ -165,6 +166,6 @@ SHORT = _named(
     ("judge", "compare"), ("metrics", "score calibrate-window faithfulness"),
     ("metrics entailment", "evaluate apply"), ("prompts", "list show export"), ("tune", "list show presets"),
     ("users", "add reset remove list"), ("generate validate", "evaluate show"), ("generate mask", "evaluate"),
-    ("annotate", "open status agreement export import"),
+    ("annotate", "open status agreement export import rubrics"),
 )  # fmt: skip
 """Commands that keep nothing of what is half done, or do it in one transaction: they are simply run again."""

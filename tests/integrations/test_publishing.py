@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.generation.publishing.entries import as_json_lines
 from climassay.integrations import open_benchmark, publish_benchmark
-from climassay.integrations.benchmark import question_row, read_prompt_rows
+from climassay.integrations.benchmark import read_prompt_rows
 from climassay.integrations.publishing import letter_pattern
-from climassay.questions import TYPES, read_questions
+from climassay.questions import TYPES, question_row, read_questions
 from command_line import run_command
 from published_sample import sample, write_sample
 

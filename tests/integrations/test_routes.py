@@ -6,9 +6,9 @@ from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.evaluation.tasks import ask_written
 from climassay.generation.publishing.entries import as_json_lines
 from climassay.integrations import publish_benchmark
-from climassay.integrations.benchmark import question_row
 from climassay.models.bundled import bundled_path
 from climassay.primer import gold_questions
+from climassay.questions import question_row
 from published_sample import Listener, sample, write_sample
 from tiny_models import smollm2
 

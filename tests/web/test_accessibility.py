@@ -9,6 +9,9 @@ from annotated_dataset import BRIGHTNESS, DATASET, FREEZING, fill
 from browser import arriving, barriers, sideways
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
 from climassay.corpus import Block, Collection, Document
+from climassay.generation import Wording
+from climassay.generation.annotation.rubrics import rubric_drafts
+from climassay.questions import Question
 from library_parts import GLACIER, OCEAN, add_book, pdf_of, teach
 from patience import job_at_its_end
 from scripted_model import ScriptedModel
@@ -244,6 +247,26 @@ def test_annotation(visit, running_server, look):
     look.all(page, "annotate", dataset=DATASET, draft="q1")
     page.goto(f"/annotate/{DATASET}/q3")
     look(page, "a statement")
+
+
+def test_rubrics(visit, running_server, look):
+    asked = Question(
+        "q", "longform", "Why do droplets freeze?", "Near -38 C. " * 40, context=FREEZING, document="Clouds"
+    )
+    [item] = [one.draft for one in rubric_drafts([asked])]
+    queue = fill(running_server.place, [item], dataset="rubrics", overlap=2)
+    for annotator in ("annotator", "adjudicator"):
+        rubric = Wording(
+            "", f"[must] Names {annotator} (weight 2)\n- [should] Says why, {'x' * 90}", item.wording.options
+        )
+        queue.label("rubrics", item.id, annotator, accepted=True, wording=rubric, key=annotator)
+    page = visit("admin")
+    look.all(page, "annotate", dataset="rubrics", draft=item.id)
+    page.goto(f"/annotate/rubrics/conflicts/{item.id}")
+    page.get_by_role("checkbox").first.check()
+    with arriving(page):
+        page.get_by_role("button", name="Take over what is ticked").click()
+    look(page, "criteria that were taken over")
 
 
 def test_results(visit, running_server, look):

@@ -7,6 +7,9 @@ import pytest
 from annotated_dataset import DATASET, OPTIONS, WORDINGS, draft, fill
 from browser import PHONE, arriving, sideways
 from climassay.generation import Wording
+from climassay.generation.annotation.rubrics import rubric_drafts
+from climassay.questions import Question
+from climassay.questions.types.longform.rubric import read_rubric
 
 HOME = f"/annotate/{DATASET}"
 
@@ -52,6 +55,51 @@ def follows(page, before):
 
 def told(page, words):
     page.wait_for_function("words => document.querySelector('.annotate-news').textContent.includes(words)", arg=words)
+
+
+def test_a_rubric_is_written_row_by_row_without_losing_what_was_typed(visit, running_server):
+    asked = [Question(f"r{number}", "longform", f"Why {number}?", "Because.") for number in range(2)]
+    queue = fill(running_server.place, [one.draft for one in rubric_drafts(asked)], dataset="rubrics")
+    page = visit("annotator", expected="400")
+    page.goto("/annotate/rubrics")
+    page.evaluate("window.loadedOnce = true")
+    first = shown(page)
+    page.get_by_label("What a good answer says").fill("Names the v and the x: not typed as keys")
+    page.get_by_label("Weight").fill("2")
+    page.get_by_label("Your comment").fill("Is this for experts?")
+    # Enter adds a row and goes on in it.
+    page.keyboard.press("Tab")
+    page.get_by_label("Weight").press("Enter")
+    page.wait_for_function("() => document.activeElement.id === 'criterion-2'")
+    page.keyboard.type("Says why")
+    page.get_by_label("Level").nth(1).select_option("should")
+    page.get_by_role("button", name="Move up criterion 2").click()
+    page.wait_for_function("() => document.querySelector('#criterion-1').value === 'Says why'")
+    assert page.evaluate("document.activeElement.id") == "criterion-1"
+    assert page.get_by_label("Level").evaluate_all("all => all.map((one) => one.value)") == ["should", "must"]
+    assert not queue.labels("rubrics")
+    assert page.get_by_label("Your comment").input_value() == "Is this for experts?"
+    page.locator("#criterion-2").press("Control+Enter")
+    second = follows(page, first)
+    told(page, "Saved. 1 of 2.")
+    assert page.evaluate("window.loadedOnce")
+    [label] = queue.labels("rubrics")
+    assert [one.text for one in read_rubric(label.wording.answer)] == [
+        "Says why",
+        "Names the v and the x: not typed as keys",
+    ]
+    assert [one.weight for one in read_rubric(label.wording.answer)] == [1, 2]
+    assert [one.text for one in queue.comments("rubrics", first)] == ["Is this for experts?"]
+    # What is refused stays on the page; what was said before comes back.
+    page.get_by_label("Source").fill("a source alone")
+    page.get_by_label("Source").press("Control+Enter")
+    told(page, "criterion 1 of the rubric has no text")
+    assert shown(page) == second
+    assert page.get_by_label("Source").input_value() == "a source alone"
+    page.goto("/annotate/rubrics/history")
+    with arriving(page):
+        page.get_by_role("link", name="Change it").click()
+    assert page.locator("#criterion-1").input_value() == "Says why"
 
 
 def test_three_items_are_labelled_by_keys_alone_and_the_last_is_taken_back(visit, running_server):

@@ -37,6 +37,7 @@ ADJUDICATOR = {
     "GET /annotate/datasets/{dataset}/agreement",
     "GET /annotate/datasets/{dataset}/annotators",
     "GET /annotate/datasets/{dataset}/export",
+    "GET /annotate/datasets/{dataset}/rubrics",
     "GET /datasets/{dataset}/drafts",
 }
 ADMIN = {

@@ -5,6 +5,8 @@ import pytest
 from annotated_dataset import fill
 from api_parts import about, calls_into, serving
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
+from climassay.generation.annotation.rubrics import finished_rubrics, rubric_drafts
+from climassay.questions import Question
 
 WRONG = {"accepted": False, "reasons": ["wrong answer"]}
 CALLS = {}
@@ -301,6 +303,22 @@ def annotators(server):
     queue.divide()
     by = {one["annotator"]: one for one in queue.get("annotators", role="adjudicator")["items"]}
     assert (by["adjudicator"]["accepted"]["value"], by["admin"]["reasons"]) == (1.0, {"wrong answer": 1})
+
+
+@calls("GET /annotate/datasets/{dataset}/rubrics")
+def rubrics(server):
+    asked = [Question(f"r{number}", "longform", f"Why {number}?", "", audience="a pupil") for number in range(3)]
+    drafts = [one.draft for one in rubric_drafts(asked)]
+    store = fill(server.place, drafts, dataset="rubrics")
+    said = {"accepted": True, "reasons": [], "wording": {"question": "", "answer": "[should] Names rain (weight 2)"}}
+    for one in drafts[:2]:
+        server.post(f"/annotate/datasets/rubrics/items/{one.id}/label", {"key": one.id, **said})
+    first = server.get("/annotate/datasets/rubrics/rubrics", limit=1, role="adjudicator")
+    rest = server.get("/annotate/datasets/rubrics/rubrics", after=first["next"], role="adjudicator")
+    seen, known = [*first["items"], *rest["items"]], finished_rubrics(store.items("rubrics"))
+    assert [(one["id"], one["audience"]) for one in seen] == [(one.id, one.audience) for one in known]
+    assert seen[0]["rubric"] == [{"text": "Names rain", "weight": 2.0, "level": "should", "source": ""}]
+    assert (rest["next"], len(seen)) == (None, 2)
 
 
 @calls("GET /annotate/datasets/{dataset}/export")

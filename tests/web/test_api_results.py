@@ -8,7 +8,11 @@ from annotated_dataset import DATASET
 from api_parts import about, calls_into, serving
 from climassay.evaluation import load_experiment
 from climassay.evaluation.comparing import compare_runs
-from climassay.evaluation.results import experiment_of
+from climassay.evaluation.results import Cell, CellRecord, Experiment, Outcome, experiment_of, save_experiment
+from climassay.grounding.references import CheckedReference
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
+from climassay.questions import Criterion, Question
 from climassay.records.queries import list_runs as stored_runs
 from climassay.records.queries import run_details
 from stored_runs import ask
@@ -136,6 +140,35 @@ def get_question(server):
     assert seen["passages"]["p1"] == "A passage about aerosols."
     assert "numbered from 0" in server.get(f"/runs/{server.content.run}/questions/1000", status=404)["error"]
     assert "kept no questions" in server.get(f"/runs/{begin_run(server)}/questions/0", status=404)["error"]
+
+
+def test_a_long_answer_has_its_rubric_and_what_was_found_in_it(server):
+    cell = Cell("b", "small", "default", "longform")
+    asked = Question(
+        "q", "longform", "Why?", "", audience="a pupil", rubric=(Criterion("Says why", 2, "should", "p. 3"),)
+    )
+    judged = Assessment(
+        (CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools"),), (DimensionRating("accuracy", 2.0),)
+    )
+    reference = CheckedReference("[1]", "number", "invented", "There is no such passage.")
+    points = (CheckedSentence("CO2 cools.", 0, "contradicted", "The book says otherwise.", references=(reference,)),)
+    answer = Outcome(cell, "q", None, "CO2 cools.", {"rubric_score": 0.0}, assessment=judged, points=points)
+    record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)
+    with server.place.records.run("evaluate mcq", {}) as run:
+        save_experiment(run, Experiment(run.id, "n", {}, (record,), (answer,), {"b": (asked,)}))
+    seen = server.get(f"/runs/{run.id}/questions/0")
+    [listed] = server.get(f"/runs/{run.id}/questions")["items"]
+    assert listed == seen["question"]
+    assert listed["audience"] == "a pupil"
+    assert listed["rubric"] == [{"text": "Says why", "weight": 2.0, "level": "should", "source": "p. 3"}]
+    [said] = seen["answers"]
+    assert said["scores"] == {"rubric_score": 0.0}
+    assert [one["verdict"] for one in said["assessment"]["criteria"]] == ["contradicted"]
+    assert [(one["dimension"], one["rating"]) for one in said["assessment"]["ratings"]] == [("accuracy", 2.0)]
+    [point] = said["points"]
+    assert (point["status"], point["references"][0]["status"]) == ("contradicted", "invented")
+    plain = server.get(f"/runs/{server.content.run}/questions/0")["answers"][0]
+    assert (plain["assessment"], plain["points"]) == (None, [])
 
 
 @calls("GET /usage")

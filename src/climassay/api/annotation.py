@@ -1,5 +1,6 @@
 """What experts say about generated questions: queues, progress, agreement, files of labels, retraining."""
 
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,13 +9,16 @@ from climassay.api.validation import open_reader
 from climassay.errors import InputError
 from climassay.io import parse_json, read_text
 from climassay.reporting import Table, counted
-from climassay.reporting.results import Shown
+from climassay.reporting.results import Shown, write_rows
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
+    from climassay.generation.annotation import Item
+    from climassay.generation.annotation.rubrics import RubricAgreement
     from climassay.statistics import Estimate
 
 LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
+ExportFormat = LabelFormat | Literal["rubrics"]
 
 
 def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
@@ -40,6 +44,43 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
     open_items = f"{progress.left_for_me} of {counted(progress.items, 'item')}"
     said = f"{dataset}: {open_items} to be labelled, {counted(settings.overlap, 'label')} each."
     return Shown(data, said=(said,), noted=("Annotate in the browser: climassay serve",))
+
+
+def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
+    """Have people write the rubrics of long-form questions in the browser (``climassay serve``).
+
+    :func:`export_labels` with the format ``rubrics`` writes what came of it, as questions that
+    :func:`climassay.evaluate` reads. Doing it again changes nothing but the overlap.
+
+    Args:
+        questions: A file of long-form questions, with or without rubrics to begin with, or ``primer:long_answers``.
+        dataset: Name of a new dataset in whose queue the questions wait.
+        overlap: People who write a rubric for each question; an adjudicator makes one of theirs.
+        workspace: Where the dataset lies.
+
+    Raises:
+        InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
+    """
+    from climassay.generation.annotation.rubrics import rubric_drafts
+    from climassay.generation.dataset_store import DatasetStore
+    from climassay.primer import named_questions
+
+    read = named_questions(questions)
+    found = read.of_kind("longform")
+    if not found:
+        raise InputError(
+            f"{questions} has no long-form question, for which rubrics are written: where one has an answer and no "
+            "rubric, its kind must be given as longform."
+        )
+    others = len(read.questions) - len(found)
+    with Session.opened(workspace) as session:
+        store = DatasetStore(session.records)
+        store.begin(dataset, {"rubrics": read.sha256})
+        there = {one.id for one in store.drafts(dataset)}
+        store.save(dataset, [one for one in rubric_drafts(found) if one.draft.id not in there])
+        opened = open_dataset(dataset, overlap=overlap, workspace=session)
+    left_out = [f"{counted(others, 'question')} of other kinds left out."] if others else []
+    return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
 
 
 def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> Shown:
@@ -92,7 +133,7 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
-    """How far annotators agree on what is valid (Cohen's and Fleiss' kappa, Krippendorff's alpha) or on ratings.
+    """How far annotators agree: on what is valid (Cohen's and Fleiss' kappa, Krippendorff's alpha), ratings, rubrics.
 
     Args:
         dataset: Its name.
@@ -102,13 +143,18 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
         InputError: There is no such dataset.
     """
     from climassay.generation.annotation import AnnotationStore
+    from climassay.generation.annotation.labels import is_rubric
     from climassay.generation.annotation.rating import rating_agreement
+    from climassay.generation.annotation.rubrics import rubric_agreement
 
     with Session.opened(workspace) as session:
         store = AnnotationStore(session.records)
         store.progress(dataset)
         found = store.agreement(dataset)
-        ratings = rating_agreement(store.items(dataset))
+        items = list(store.items(dataset))
+        ratings = rating_agreement(items)
+        if any(is_rubric(one.draft.wording) for one in items):
+            return _rubric_agreement(dataset, rubric_agreement(items, session.encoder()))
     if ratings:
         cells = [(name, str(one.n), _estimate(one)) for name, one in ratings.items()]
         columns = ("rated", "by two or more", "Krippendorff's alpha (95% interval)")
@@ -124,6 +170,26 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     return Shown({"dataset": dataset, **asdict(found)}, (table,), noted=none)
 
 
+def _rubric_agreement(dataset: str, found: "RubricAgreement | None") -> Shown:
+    if found is None:
+        return Shown({"dataset": dataset, "rubrics": None}, noted=("No question has rubrics by two people yet.",))
+    rows = [
+        ("criteria that both have", _estimate(found.shared)),
+        (
+            "the same between halves of one rubric, which share nothing",
+            "-" if found.floor is None else f"{found.floor:.2f}",
+        ),
+        ("Krippendorff's alpha of must or should, where both have it", _estimate(found.levels)),
+        ("Krippendorff's alpha of weights, where both have it", _estimate(found.weights)),
+    ]
+    title = f"Agreement on the rubrics of {counted(found.questions, 'question')}"
+    note = (
+        f"{counted(found.matched, 'pair')} of criteria matched by meaning, which sees neither a negation nor a figure."
+    )
+    table = Table.of(title, ("", "value (95% interval)"), rows, left=2, note=note)
+    return Shown({"dataset": dataset, "rubrics": found}, (table,))
+
+
 def _estimate(estimate: "Estimate | None") -> str:
     if estimate is None:
         return "-"
@@ -134,7 +200,7 @@ def _estimate(estimate: "Estimate | None") -> str:
 def export_labels(
     dataset: str,
     output: Path,
-    form: LabelFormat | None = None,
+    form: ExportFormat | None = None,
     *,
     users: Path | None = None,
     workspace: Place = None,
@@ -144,7 +210,8 @@ def export_labels(
     Args:
         dataset: Its name.
         output: File, or folder of other tools.
-        form: By default as the ending says.
+        form: By default as the ending says; ``rubrics`` writes the questions of :func:`collect_rubrics` whose rubric is
+            decided.
         users: JSON object for Argilla, from annotators to the ids of users there.
         workspace: Where the dataset lies.
 
@@ -160,6 +227,8 @@ def export_labels(
         store = annotation.AnnotationStore(session.records)
         store.progress(dataset)
         settings = store.settings(dataset)
+        if chosen == "rubrics":
+            return _export_rubrics(dataset, output, list(store.items(dataset)))
         if chosen == "jsonl":
             labels, skipped = store.labels(dataset, current=False), store.skipped(dataset)
             count = annotation.write_annotations(output, dataset, settings, labels, skipped, store.comments(dataset))
@@ -174,6 +243,26 @@ def export_labels(
             )
     data = {"dataset": dataset, "output": output, "format": chosen, "labels": count}
     return Shown(data, said=(f"Wrote {counted(count, 'label')} to {output}",))
+
+
+def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
+    from climassay.generation.annotation.labels import is_rubric
+    from climassay.generation.annotation.rubrics import finished_rubrics
+    from climassay.questions import question_row
+
+    asked = [one for one in items if is_rubric(one.draft.wording)]
+    if not asked:
+        raise InputError(f"Nobody is asked for rubrics in {dataset}: climassay annotate rubrics makes such a dataset.")
+    rows = [question_row(one) for one in finished_rubrics(asked)]
+    if not rows:
+        raise InputError(f"No rubric of {dataset} is decided yet: annotators write them with climassay serve.")
+    write_rows(output, rows)
+    states = Counter(one.state for one in asked)
+    data = {"dataset": dataset, "output": output, "format": "rubrics", "questions": len(rows)}
+    data |= {"open": states["open"], "conflicts": states["conflict"]}
+    noted = [f"{states['open']} still wait for rubrics."] if states["open"] else []
+    noted += [f"{states['conflict']} wait for an adjudicator."] if states["conflict"] else []
+    return Shown(data, said=(f"Wrote {counted(len(rows), 'question')} with rubrics to {output}",), noted=noted)
 
 
 def import_labels(

@@ -48,6 +48,22 @@ def open_queue(
 
 
 @app.command()
+def rubrics(
+    questions: Annotated[
+        str, typer.Argument(help="Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.")
+    ],
+    dataset: Annotated[str, typer.Option(help="Name of a new dataset, in whose queue the questions wait.")],
+    overlap: Annotated[int, typer.Option(min=1, max=20, help="People who write a rubric for each question.")] = 2,
+    to: WorkspaceOptions = WorkspaceOptions(),
+) -> None:
+    """Have people write the rubrics of long-form questions in the browser; export --format rubrics writes them."""
+    from climassay.api.annotation import collect_rubrics
+
+    with to.session() as session:
+        to.emit(collect_rubrics(questions, dataset, overlap=overlap, workspace=session))
+
+
+@app.command()
 def status(
     dataset: DatasetArgument,
     annotator: Annotated[str | None, typer.Option(help="Say too how far this annotator has come.")] = None,
@@ -62,7 +78,7 @@ def status(
 
 @app.command()
 def agreement(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> None:
-    """Measure how far annotators agree on what is valid: Cohen's and Fleiss' kappa, Krippendorff's alpha."""
+    """Measure how far annotators agree on what is valid (Cohen's and Fleiss' kappa, alpha), on ratings or rubrics."""
     from climassay.api.annotation import annotator_agreement
 
     with to.session() as session:
@@ -73,11 +89,14 @@ def agreement(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> 
 def export(
     dataset: DatasetArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="File (jsonl, csv, xlsx), or folder of other tools.")],
-    kind: FormatOption = None,
+    kind: Annotated[
+        Literal["jsonl", "csv", "label-studio", "argilla", "rubrics"] | None,
+        typer.Option("--format", help="Format of the labels, by default by the ending; or rubrics, as questions."),
+    ] = None,
     users: UsersOption = None,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Write what experts said: everything (jsonl), or current labels for a spreadsheet, Label Studio or Argilla."""
+    """Write what experts said: everything (jsonl), current labels for a spreadsheet or another tool, or rubrics."""
     from climassay.api.annotation import export_labels
 
     with to.session() as session:

@@ -24,7 +24,7 @@ from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
 from climassay.models.contract import Message
 from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.primer import PRIMER, named_questions
-from climassay.questions import KINDS, TYPES, Kind, Level, Question, option_letter
+from climassay.questions import KINDS, TYPES, Kind, Level, Question
 from climassay.questions.rows import parse_rows, read_bytes
 
 if TYPE_CHECKING:
@@ -240,22 +240,6 @@ def read_prompt_rows(file: Path) -> list[PosedQuestion]:
     except (KeyError, TypeError) as error:
         raise InputError(f"{file} is not a file of prompts that climassay published: {error}.") from error
     return found
-
-
-def question_row(question: Question) -> dict[str, Any]:
-    """A question in climassay's own format; fields that it does not have are left out."""
-    fields = {
-        "id": question.id,
-        "kind": question.kind,
-        "level": question.level,
-        "question": question.question,
-        "options": list(question.options) or None,
-        "answer": question.answer if question.correct is None else option_letter(question.correct),
-        "passage": question.context,
-        "document": question.document,
-        "section": question.section,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 SCORES: Mapping[Kind, tuple[str, ...]] = {

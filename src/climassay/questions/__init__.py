@@ -3,6 +3,7 @@
 from climassay.questions.formats import (
     QuestionSet as QuestionSet,
     join_questions as join_questions,
+    question_row as question_row,
     read_questions as read_questions,
 )
 from climassay.questions.question import (

@@ -22,12 +22,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from climassay.errors import InputError, MissingExtraError
-from climassay.questions.question import KINDS, LEVELS, Kind, Level, Question
+from climassay.questions.question import KINDS, LEVELS, Kind, Level, Question, option_letter
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.questions.types import TYPES
 from climassay.questions.types.cloze import GAPS
@@ -86,6 +87,24 @@ def read_questions(path: str | Path) -> QuestionSet:
     if not questions:
         raise InputError(f"{file} has no usable question; the first row fails because {skipped[0]}")
     return QuestionSet(file.name, _numbered(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
+
+
+def question_row(question: Question) -> dict[str, Any]:
+    """A question in climassay's own format; fields that it does not have are left out."""
+    fields = {
+        "id": question.id,
+        "kind": question.kind,
+        "level": question.level,
+        "question": question.question,
+        "options": list(question.options) or None,
+        "answer": question.answer if question.correct is None else option_letter(question.correct),
+        "passage": question.context,
+        "document": question.document,
+        "section": question.section,
+        "audience": question.audience or None,
+        "rubric": [asdict(criterion) for criterion in question.rubric] or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:

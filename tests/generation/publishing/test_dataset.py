@@ -309,12 +309,23 @@ def test_the_card_tells_agreement_as_worked_by_hand(tmp_path):
         ([replace(draft(1, "cloze"), wording=Wording("It is high."))], "1 cloze statements have no term"),
         ([draft(1), draft(1)], "Two drafts have the id"),
         ([replace(draft(1), passages=())], "has no passage"),
+        ([replace(draft(1), kind="longform", wording=Wording("Why?", "", ("Rubric",)))], "ratings or a rubric"),
         ([replace(draft(1, "mcq"), wording=Wording("Which?", "a", ("a", "b")))], "marks none of its 2 options"),
         ([replace(draft(1, "mcq"), wording=Wording("Which?", "a", ("a", "b"), 2))], "marks none of its 2 options"),
         ([replace(draft(1, "cloze"), wording=Wording("It is.", "albedo"))], "not a word of the statement"),
         ([], "no question"),
     ],
-    ids=["rejected", "no term", "twice", "no passage", "no answer", "answer beyond", "no such word", "empty"],
+    ids=[
+        "rejected",
+        "no term",
+        "twice",
+        "no passage",
+        "for people",
+        "no answer",
+        "answer beyond",
+        "no such word",
+        "empty",
+    ],
 )
 def test_what_cannot_be_published_is_said(tmp_path, made, word):
     with pytest.raises(InputError, match=word):

@@ -13,6 +13,7 @@ from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, 
 from climassay.questions import option_letter
 from climassay.questions.types.base import Content
 from climassay.questions.types.longform.ratings import ratings_agree
+from climassay.questions.types.longform.rubric import RUBRIC
 from climassay.records.requests import canonical_json, storable_text
 from climassay.settings import Flag, check_bounds
 
@@ -335,19 +336,23 @@ def _changed(draft: Draft, wording: Wording | None) -> Wording | None:
     if draft.type.options:
         # The answer follows from the option that is marked; nobody has to write it again.
         before, after = replace(before, answer=""), replace(after, answer="")
-    if after == before and not draft.type.gap:
+    asked = is_rating(before) or is_rubric(before)
+    if asked:
+        # What is asked for is not an expert's choice, and nothing said of it is no label.
+        after = replace(after, question=before.question, options=before.options, correct=None)
+    if after == before and not draft.type.gap and not (asked and not after.answer):
         return None
     checked = Wording(*draft.type.edited(Content(after.question, after.answer, after.options, after.correct)))
     if draft.type.gap:
         gapped(checked.question, checked.answer)
-    return None if after == before else checked
+    return None if before in (after, checked) else checked
 
 
 def _cleaned(wording: Wording) -> Wording:
     return replace(
         wording,
         question=_text(wording.question, "The question"),
-        answer=_text(wording.answer, "The answer"),
+        answer=_text(wording.answer, "The rubric" if is_rubric(wording) else "The answer"),
         options=tuple(_text(option, "An option") for option in wording.options),
     )
 
@@ -487,7 +492,12 @@ def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> Outcome:
 
 def is_rating(base: Wording) -> bool:
     """Whether a draft is a long answer to be rated: its options are what is rated, and none of them is right."""
-    return bool(base.options) and base.correct is None
+    return bool(base.options) and base.correct is None and not is_rubric(base)
+
+
+def is_rubric(base: Wording) -> bool:
+    """Whether a draft is a long question whose rubric is to be written; its answer is a rubric to begin with."""
+    return base.options == (RUBRIC,)
 
 
 def _settled(labels: Sequence[Label], base: Wording) -> Outcome:

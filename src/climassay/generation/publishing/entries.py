@@ -87,6 +87,10 @@ def entries_of(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KI
             )
         wording = draft.wording
         marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
+        if wording.options and not draft.type.options:
+            raise InputError(
+                f"The draft {draft.id} asks people for ratings or a rubric: climassay annotate export gives them out."
+            )
         if draft.type.options and draft.usable and not marked:
             raise InputError(f"The draft {draft.id} marks none of its {len(wording.options)} options as correct.")
     return [

@@ -1,6 +1,7 @@
 """Taking labels out of a dataset and into it, in climassay's own format and in those of other tools."""
 
 import io
+import json
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import BinaryIO
 from climassay.errors import InputError
 from climassay.generation import Draft
 from climassay.generation.annotation import AnnotationFile, AnnotationStore, ImportReport
+from climassay.generation.annotation.rubrics import finished_rubrics
+from climassay.questions import question_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,9 @@ FORMATS = {
     ),
     "argilla": FormatWords("Argilla", "The questions, to be answered there; without the labels given here."),
 }
+RUBRICS = "rubrics"
+RUBRIC_WORDS = FormatWords("Rubrics", "The questions whose rubric is decided, with it: climassay evaluate reads them.")
+"""The format of what people wrote in a dataset of rubrics; it is not taken in."""
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 """Endings of files that are taken in; the table readers go by them."""
 BLOCK = 2**20
@@ -62,6 +68,9 @@ def export_labels(store: AnnotationStore, dataset: str, name: str) -> Download:
     Raises:
         InputError: There is no such format.
     """
+    if name == RUBRICS:
+        lines = (json.dumps(question_row(one), ensure_ascii=False) for one in finished_rubrics(store.items(dataset)))
+        return Download(f"{dataset}.jsonl", "".join(f"{line}\n" for line in lines).encode(), "application/jsonl")
     _check_format(name)
     with TemporaryDirectory() as made:
         folder = Path(made)

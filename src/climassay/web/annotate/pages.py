@@ -20,15 +20,24 @@ from climassay.generation.annotation import (
     ItemFilter,
     Label,
 )
-from climassay.generation.annotation.labels import ItemFilterState, Order
+from climassay.generation.annotation.labels import ItemFilterState, Order, is_rubric
 from climassay.generation.annotation.rating import rating_agreement
+from climassay.generation.annotation.rubrics import rubric_agreement
 from climassay.questions import TYPES
 from climassay.settings import entries
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
-from climassay.web.annotate.exchange import FORMATS, Imported, export_labels, import_labels
+from climassay.web.annotate.exchange import (
+    FORMATS,
+    RUBRIC_WORDS,
+    RUBRICS,
+    Imported,
+    export_labels,
+    import_labels,
+)
 from climassay.web.annotate.queue import (
     agreement_of,
+    holds_rubrics,
     item_of,
     own_item,
     own_label,
@@ -270,6 +279,10 @@ def decide(
     """Store the outcome of an item, over its labels, and go on to the next conflict."""
     store = queue_of(app, dataset)
     item = item_of(store, dataset, draft)
+    if is_rubric(item.draft.wording):
+        form = form.with_taken(item)
+        if form.act:
+            return _conflict_page(request, app, user, dataset, item, form=form)
     try:
         said = _like(form, item) if form.like else read_form(form, item.draft)
         told = said._asdict()
@@ -318,6 +331,8 @@ def _conflict_page(
     settings, comments = store.settings(dataset), store.comments(dataset, item.draft.id)
     following = store.next_conflict(dataset, item.draft.id)
     decided = next((label for label in reversed(item.labels) if label.adjudicates), None)
+    if form is None and decided is None and is_rubric(item.draft.wording):
+        form = LabelForm()  # A decision begins with what is taken from the labels.
     return _page(
         request,
         "conflict",
@@ -347,6 +362,12 @@ def agreement(request: Request, app: App, user: Adjudicator, dataset: str) -> Re
         ratings=app.computed.get(
             ("ratings", dataset, store.revision(dataset)), lambda: rating_agreement(store.items(dataset))
         ),
+        rubrics=app.computed.get(
+            ("rubrics", dataset, store.revision(dataset)), lambda: rubric_agreement(store.items(dataset), app.encoder())
+        )
+        if holds_rubrics(store, dataset)
+        else None,
+        written=holds_rubrics(store, dataset),
         annotators=app.computed.get(
             ("annotators", dataset, store.revision(dataset)), lambda: store.annotators(dataset)
         ),
@@ -361,7 +382,8 @@ def export(request: Request, app: App, user: Adjudicator, dataset: str, format: 
         said, progress = store.labels(dataset), store.progress(dataset)
         decisions = sum(label.adjudicates for label in said)
         counts = {"label": len(said) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
-        return _page(request, "export", dataset, formats=FORMATS, progress=progress, counts=counts)
+        formats = {RUBRICS: RUBRIC_WORDS} | FORMATS if holds_rubrics(store, dataset) else FORMATS
+        return _page(request, "export", dataset, formats=formats, progress=progress, counts=counts)
     found = export_labels(queue_of(app, dataset), dataset, format)
     # The name goes into a header: a dataset may be called anything.
     kept = f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"
@@ -512,6 +534,9 @@ def label(
     """Store what the reader says, and go on to the next item."""
     store = store_of(app)
     item = item_of(store, dataset, draft)
+    if form.act and is_rubric(item.draft.wording):
+        item = own_item(store, dataset, draft, user)
+        return _item_page(request, app, user, dataset, item, form=form)
     try:
         said = read_form(form, item.draft)
         store.label(dataset, draft, user.name, **said._asdict())

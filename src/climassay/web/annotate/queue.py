@@ -4,6 +4,7 @@ from typing import Any
 
 from climassay.errors import InputError
 from climassay.generation.annotation import Agreement, AnnotationStore, Comment, Item, Label, Progress
+from climassay.generation.annotation.labels import is_rubric
 from climassay.web.accounts import User
 from climassay.web.annotate.views import address
 from climassay.web.app_state import AppState
@@ -42,6 +43,12 @@ def item_of(store: AnnotationStore, dataset: str, draft: str) -> Item:
         return store.item(dataset, draft)
     except InputError as error:
         raise Missing(str(error)) from None
+
+
+def holds_rubrics(store: AnnotationStore, dataset: str) -> bool:
+    """Whether people write rubrics in a dataset."""
+    first = next(store.items(dataset), None)
+    return first is not None and is_rubric(first.draft.wording)
 
 
 def own_item(store: AnnotationStore, dataset: str, draft: str, user: User) -> Item:

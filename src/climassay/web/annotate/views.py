@@ -1,6 +1,7 @@
 """What the pages of annotation show and read: items, labels and changes in words, and what a form says."""
 
 import hashlib
+import json
 import math
 import re
 import secrets
@@ -8,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
@@ -16,11 +17,13 @@ from pydantic import BaseModel, ConfigDict
 from climassay.errors import InputError
 from climassay.generation import Draft, Wording
 from climassay.generation.annotation import ANNOTATION_REASONS, Comment, Item, Label
-from climassay.generation.annotation.labels import is_rating
+from climassay.generation.annotation.labels import is_rating, is_rubric
+from climassay.generation.annotation.rubrics import rubric_of
 from climassay.generation.masking import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
-from climassay.questions import Level, option_letter
+from climassay.questions import Criterion, Level, option_letter
 from climassay.questions.types.longform.ratings import BETTER, CRITERION, choices, read_written, written_ratings
+from climassay.questions.types.longform.rubric import MOST_CRITERIA, read_rubric
 from climassay.reporting.highlighting import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.pages import is_web_address
@@ -52,12 +55,69 @@ class LabelForm(BaseModel):
     answer: str = ""
     option: list[str] = []
     correct: str = ""
+    criterion: list[str] = []
+    """Rubrics: the texts of the rows, beside which the next three have one entry for each."""
+    weight: list[str] = []
+    must: list[str] = []
+    """``must`` or ``should``."""
+    source: list[str] = []
+    take: list[str] = []
+    """Rubrics: criteria of the labels that an adjudicator takes over, ``1-0`` for the first one of the second label."""
+    act: str = ""
+    """Rubrics: what is done to the rows before the page is shown again; empty where they are to be stored."""
+
+    def rows(self) -> list["CriterionRow"]:
+        """The rows of a rubric in which something is written, as it was typed."""
+        parts = zip_longest(self.criterion, self.weight, self.must, self.source, fillvalue="")
+        rows = (CriterionRow(*map(_plain, row)) for row in parts)
+        return [row for row in rows if row.text or row.source]
+
+    def with_taken(self, item: Item) -> Self:
+        """The form with the criteria of the labels that were ticked below those that it has."""
+        rows = self.rows()
+        for place, label in enumerate(item.labels):
+            for number, one in enumerate(rubric_of(label, item)):
+                if f"{place}-{number}" in self.take and one.text not in {row.text for row in rows}:
+                    rows.append(CriterionRow.of(one))
+        parts = {"criterion": "text", "weight": "weight", "must": "level", "source": "source"}
+        return self.model_copy(update={name: [getattr(row, part) for row in rows] for name, part in parts.items()})
+
+    def acted(self) -> tuple[list["CriterionRow"], int | None]:
+        """The rows after ``add``, ``take``, ``remove-2``, ``up-2`` or ``down-2``, and in which of them to go on."""
+        rows = self.rows()
+        what, _, number = self.act.partition("-")
+        place = to = int(number) if number.isdecimal() else len(rows)
+        if what == "add" and len(rows) < MOST_CRITERIA:
+            rows.append(CriterionRow())
+        elif what == "take":
+            to = len(rows) - 1
+        elif what == "remove":
+            del rows[place : place + 1]
+            to = min(place, len(rows) - 1)
+        elif place < len(rows) and what in ("up", "down"):
+            to = min(max(place + (1 if what == "down" else -1), 0), len(rows) - 1)
+            rows.insert(to, rows.pop(place))
+        return rows, to if what and 0 <= to < len(rows) else None
 
     def ratings(self, options: Sequence[str]) -> dict[str, str]:
         """What was chosen of each option of an answer that is rated."""
         sent = self.model_extra or {}
         said = {option: str(sent.get(f"rating-{place}", "")) for place, option in enumerate(options)}
         return {option: choice for option, choice in said.items() if choice}
+
+
+class CriterionRow(NamedTuple):
+    """A row of a rubric as it is typed."""
+
+    text: str = ""
+    weight: str = "1"
+    level: str = "must"
+    source: str = ""
+
+    @classmethod
+    def of(cls, criterion: Criterion) -> "CriterionRow":
+        """A criterion as it would have been typed."""
+        return cls(criterion.text, f"{criterion.weight:g}", criterion.level, criterion.source)
 
 
 class LabelInput(NamedTuple):
@@ -114,6 +174,9 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
         options = draft.wording.options
         ratings = read_written(written_ratings(form.ratings(options)), options)
         return Wording(draft.wording.question, written_ratings(ratings), options)
+    if is_rubric(draft.wording):
+        given = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
+        return Wording(draft.wording.question, given, draft.wording.options)
     if form.verdict == "valid":
         if not draft.type.gap:
             return draft.wording
@@ -296,6 +359,7 @@ def item_view(
         "passages": passages,
         "reasons": [(reason, reason.name in chosen) for reason in ANNOTATION_REASONS],
         "rating": _rating(item, own, form) if is_rating(draft.wording) else None,
+        "rubric": _rubric(item, own, form) if is_rubric(draft.wording) else None,
         "remark": form.remark if form else own.remark if own is not None else "",
         "edited": edited,
         "confidence": item.p_valid if confidence else None,
@@ -329,6 +393,25 @@ def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
     names = ("First answer", "Second answer") if several else ("Answer",)
     answers = [(name, one.text) for name, one in zip(names, draft.passages, strict=True)]
     return {"audience": draft.main.place, "answers": answers, "groups": groups.items(), "pair": several}
+
+
+def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
+    """What a rubric is written from, and its rows: as just sent, as stored before, or those to begin with."""
+    draft = item.draft
+    answer, *texts = draft.passages
+    stored = read_rubric(draft.wording.answer) if own is None else rubric_of(own, item)
+    rows, focus = [CriterionRow.of(one) for one in stored], None
+    if form is not None:
+        rows, focus = form.acted()
+    return {
+        "audience": answer.place,
+        "answer": answer.text,
+        "texts": texts,
+        "rows": rows or [CriterionRow()],
+        "focus": focus,
+        "given": own is None and form is None and bool(stored),
+        "full": len(rows) >= MOST_CRITERIA,
+    }
 
 
 Participant = tuple[str, bool]
@@ -367,12 +450,15 @@ def label_view(label: Label, item: Item, by: str = "") -> dict[str, Any]:
     before, after = item.draft.wording, label.wording
     rated = read_written(after.answer, before.options) if after is not None and is_rating(before) else {}
     ratings = [(part.removeprefix(CRITERION), _NAMES.get(choice, choice)) for part, choice in rated.items()]
+    rubric = rubric_of(label, item) if is_rubric(before) else ()
     return {
         "label": label,
         "by": by,
+        "rubric": rubric,
+        "place": item.labels.index(label) if label in item.labels else 0,
         "kind_words": item.draft.type.title,
         "question": before.question,
         "term": (after or before).answer if item.draft.type.gap and label.accepted else "",
         "ratings": ratings,
-        "changes": () if after is None or ratings else changes(before, after),
+        "changes": () if after is None or ratings or is_rubric(before) else changes(before, after),
     }

@@ -23,6 +23,7 @@ from climassay.generation.annotation import (
     Label,
 )
 from climassay.generation.annotation.labels import ItemFilterState, ItemState
+from climassay.generation.annotation.rubrics import finished_rubrics
 from climassay.questions import Kind, Level
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
@@ -40,6 +41,7 @@ from climassay.web.api.base import (
     PRINTABLE,
     AfterName,
     AfterNumber,
+    CriterionData,
     Data,
     Figure,
     Limit,
@@ -245,6 +247,19 @@ class AgreementData(Data):
     """Fleiss' kappa."""
     krippendorff: Share | None
     """Krippendorff's nominal alpha."""
+
+
+class RubricQuestionData(Data):
+    """A long-form question with the rubric that people wrote."""
+
+    id: str = field("q00001", "As in the file of questions.")
+    question: str = field("Why does the stratosphere cool?")
+    audience: str = field("a student")
+    answer: str = field("", "The reference answer; empty where there is none.")
+    context: str | None = field(None, "The text that the question rests on.")
+    document: str | None = field(None)
+    section: str | None = field(None)
+    rubric: list[CriterionData]
 
 
 class AnnotatorData(Data):
@@ -573,6 +588,14 @@ def list_conflicts(
 def get_agreement(app: App, user: Adjudicator, dataset: DatasetName) -> Agreement:
     """How far annotators agree: raw, Cohen's and Fleiss' kappa, Krippendorff's alpha, with 95% intervals."""
     return agreement_of(app, dataset)
+
+
+@router.get(DATASETS + "/rubrics", response_model=Listed[RubricQuestionData])
+def list_rubrics(
+    app: App, user: Adjudicator, dataset: DatasetName, limit: Limit = 50, after: AfterName = None
+) -> dict[str, Any]:
+    """Long-form questions whose rubric people have written and decided, by id."""
+    return part_of(finished_rubrics(queue_of(app, dataset).items(dataset)), limit, lambda one: one.id, after)
 
 
 @router.get(DATASETS + "/annotators", response_model=Listed[AnnotatorData])

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from climassay.questions.types.longform.rubric import CriterionLevel
 from climassay.statistics import Estimate
 from climassay.web.access import Adjudicator, Admin, Annotator, Asker, Reader, bearer, visitor
 from climassay.web.accounts import User
@@ -109,6 +110,15 @@ class Share(Data):
             return given
         low, high = given.interval
         return {"value": given.value, "low": low, "high": high, "n": given.n, "level": given.level}
+
+
+class CriterionData(Data):
+    """A criterion of a rubric."""
+
+    text: str = field("Says that CO2 emits more than it absorbs there")
+    weight: float = field(2.0, "Its share in the rubric's score, above 0.")
+    level: CriterionLevel = field("must", "`must`: no adequate answer leaves it out; `should`: it makes one better.")
+    source: str = field("IPCC AR6 WG1, 7.2", "What it rests on; empty where nothing is named.")
 
 
 Entry = TypeVar("Entry")

@@ -13,7 +13,10 @@ from climassay.generation import Draft
 from climassay.generation.dataset_results import dataset_stats
 from climassay.generation.dataset_store import State
 from climassay.generation.draft import draft_row
+from climassay.grounding.references import ReferenceStatus
+from climassay.grounding.text_check import Status as SentenceStatus
 from climassay.questions import Kind, Level
+from climassay.questions.types.longform.rubric import CriterionVerdict
 from climassay.records import tables
 from climassay.records.queries import UsageGroup, run_lines, run_settings, usage_by, usage_by_model
 from climassay.reporting import Table
@@ -24,6 +27,7 @@ from climassay.web.api.base import (
     PRINTABLE,
     AfterName,
     AfterNumber,
+    CriterionData,
     Data,
     Figure,
     Limit,
@@ -146,8 +150,59 @@ class QuestionData(AskedData):
     answer: str = field("Growth and decay of plants", "The reference.")
     options: list[str] = field(["Volcanoes", "Growth and decay of plants"])
     correct: int | None = field(1, "Index of the correct option, from 0.")
+    audience: str = field("", "Long answers: for whom they are; empty where nobody is named.")
+    rubric: list[CriterionData]
+    """Long answers: what a good one says."""
     answers: int = field(6, "Number of answers by models.")
     wrong: int = field(2)
+
+
+class JudgedCriterionData(Data):
+    """What a judge says of one criterion of the rubric."""
+
+    verdict: CriterionVerdict = field("partly met")
+    reason: str = field("It names the gas and not the effect.")
+    quotation: str = field("CO2 is rising.", "From the answer; empty where nothing is quoted.")
+    quoted: bool = field(True, "Whether the quotation stands in the answer.")
+
+
+class RatingData(Data):
+    """What a judge says of one dimension of adequacy."""
+
+    dimension: str = field("accuracy")
+    rating: float = field(4.0, "From 1 (not usable) to 5 (no fault).")
+    reason: str = field("All figures are right.")
+    issues: list[str] = field(["vague"])
+    quotation: str = field("")
+    quoted: bool = field(True)
+
+
+class AssessmentData(Data):
+    """What a judge says of a long answer."""
+
+    criteria: list[JudgedCriterionData]
+    """In the order of the rubric; empty without one, and where the judge failed."""
+    ratings: list[RatingData]
+    """Empty where the judge failed."""
+    errors: list[str] = field([], "Why the judge failed.")
+
+
+class ReferenceData(Data):
+    """A reference of an answer, and whether what it points to exists."""
+
+    text: str = field("[1]")
+    status: ReferenceStatus = field("exists")
+    reason: str = field("It is the first passage that was given.")
+    document: str | None = field("Physical climate", "Title of the document of the collections that it names.")
+
+
+class PointData(Data):
+    """A sentence of a long answer, and what the collections say of it."""
+
+    text: str = field("The stratosphere cools.")
+    status: SentenceStatus = field("supported")
+    reason: str = field("A passage says so.")
+    references: list[ReferenceData]
 
 
 class AnswerData(Data):
@@ -162,6 +217,10 @@ class AnswerData(Data):
     scores: dict[str, Figure] = field({"accuracy": 0.0}, "By metric.")
     violations: list[str] = field([], "Rules of the answer that were not kept.")
     passages: list[str] = field(["3f2a9c1d-4"], "Ids of what the model was given.")
+    assessment: AssessmentData | None
+    """Long answers: what the judge says, behind the scores; null without a judge."""
+    points: list[PointData]
+    """Long answers: their sentences, where collections were named to look them up in."""
     error: str | None = field(None)
 
 
@@ -481,7 +540,7 @@ def get_question(
     [(key, asked)] = stored.questions.items()
     outcomes = stored.outcomes[key]
     texts = stored.experiment.passages if stored.experiment else {}
-    plain = ("answer", "chosen", "probability", "scores", "violations", "passages", "error")
+    plain = ("answer", "chosen", "probability", "scores", "violations", "passages", "assessment", "points", "error")
     answers = [
         {name: getattr(one, name) for name in plain}
         | {"model": one.cell.model, "setting": one.cell.setting, "wrong": is_wrong(one)}
@@ -498,7 +557,7 @@ def get_question(
 def _question(stored: StoredRun, number: int, key: tuple[str, str], model: str) -> dict[str, Any]:
     question = stored.questions[key]
     ours = [outcome for outcome in stored.outcomes[key] if model in ("", outcome.cell.model)]
-    plain = ("id", "kind", "level", "question", "answer", "options", "correct")
+    plain = ("id", "kind", "level", "question", "answer", "options", "correct", "audience", "rubric")
     counted = {"number": number, "benchmark": key[0], "answers": len(ours), "wrong": sum(map(is_wrong, ours))}
     return {name: getattr(question, name) for name in plain} | counted
 

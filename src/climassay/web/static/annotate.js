@@ -94,22 +94,28 @@
 
   // ---- sending ------------------------------------------------------------------------------------------------
 
-  async function send(form) {
+  async function send(form, button) {
     if (busy) return;
     busy = true;
     area().dataset.sending = "";
     const time = form.elements.namedItem("seconds");
     if (time) time.value = (seconds() / 1000).toFixed(1);
-    const label = "label" in form.dataset;
-    const body = new URLSearchParams(new FormData(form)).toString();
+    // A button with a name changes the form, which comes back with what was written.
+    const changes = Boolean(button?.name);
+    const label = "label" in form.dataset && !changes;
+    const data = new FormData(form);
+    if (changes) data.append(button.name, button.value);
+    const body = new URLSearchParams(data).toString();
+    const comment = changes ? find("#comment")?.value : "";
     if (label) keep({ url: form.action, body, draft: area().dataset.draft, user: area().dataset.user });
     try {
-      await sendComment(form);
+      if (!changes) await sendComment(form);
       const answer = await (label ? sendUntilHeard(form.action, body) : post(form.action, body));
       const text = await answer.text();
       if (answer.ok || answer.status === 400) {
         if (!show(text, answer.url, form.dataset.act)) throw new Error("This is no page of the area.");
         forget();
+        if (comment && find("#comment")) find("#comment").value = comment;
       } else {
         throw new Error(`The server answered ${answer.status}.`);
       }
@@ -118,12 +124,21 @@
         say("No connection: nothing was sent. Try again.", true);
       } else {
         // The plain way shows whatever is wrong; the key of a label sees to it that it is stored once.
-        HTMLFormElement.prototype.submit.call(form);
+        submitPlainly(form, button);
       }
     } finally {
       busy = false;
       delete area()?.dataset.sending;
     }
+  }
+
+  function submitPlainly(form, button) {
+    if (button?.name) {
+      const pressed = document.createElement("input");
+      Object.assign(pressed, { type: "hidden", name: button.name, value: button.value });
+      form.append(pressed);
+    }
+    HTMLFormElement.prototype.submit.call(form);
   }
 
   // A comment that was written and not added yet: it is not lost when something else is sent.
@@ -217,6 +232,12 @@
     begin();
     spent = before;
     const error = find("[data-error]");
+    const field = find("[autofocus]");
+    if (field && !error) {
+      field.focus();
+      field.closest("fieldset").scrollIntoView({ block: "nearest" });
+      return true;
+    }
     const comments = act === "comment" && !error && find("#discussion");
     if (comments) comments.scrollIntoView();
     else window.scrollTo(0, 0);
@@ -312,12 +333,12 @@
     if ("plain" in area().dataset) {
       if (!unsentComment(form)) return;
       event.preventDefault();
-      sendComment(form).then(() => HTMLFormElement.prototype.submit.call(form));
+      sendComment(form).then(() => submitPlainly(form, event.submitter));
       return;
     }
     if (!("label" in form.dataset || "act" in form.dataset)) return;
     event.preventDefault();
-    send(form);
+    send(form, event.submitter);
   });
   window.addEventListener("popstate", () => {
     // Links within the page end here, too.

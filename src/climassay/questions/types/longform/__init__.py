@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from climassay.errors import InputError
 from climassay.questions.types.base import Content, Lengths, QuestionType
 from climassay.questions.types.longform.ratings import read_written, written_ratings
-from climassay.questions.types.longform.rubric import read_rubric
+from climassay.questions.types.longform.rubric import RUBRIC, read_rubric, written_rubric
 
 if TYPE_CHECKING:
     from climassay.questions.question import Question
@@ -39,13 +40,21 @@ class LongForm(QuestionType):
         return {"audience": question.audience}
 
     def edited(self, content: Content) -> Content:
-        """An expert's words, checked; of an item with options, what they said of each of these.
+        """An expert's words, checked: ratings of an item's options, or the rubric of a question where one is asked for.
 
         Raises:
-            InputError: Question or answer is missing, or what was said is no rating.
+            InputError: Question or answer is missing, or what was said is no rating or no rubric.
         """
         if not content.options:
             return super().edited(content)
+        if content.options == (RUBRIC,):
+            try:
+                rubric = read_rubric(content.answer)
+            except InputError as error:
+                raise InputError(f"The rubric cannot be taken: {error}.") from None
+            if not rubric:
+                raise InputError("Write at least one criterion, or skip the question.")
+            return Content(content.question, written_rubric(rubric), content.options)
         ratings = read_written(content.answer, content.options)
         return Content(content.question, written_ratings(ratings), content.options)
 

@@ -2,15 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from climassay.errors import InputError
 
 CriterionLevel = Literal["must", "should"]
 CriterionVerdict = Literal["met", "partly met", "not met", "contradicted"]
-_MOST_CRITERIA = 50
+RUBRIC = "Rubric"
+"""The one option of an item whose rubric people write: their answer is the rubric, as :func:`written_rubric` has it."""
+MOST_CRITERIA = 50
 _BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _LEVEL = re.compile(r"^(?:\[(must|should)\]|\((must|should)\)|(must|should):)\s*", re.IGNORECASE)
 _WEIGHT = re.compile(r"\s*[\[(](?:weight:?\s*|x\s*)?(\d+(?:\.\d+)?)(?:\s*(?:points?|pts?))?[\])]\s*$", re.IGNORECASE)
@@ -59,9 +61,15 @@ def read_rubric(value: object) -> tuple[Criterion, ...]:
         return ()
     if not isinstance(given, list | tuple):
         raise InputError(f"the rubric is {str(value)[:40]!r} instead of a list of criteria")
-    if len(given) > _MOST_CRITERIA:
-        raise InputError(f"the rubric has {len(given)} criteria, more than {_MOST_CRITERIA}")
+    if len(given) > MOST_CRITERIA:
+        raise InputError(f"the rubric has {len(given)} criteria, more than {MOST_CRITERIA}")
     return tuple(_criterion(one, place) for place, one in enumerate(given, start=1))
+
+
+def written_rubric(criteria: Iterable[Criterion]) -> str:
+    """Criteria as the text that is stored, which :func:`read_rubric` reads; nothing where there are none."""
+    rows = [asdict(one) for one in criteria]
+    return json.dumps(rows, ensure_ascii=False) if rows else ""
 
 
 def _criterion(given: Any, place: int) -> Criterion:

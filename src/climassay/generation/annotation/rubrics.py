@@ -1,0 +1,172 @@
+"""Long questions as items whose rubrics people write, and the rubrics that came of it.
+
+An item of this kind is a draft of a long question with one option, ``Rubric``; its answer is a rubric to begin with, or
+nothing, and a label's answer is the rubric that somebody wrote. Its first passage is the reference answer, its second
+the text that the question rests on. Queue, overlap, skipping, taking back and adjudication are those of all items; two
+rubrics that differ in anything are a conflict.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.evaluation import alpha_estimate
+from climassay.generation.annotation.labels import Item, Label, is_rubric
+from climassay.generation.dataset_store import StoredDraft
+from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, draft_id
+from climassay.models import Encoder
+from climassay.questions import Criterion, Question
+from climassay.questions.types.longform.rubric import RUBRIC, read_rubric, written_rubric
+from climassay.statistics import Estimate, mean_estimate
+
+SAME_CRITERION = 0.5
+"""Least cosine, by the bundled encoder, of two criteria that say the same: see benchmarks/rubric_matching.py."""
+
+
+def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
+    """Items for people who write rubrics: each question with its audience, reference answer and text, if it has them.
+
+    Args:
+        questions: Long-form questions; a rubric that one has is what its writers begin with.
+    """
+    found = []
+    for question in questions:
+        id_ = draft_id("rubric", question.id, question.question)
+        source = (question.document or "", question.section or "")
+        # The id of the document is the question's, and the place of the reference answer says for whom answers are.
+        passages = [SourcePassage(f"{id_}-answer", question.answer, question.id, *source, place=question.audience)]
+        if question.context:
+            passages.append(SourcePassage(f"{id_}-text", question.context, question.id, *source))
+        wording = Wording(question.question, written_rubric(question.rubric), options=(RUBRIC,))
+        draft = Draft(id_, "longform", "base", wording, tuple(passages), Origin("", "", (), 0))
+        found.append(StoredDraft(draft, question.id, 0))
+    return found
+
+
+def rubric_of(label: Label, item: Item) -> tuple[Criterion, ...]:
+    """The rubric of a label: its own words, or those to begin with where it accepts them; none where it rejects."""
+    return read_rubric((label.wording or item.draft.wording).answer) if label.accepted else ()
+
+
+def finished_rubrics(items: Iterable[Item]) -> list[Question]:
+    """The questions whose rubric is decided, each with that rubric, in the order of their ids.
+
+    Without overlap the rubric of the one who wrote it; with it the adjudicator's, or the one that all wrote alike.
+    """
+    found = []
+    for item in items:
+        if not is_rubric(item.draft.wording) or item.state != "settled":
+            continue
+        rubric = rubric_of(([one for one in item.labels if one.adjudicates] or [*item.labels])[-1], item)
+        answer, *texts = item.draft.passages
+        question = Question(
+            answer.document_id,
+            "longform",
+            item.draft.wording.question,
+            answer.text,
+            context=texts[0].text if texts else None,
+            document=answer.document or None,
+            section=answer.section or None,
+            audience=answer.place,
+            rubric=rubric,
+        )
+        found += [question] if rubric else []
+    return sorted(found, key=lambda one: one.id)
+
+
+@dataclass(frozen=True, slots=True)
+class RubricAgreement:
+    """How far the rubrics agree that several people wrote for the same questions, before any adjudication.
+
+    Criteria are matched by meaning, one to one; an encoder sees neither a negation nor another figure, so that a match
+    is about what a criterion speaks of. Who leaves out the same things is not counted, because nobody lists them:
+    there is no coefficient corrected for chance, and what is matched where nothing is shared stands beside the share
+    instead. All intervals are by resampling questions, at 95%.
+    """
+
+    questions: int
+    """With rubrics by two people or more."""
+    shared: Estimate
+    """Criteria of two people that the other has as well, among all criteria of both (Dice), as mean over questions."""
+    floor: float | None
+    """The same between the two halves of each rubric, which share nothing; None where all have one criterion."""
+    matched: int
+    """Pairs of criteria that were matched."""
+    levels: Estimate | None
+    """Krippendorff's nominal alpha of must and should, over matched pairs; None where all are the same, or none is."""
+    weights: Estimate | None
+    """Krippendorff's alpha of weights on the interval scale, each in units of its rubric's mean; None as above."""
+
+
+def rubric_agreement(items: Iterable[Item], encoder: Encoder, *, seed: int = 0) -> RubricAgreement | None:
+    """How far people's rubrics agree; None where no question has rubrics by two people.
+
+    Args:
+        items: All of a dataset.
+        encoder: Matches criteria by their meaning.
+        seed: Seed of the resampling.
+    """
+    rubrics: dict[str, list[tuple[str, tuple[Criterion, ...]]]] = {}
+    for item in items:
+        said = [(one.annotator, rubric_of(one, item)) for one in item.labels if not one.adjudicates]
+        said = [(name, rubric) for name, rubric in said if rubric]
+        if is_rubric(item.draft.wording) and len(said) > 1:
+            rubrics[item.draft.id] = said
+    if not rubrics:
+        return None
+    texts = list(dict.fromkeys(c.text for said in rubrics.values() for _, rubric in said for c in rubric))
+    vectors = dict(zip(texts, encoder.encode(texts), strict=True))
+
+    def matches(first: Sequence[Criterion], second: Sequence[Criterion]) -> list[tuple[int, int]]:
+        similarity = np.array([vectors[c.text] for c in first]) @ np.array([vectors[c.text] for c in second]).T
+        return matched_criteria(similarity)
+
+    shared, groups = [], []
+    levels: list[tuple[float, float]] = []
+    weights: list[tuple[float, float]] = []
+    for name, said in rubrics.items():
+        shares = []
+        for (_, first), (_, second) in combinations(said, 2):
+            pairs = matches(first, second)
+            shares.append(2 * len(pairs) / (len(first) + len(second)))
+            means = [sum(c.weight for c in one) / len(one) for one in (first, second)]
+            groups += [name] * len(pairs)
+            levels += [(float(first[a].level == "must"), float(second[b].level == "must")) for a, b in pairs]
+            weights += [(first[a].weight / means[0], second[b].weight / means[1]) for a, b in pairs]
+        shared.append(float(np.mean(shares)))
+    halves = [(rubric[::2], rubric[1::2]) for said in rubrics.values() for _, rubric in said if len(rubric) > 1]
+    floor = [2 * len(matches(first, second)) / (len(first) + len(second)) for first, second in halves]
+
+    def alpha(pairs: list[tuple[float, float]], nominal: bool) -> Estimate | None:
+        varied = len({value for pair in pairs for value in pair}) > 1
+        return alpha_estimate([*zip(*pairs, strict=True)], groups, seed, nominal=nominal) if varied else None
+
+    return RubricAgreement(
+        len(rubrics),
+        mean_estimate(shared, seed=seed),
+        float(np.mean(floor)) if floor else None,
+        len(groups),
+        alpha(levels, nominal=True),
+        alpha(weights, nominal=False),
+    )
+
+
+def matched_criteria(similarity: NDArray[np.floating], threshold: float = SAME_CRITERION) -> list[tuple[int, int]]:
+    """Places of criteria that say the same, each at most once: the pairs above the threshold with the greatest sum.
+
+    Args:
+        similarity: Cosine of each criterion of one rubric with each of another, shape [first, second].
+        threshold: Least cosine of a pair.
+
+    Example:
+        >>> matched_criteria(np.array([[0.9, 0.7], [0.8, 0.2]]))
+        [(0, 1), (1, 0)]
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(np.where(similarity >= threshold, similarity, 0.0), maximize=True)
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    return [(a, b) for a, b in pairs if similarity[a, b] >= threshold]
