@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from climassay.api.learned import card, check_model_path, comparison_table, open_weights, text_rows
+from climassay.api.learned import card, check_model_path, comparison_table, is_table, open_weights, text_rows
 from climassay.errors import InputError
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     _Scores = list[tuple[str, dict[str, Evaluation]]]
 
 BUNDLED = "bundled"
-_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
 _MIXES = {
     "natural": "Levels as frequent as in these statements: for the text of reports, tagged as it comes",
     "equal": "All levels equally frequent: for single statements, and where rare levels have to be found",
@@ -50,13 +49,9 @@ class Statements:
         self.known: list[dict[str, Any]]
         file = Path(text)
         if column is None and context_column is None:
-            if not file.is_file():
-                if not text.strip():
-                    raise InputError(
-                        "There is nothing to tag: give a statement in quotes, or a file and --text COLUMN."
-                    )
-                if file.suffix in _TABLES and " " not in text:
-                    raise InputError(f"There is no file {text}.")
+            if not text.strip():
+                raise InputError("There is nothing to tag: give a statement in quotes, or a file and --text COLUMN.")
+            if not is_table(text):
                 self.texts, self.known = [(text, context)], [{"statement": text}]
                 return
             if file.suffix == ".jsonl":
