@@ -53,8 +53,9 @@ MethodOption = Annotated[
 
 
 @app.command()
+@verb(api.tag_statements)
 def apply(
-    model: ModelArgument,
+    tagger: ModelArgument,
     text: TextArgument,
     context: ContextOption = "",
     column: ColumnOption = None,
@@ -66,14 +67,10 @@ def apply(
             "shares as 50,100,100,50. Answers for equal shares are always given beside."
         ),
     ] = "natural",
-    output: FilesOption = None,
+    files: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tag a statement, or every row of a table, with the confidence that the IPCC would state."""
-    with opened_session(None, as_json=as_json) as session:
-        statements = api.Statements(text, context, column, context_column)
-        found = api.tag_statements(statements, model, mix=mix, workspace=session)
-    emit(found, as_json, output)
 
 
 @app.command()
@@ -143,6 +140,7 @@ def evaluate(
 
 
 @app.command()
+@verb(api.insert_statements)
 def insert(
     text: TextArgument,
     labelled: Annotated[
@@ -159,24 +157,10 @@ def insert(
         typer.Option(help="Contrast pairs of two statements, or each statement by itself."),
     ] = "ppairs",
     layer: LayerOption = 20,
-    count: Annotated[int, typer.Option("--train-items", min=8, help="Labelled statements, drawn evenly.")] = 100,
-    sentences: Annotated[int, typer.Option("--context-sentences", min=0, help="Read with each statement.")] = 0,
+    train_items: Annotated[int, typer.Option(min=8, help="Labelled statements, drawn evenly.")] = 100,
+    context_sentences: Annotated[int, typer.Option(min=0, help="Sentences read with each statement.")] = 0,
     seed: SeedOption = 0,
-    output: FilesOption = None,
+    files: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tag by comparison: a probe on a model's states puts each statement among some of known level (PPairS)."""
-    with opened_session(None, as_json=as_json) as session:
-        found = api.insert_statements(
-            api.Statements(text, context, column, context_column),
-            labelled,
-            paragraphs=paragraphs,
-            model=model,
-            probe=probe,
-            layer=layer,
-            train_items=count,
-            context_sentences=sentences,
-            seed=seed,
-            workspace=session,
-        )
-    emit(found, as_json, output)
