@@ -163,7 +163,7 @@ def prompted_shares(
 def nearest_parts(
     pairs: Sequence[tuple[str, str]], *, words: int = PREMISE_WORDS, encoder: Encoder | None = None
 ) -> list[str]:
-    """Of each premise the sentences that are nearest to its statement, in the premise's order.
+    """The sentences of each premise that are nearest to its statement, in the premise's order.
 
     Sentences are taken from the most similar one on, as long as they fit; the most similar one always, cut to ``words``
     where it alone is longer; gaps are marked. A premise that fits is returned as it is. Every text is encoded once.
