@@ -100,6 +100,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.evaluate_maskers,
     climassay.evaluate_tagger,
     climassay.evaluate_validator,
+    climassay.evaluate_verdict_head,
     climassay.experiment_tables,
     climassay.export_checks,
     climassay.export_labels,

@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from climassay.api.verdict_heads import (
         apply_verdict_head as apply_verdict_head,
         check_with_evidence as check_with_evidence,
+        evaluate_verdict_head as evaluate_verdict_head,
         train_verdict_head as train_verdict_head,
     )
     from climassay.confidence.tagging import load_tagger as load_tagger

@@ -21,7 +21,7 @@ def tagger(tmp_path_factory):
 
 
 def test_one_statement(climassay, tagger) -> None:
-    data = json.loads(done(climassay("confidence tag", TEXT, "--context", "It is warm.", "--tagger", tagger, "--json")))
+    data = json.loads(done(climassay("confidence tag apply", tagger, TEXT, "--context", "It is warm.", "--json")))
     row = data["statements"][0]
     assert row["tag"] == row["equal_shares"]["tag"] == "very high"
     assert sum(row["probabilities"].values()) == pytest.approx(1)
@@ -33,7 +33,7 @@ def test_one_statement(climassay, tagger) -> None:
 def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, more) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
-    out = done(climassay("confidence tag", text, "--tagger", tagger, *more))
+    out = done(climassay("confidence tag apply", tagger, text, *more))
     assert text in " ".join(out.split())
 
 
@@ -48,13 +48,6 @@ def test_the_screen_says_how_far_to_trust_it_on_both_mixes(monkeypatch, climassa
     assert not err
 
 
-def test_the_command_of_before_still_tags_and_says_its_name(climassay, tagger) -> None:
-    code, out, err = climassay("confidence tag statement", TEXT, "--tagger", tagger)
-    assert code == 0
-    assert "very high" in out
-    assert "apply MODEL" in err
-
-
 def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
     file = tmp_path / "s.csv"
     file.write_text(
@@ -63,7 +56,7 @@ def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
     )
     output = tmp_path / "out.jsonl"
     out = done(climassay(
-        "confidence tag", file, "--text", "claim", "--context-column", "around", "--tagger", tagger, "--mix", "equal",
+        "confidence tag apply", tagger, file, "--text", "claim", "--context-column", "around", "--mix", "equal",
         "-o", output, "--json",
     ))  # fmt: skip
     assert [row["tag"] for row in json.loads(out)["statements"]] == ["low", "medium", "high", "very high"]
@@ -84,7 +77,7 @@ def extracted(folder, tags=("low", "medium", "high", "very high")):
 def test_a_file_of_extract_needs_no_column(climassay, tmp_path, tagger) -> None:
     file, statements = extracted(tmp_path)
     output = tmp_path / "tagged.jsonl"
-    done(climassay("confidence tag", file, "--tagger", tagger, "-o", output))
+    done(climassay("confidence tag apply", tagger, file, "-o", output))
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [row["id"] for row in rows] == [one.id for one in statements]
     assert [row["authors"] for row in rows] == [one.tag for one in statements]
@@ -112,7 +105,7 @@ def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
     assert code == 0, err
     assert "Chosen: words" in out
     assert "No context" in err
-    code, out, _ = climassay("confidence tag", TEXT, "--tagger", output, "--json")
+    code, out, _ = climassay("confidence tag apply", output, TEXT, "--json")
     assert json.loads(out)["statements"][0]["tag"] == "very high"
     out = done(climassay("confidence tag evaluate", tagger, file, "--json"))
     scores = json.loads(out)["scores"][0]
@@ -120,9 +113,7 @@ def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
         "natural": None, "equal": [1, 1, 1, 1], "climatex": [50, 100, 100, 50],
     }  # fmt: skip
     assert scores["natural"]["accuracy"]["value"] > 0.95
-    err = refused(climassay("confidence tag evaluate", file, "--tagger", output), alone=False)
-    assert "evaluate MODEL LABELS" in err
-    assert "was trained on c.tsv" in err
+    assert "was trained on c.tsv" in refused(climassay("confidence tag evaluate", output, file))
     more = tmp_path / "more.tsv"
     new = file.read_text().splitlines()[1].replace("\tThe record", "\tAnother record")
     more.write_text(f"{file.read_text()}{new}\n", encoding="utf-8")
@@ -161,8 +152,8 @@ def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, climass
 )
 def test_bad_input_is_one_sentence(monkeypatch, climassay, tmp_path, tagger, arguments, said) -> None:
     monkeypatch.chdir(tmp_path)
-    more = [] if arguments[0] in ("evaluate", "train") else ["--tagger", tagger]
-    assert said in refused(climassay("confidence tag", *arguments, *more))
+    more = [] if arguments[0] in ("evaluate", "train") else ["apply", tagger]
+    assert said in refused(climassay("confidence tag", *more, *arguments))
 
 
 def test_a_file_needs_its_column(climassay, tmp_path, tagger) -> None:
@@ -173,4 +164,4 @@ def test_a_file_needs_its_column(climassay, tmp_path, tagger) -> None:
         (["--text", "text"], "no column 'text'"),
         (["--text", "claim"], "Row 2"),
     ):
-        assert said in refused(climassay("confidence tag", file, *arguments, "--tagger", tagger))
+        assert said in refused(climassay("confidence tag apply", tagger, file, *arguments))

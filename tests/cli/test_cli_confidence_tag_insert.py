@@ -48,7 +48,7 @@ def test_a_pointwise_probe_on_states_is_trained_and_used(monkeypatch, climassay,
         "confidence tag train", known, "-o", output, "--method", "mean states", "--model", model, "--layer", 1,
         "--folds", 3,
     ))  # fmt: skip
-    out = done(climassay("confidence tag", labelled()[3].item.text, "--tagger", output, "--json"))
+    out = done(climassay("confidence tag apply", output, labelled()[3].item.text, "--json"))
     row = json.loads(out)["statements"][0]
     assert sum(row["probabilities"].values()) == pytest.approx(1)
     assert json.loads(out)["tagger"]["sources"] == ["mean states"]

@@ -51,7 +51,7 @@ def test_trained_evaluated_and_applied(climassay, tmp_path):
     assert told["classifier"]["licence"] == "CC0"
     assert told["tried"][0]["name"] == "constant"
     fresh = table(tmp_path, [("A lynx was seen.", "slothful induction"), rows[0]], "fresh.csv")
-    out = done(climassay("evaluate", model, fresh, "--apart", labels, "--json"))
+    out = done(climassay("evaluate", model, fresh, "--exclude", labels, "--json"))
     assert json.loads(out)["left_out"] == 1
     assert json.loads(out)["n"] == 1
     out = done(climassay("apply", model, fresh, "--json"))

@@ -87,17 +87,6 @@ def test_each_pair_gets_its_probabilities(climassay, tmp_path):
     assert "confirms" in climassay(*command)[1]
 
 
-def test_earlier_names_work_and_tell_the_new_ones(climassay, tmp_path, pairs):
-    old = ("metrics", "validate-entailment", pairs, "-e", "bundled", "--json")
-    new = ("metrics", "entailment", "evaluate", "bundled", pairs, "--json")
-    code, out, err = climassay(*old)
-    assert code == 0
-    assert "metrics entailment evaluate" in err
-    assert json.loads(out) == json.loads(climassay(*new)[1])
-    old = ("metrics", "train-entailment", pairs, "-o", tmp_path / "head.safetensors", "--hold-out", 10)
-    assert "metrics entailment train" in refused(climassay(*old), alone=False)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

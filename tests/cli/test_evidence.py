@@ -89,17 +89,14 @@ def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, hea
     assert data["held_out"]["n"] == 6
     assert data["choices"][0]["log_loss"] <= data["choices"][-1]["log_loss"]
     assert VerdictHead.load(head).provenance.groups == CLAIMS - 6
-    used = json.loads(climassay("factcheck", "evidence", file, "--head", head, "--json")[1])
-    assert (used["claims"], used["left_out"]) == (6, CLAIMS - 6)
-    assert used["scores"]["accuracy"]["value"] == data["held_out"]["accuracy"]["value"]
     scored = json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])
+    assert (scored["claims"], scored["left_out"]) == (6, CLAIMS - 6)
     assert scored["scores"] == data["held_out"]
-    assert scored["predictions"] == used["predictions"]
-    everything = json.loads(climassay("factcheck", "evidence", file, "--head", head, "--include-trained", "--json")[1])
+    everything = json.loads(climassay("factcheck", "evaluate", head, file, "--include-trained", "--json")[1])
     assert everything["claims"] == CLAIMS
     # It brings the number format that it was trained on.
     monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
-    assert json.loads(climassay("factcheck", "evidence", file, "--head", head, "--json")[1])["scores"] == used["scores"]
+    assert json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])["scores"] == scored["scores"]
 
 
 def test_training_on_the_screen(climassay, file, tmp_path):
@@ -127,30 +124,31 @@ def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, t
 def test_head_trained_on_everything_has_nothing_to_be_scored_on(climassay, file, tmp_path):
     own = tmp_path / "head.safetensors"
     assert train(climassay, file, own)[0] == 0
-    assert "--include-trained" in refused(climassay("factcheck", "evidence", file, "--head", own))
+    assert "--include-trained" in refused(climassay("factcheck", "evaluate", own, file))
 
 
 def test_head_of_another_model_is_refused(climassay, monkeypatch, capsys, file, head, places, tmp_path):
     if not head.exists():
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0
     other = f"local:{save_tiny(tmp_path, seed=5)}"
-    arguments = ("factcheck", "evidence", file, "--head", head, "--model", other, "--workspace", places[1])
+    arguments = ("factcheck", "evaluate", head, file, "--model", other, "--workspace", places[1])
     assert "was trained on the model" in refused(run_command(monkeypatch, capsys, *arguments), alone=False)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--scale", "binary", "--head", "HEAD"), "climate-fever"),
-        (("--head", "nowhere.safetensors"), "no verdict head"),
         (("--claim", "statement"), "no column 'statement'"),
         (("--scale", "nowhere.toml"), "nowhere.toml"),
     ],
-    ids=["scale", "head", "column", "toml"],
+    ids=["column", "toml"],
 )
-def test_wrong_arguments_of_evidence(climassay, file, head, arguments, message):
-    given = [str(head) if argument == "HEAD" else argument for argument in arguments]
-    assert message in refused(climassay("factcheck", "evidence", file, *given))
+def test_wrong_arguments_of_evidence(climassay, file, arguments, message):
+    assert message in refused(climassay("factcheck", "evidence", file, *arguments))
+
+
+def test_a_head_that_is_not_there(climassay, file):
+    assert "no verdict head" in refused(climassay("factcheck", "evaluate", "nowhere.safetensors", file))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "factcheck fallacies evaluate": (("fallacies", BAD), (BAD, "{claims}")),
     "factcheck fallacies apply": (("fallacies", BAD), (BAD, "{claims}")),
     "factcheck run": ((BAD, "--plain", *SERVER), ("{claims}", "--config", BAD)),
-    "factcheck evidence": ((BAD, *SERVER), ("{claims}", "--head", BAD, *SERVER)),
+    "factcheck evidence": ((BAD, *SERVER),),
     "factcheck train": ((BAD, "--output", "{out}", *SERVER),),
     "factcheck evaluate": ((BAD, "{claims}", *SERVER),),
     "factcheck apply": ((BAD, "{claims}", *SERVER),),

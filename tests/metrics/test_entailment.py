@@ -4,11 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.metrics import Entailment, PromptedEntailment, nearest_part
-from climassay.metrics.entailment import BLANK, OPTIONS
+from climassay.metrics import Entailment, PromptedEntailment
+from climassay.metrics.entailment import BLANK, OPTIONS, nearest_parts
 from climassay.models.contract import OptionScores
 from climassay.prompts import Prompt
 from tiny_models import smollm2
+
+
+def nearest_part(premise, statement, **options):
+    return nearest_parts([(premise, statement)], **options)[0]
 
 
 class Weighing:

@@ -146,9 +146,10 @@ def train_entailment(
 
 
 def evaluate_entailment(
-    scorers: Sequence[str],
+    scorer: str,
     labels: Path,
     *,
+    beside: Sequence[str] = (),
     include_trained: bool = False,
     limit: int | None = None,
     seed: int = 0,
@@ -157,8 +158,9 @@ def evaluate_entailment(
     """Score scorers on labelled pairs that none of them was trained on, beside the constant.
 
     Args:
-        scorers: ``bundled``, ``prompted:MODEL``, ``supports:MODEL``, ``nli:MODEL``, or files of heads.
+        scorer: ``bundled``, ``prompted:MODEL``, ``supports:MODEL``, ``nli:MODEL``, or the file of a head.
         labels: As in :func:`train_entailment`.
+        beside: Further scorers of the same pairs.
         include_trained: Score on pairs of the training data too.
         limit: Statements drawn at random.
         seed: Seed of draw and resampling.
@@ -173,14 +175,14 @@ def evaluate_entailment(
 
     table = read_pairs(labels)
     with Session.opened(workspace) as session:
-        opened = {name: load_entailment(name, load=session.load) for name in scorers}
+        opened = {name: load_entailment(name, load=session.load) for name in (scorer, *beside)}
         # One set of pairs for all scorers: what any of the heads was trained on is left out for every one of them.
         pairs = table.pairs
-        for scorer in () if include_trained else opened.values():
-            pairs = unseen_pairs(pairs, scorer)
+        for one in () if include_trained else opened.values():
+            pairs = unseen_pairs(pairs, one)
         left_out = len(table.pairs) - len(pairs)
         pairs = sample_statements(pairs, limit, seed)
-        found = tuple(_scores(session, name, scorer, pairs, seed) for name, scorer in opened.items())
+        found = tuple(_scores(session, name, one, pairs, seed) for name, one in opened.items())
     told = f"{left_out} pairs are left out: a head was trained on their statements."
     data = {
         "file": str(labels),

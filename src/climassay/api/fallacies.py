@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.api.learned import card, check_model_path, comparison_table, open_weights, text_rows
+from climassay.api.learned import card, check_model_path, comparison_table, is_table, open_weights, text_rows
 from climassay.errors import InputError
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
@@ -16,12 +16,8 @@ if TYPE_CHECKING:
     from climassay.learning import Evaluation, TextClassifier
 
 
-def read_labelled_texts(file: Path, text: str, truth: str | None) -> "LabelledTexts":
-    """Texts of a table with their labels, which are empty where no column of them is named.
-
-    Raises:
-        InputError: The table or a column cannot be used.
-    """
+def _labelled_texts(file: Path, text: str, truth: str | None) -> "LabelledTexts":
+    """Texts of a table with their labels, which are empty where no column of them is named."""
     from climassay.factcheck.fallacies import LabelledTexts
 
     rows = text_rows(file, text, truth)
@@ -30,18 +26,26 @@ def read_labelled_texts(file: Path, text: str, truth: str | None) -> "LabelledTe
 
 
 def name_fallacies(
-    given: "LabelledTexts | str", classifier: str = "fallacies", *, seed: int = 0, workspace: Place = None
+    given: str | Path,
+    classifier: str = "fallacies",
+    *,
+    column: str | None = None,
+    truth: str | None = None,
+    seed: int = 0,
+    workspace: Place = None,
 ) -> Shown:
     """The most probable fallacy of each text and, where labels are known, how often that is right.
 
     Args:
-        given: Texts, with labels where they are known, or one text.
+        given: A text, or a table of them.
         classifier: ``fallacies``, ``claims``, or the file of one that was trained.
+        column: Column of a table that holds the texts.
+        truth: Column of a table that holds their labels.
         seed: Seed of the resampling.
         workspace: Whose session tells progress.
 
     Raises:
-        InputError: There is no such classifier.
+        InputError: There is no such classifier, or the table or a column cannot be used.
     """
     from climassay.factcheck.fallacies import (
         LabelledTexts,
@@ -51,7 +55,12 @@ def name_fallacies(
         threshold_of,
     )
 
-    known = LabelledTexts((given,), ("",)) if isinstance(given, str) else given
+    if column is not None:
+        known = _labelled_texts(Path(given), column, truth)
+    elif truth is not None or is_table(str(given)):
+        raise InputError(f"{given} is a table: name the column of its texts with --text COLUMN.")
+    else:
+        known = LabelledTexts((str(given),), ("",))
     loaded, texts, labelled = load_fallacies(classifier), known.texts, any(known.labels)
     with Session.opened(workspace) as session, session.progress_of(len(texts)).task("Reading texts") as task:
         found = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
@@ -84,7 +93,7 @@ def evaluate_fallacies(
     text: str = "text",
     truth: str | None = None,
     apart: Sequence[Path] = (),
-    encoder: str | None = "local:minilm",
+    encoder: str = "local:minilm",
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
@@ -96,7 +105,7 @@ def evaluate_fallacies(
         text: Column of the texts.
         truth: Column of the labels; by default that of FLICC.
         apart: Tables whose texts, and what nearly equals them, are left out.
-        encoder: By whose vectors texts are nearly equal; None goes by words.
+        encoder: By whose vectors texts are nearly equal; ``none`` goes by words.
         seed: Seed of the resampling.
         workspace: Whose session loads the encoder.
 
@@ -106,12 +115,12 @@ def evaluate_fallacies(
     from climassay.factcheck.fallacies import load_fallacies, score_fallacies, subject_of
 
     loaded = load_fallacies(classifier)
-    given = read_labelled_texts(labels, text, truth or subject_of(loaded).column)
+    given = _labelled_texts(labels, text, truth or subject_of(loaded).column)
     kept = given.at([place for place, one in enumerate(given.texts) if not loaded.provenance.knows(one)])
     if apart:
         others = [one for file in apart for one, _ in text_rows(file, text)]
         with Session.opened(workspace) as session:
-            kept = kept.without(others, None if encoder is None else session.encoder(encoder))
+            kept = kept.without(others, None if encoder == "none" else session.encoder(encoder))
     if not kept:
         raise InputError(f"{labels} has no text that the classifier was not trained on.")
     scores = score_fallacies(loaded, kept, seed=seed)
@@ -174,7 +183,7 @@ def train_fallacies(
 
     check_model_path(output)
     wanted = fallacies.SUBJECTS[subject]
-    given = read_labelled_texts(labels, text, truth or wanted.column).drawn(limit, seed)
+    given = _labelled_texts(labels, text, truth or wanted.column).drawn(limit, seed)
     facts = Provenance(
         data=labels.name,
         data_sha256=hashlib.sha256(read_bytes(labels)).hexdigest(),

@@ -77,11 +77,8 @@ def rank(
 
     items = _items(texts)
     judge = JudgeSpec(quality, probe, model=model)
-    with (
-        Session.opened(workspace) as session,
-        judge.opened(session, "judge rank", {"items": len(items)}, {"seed": seed}) as at,
-    ):
-        return rank_items(items, at.method, seed=seed)
+    with judge.opened(workspace, "judge rank", {"items": len(items)}, {"seed": seed}) as at:
+        return rank_items(items, at.method, seed=seed, on_progress=at.on_progress)
 
 
 def insert(
@@ -118,10 +115,7 @@ def insert(
 
     items = _items(texts)
     judge = JudgeSpec(quality, probe, model=model)
-    with (
-        Session.opened(workspace) as session,
-        judge.opened(session, "judge insert", {"items": len(items)}, {"seed": seed}) as at,
-    ):
+    with judge.opened(workspace, "judge insert", {"items": len(items)}, {"seed": seed}) as at:
         band = at.tie_band if at.tie_band > 0 else TIE_BAND
         found = insert_items(items, anchors, levels, at.method, samples=samples, tie_band=band, seed=seed)
         at.run.save_results("labels", found.rows())
@@ -137,6 +131,8 @@ class Judge:
     quality: "Quality"
     harvester: "Harvester | None"
     recorded: "RecordedModel"
+    on_progress: Callable[[int], None]
+    """To be called with the number of requests answered."""
     tie_band: float = 0.0
     """Half-width of the probe's tie band; 0 without a probe."""
     notes: tuple[str, ...] = ()
@@ -198,12 +194,12 @@ class JudgeSpec:
 
     @contextmanager
     def opened(
-        self, session: Session, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
+        self, workspace: Place, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
     ) -> Iterator[Judge]:
         """Open the judge in a run of its own.
 
         Args:
-            session: Loads the model and keeps its answers.
+            workspace: Where records lie.
             command: Name of the run.
             config: What the run is to remember beside the judge.
             seeds: Seeds of the run.
@@ -215,18 +211,23 @@ class JudgeSpec:
         from climassay.judging.judges import named_judge, open_weights, probe_judge
         from climassay.models import OpenWeights
 
-        known, asked = self.known, Questions(self.wanted, session.options.prompts)
-        loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
+        known = self.known
         source = self.probe if isinstance(self.probe, Path) else known is not None
         kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
-        with session.run(command, {**config, **kept}, seeds) as run:
+        with ExitStack() as stack:
+            session = stack.enter_context(Session.opened(workspace))
+            asked = Questions(self.wanted, session.options.prompts)
+            loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
+            run = stack.enter_context(session.run(command, {**config, **kept}, seeds))
+            task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
             recorded = session.recorded(loaded, run)
             if known is None:
                 harvester = None
                 if isinstance(loaded, OpenWeights):
                     harvester = Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
-                yield Judge(run, named_judge(name, recorded, asked, harvester), self.wanted, harvester, recorded)
+                method = named_judge(name, recorded, asked, harvester)
+                yield Judge(run, method, self.wanted, harvester, recorded, task.advance)
                 return
             notes: tuple[str, ...] = ()
             prompt = asked.prompt("contrast" if isinstance(known, PairProbe) else "point")
@@ -237,7 +238,8 @@ class JudgeSpec:
                 )
             weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
             harvester = Harvester(weights, asked, layers, session.activations, self.token_budget)
-            yield Judge(run, probe_judge(known, harvester), self.wanted, harvester, recorded, known.tie_band, notes)
+            method = probe_judge(known, harvester)
+            yield Judge(run, method, self.wanted, harvester, recorded, task.advance, known.tie_band, notes)
 
 
 def evaluate_judge(
@@ -273,11 +275,7 @@ def evaluate_judge(
 
     known = None if judge.known is None or include_trained else judge.known.provenance
     fresh = [one for one in items.items if known is None or not known.knows(one.text)]
-    with (
-        Session.opened(workspace) as session,
-        judge.opened(session, "judge evaluate", {"file": file}, {"seed": seed}) as at,
-        session.progress.task(f"Comparing with {judge.model_name}") as task,
-    ):
+    with judge.opened(workspace, "judge evaluate", {"file": file}, {"seed": seed}) as at:
         if not fresh:
             raise InputError(f"{name} was trained on every item of {file}: give others, or --include-trained.")
         scores = measured(
@@ -287,7 +285,7 @@ def evaluate_judge(
             band=at.tie_band,
             pairs_per_item=pairs_per_item,
             seed=seed,
-            on_progress=task.advance,
+            on_progress=at.on_progress,
         )
         result = JudgeResult(at.quality, scores, at.cost, items.skipped)
         row, left_out = result_row(result), len(items.items) - len(fresh)
@@ -326,7 +324,7 @@ def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "
     if not all(texts):
         raise InputError("One of the two texts is empty: there is nothing to compare.")
     items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
-    with Session.opened(workspace) as session, judge.opened(session, "judge compare", {"texts": texts}) as at:
+    with judge.opened(workspace, "judge compare", {"texts": texts}) as at:
         found = at.method.compare(items, np.array([[0, 1]]))
         if found.failed[0]:
             raise ModelError("The model gave no answer to the comparison.")
@@ -377,12 +375,8 @@ def rank_table(
     from climassay.judging import rank_items
     from climassay.judging.report import ranking_report, ranking_table
 
-    with (
-        Session.opened(workspace) as session,
-        judge.opened(session, command, {"file": file}, {"sort": seed}) as at,
-        session.progress.task(f"Comparing with {judge.model_name}") as task,
-    ):
-        ranking = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=task.advance)
+    with judge.opened(workspace, command, {"file": file}, {"sort": seed}) as at:
+        ranking = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
         rows, name, method = ranking.rows(), at.quality.name, at.method.name
         at.run.save_results("ranking", rows)
     counts = {"comparisons": ranking.comparisons, "possible": ranking.possible, "failed": ranking.failed}
@@ -428,11 +422,7 @@ def insert_table(
     from climassay.judging.report import insertion_table
 
     config = {"file": file, "anchors": anchors_file, "mode": mode, "samples": samples}
-    with (
-        Session.opened(workspace) as session,
-        judge.opened(session, "judge insert", config, {"anchors": seed}) as at,
-        session.progress.task(f"Comparing with {judge.model_name}") as task,
-    ):
+    with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
         found = insert_items(
             items.items,
             anchors.items,
@@ -442,7 +432,7 @@ def insert_table(
             mode=mode,
             tie_band=at.tie_band or TIE_BAND,
             seed=seed,
-            on_progress=task.advance,
+            on_progress=at.on_progress,
         )
         rows = found.rows()
         at.run.save_results("labels", rows)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from climassay.questions.rows import Row
     from climassay.reporting import Table
 
+_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
+
 
 def check_model_path(path: Path) -> None:
     """Make sure that a model's file can be written there, before anything is trained.
@@ -46,6 +48,23 @@ def open_weights(name: str | None) -> "Iterator[OpenWeights | None]":
         if not isinstance(model, OpenWeights):
             raise InputError(f"The states of {name} cannot be read: give a local: model.")
         yield model
+
+
+def is_table(text: str) -> bool:
+    """Whether what was given is a file, and not a text.
+
+    Raises:
+        InputError: It is named as a table is, and there is none.
+    """
+    path = Path(text)
+    try:
+        if path.is_file():
+            return True
+    except OSError:  # too long for a name
+        return False
+    if path.suffix in _TABLES and " " not in text:
+        raise InputError(f"There is no file {text}.")
+    return False
 
 
 def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Row]]":

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from climassay.api.learned import card, check_model_path, comparison_table, open_weights, text_rows
+from climassay.api.learned import card, check_model_path, comparison_table, is_table, open_weights, text_rows
 from climassay.errors import InputError
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     _Scores = list[tuple[str, dict[str, Evaluation]]]
 
 BUNDLED = "bundled"
-_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
 _MIXES = {
     "natural": "Levels as frequent as in these statements: for the text of reports, tagged as it comes",
     "equal": "All levels equally frequent: for single statements, and where rare levels have to be found",
@@ -28,72 +27,60 @@ _MIXES = {
 }
 
 
-class Statements:
-    """Statements to be tagged, and what each is known by in an answer.
+def _read_statements(
+    text: str, context: str, column: str | None, context_column: str | None
+) -> "tuple[list[Taggable], list[dict[str, Any]]]":
+    """Statements to be tagged, and what each is known by in an answer; arguments as :func:`tag_statements`."""
+    from climassay.confidence.statement import read_statements
+
+    if column is None and context_column is None:
+        if not text.strip():
+            raise InputError("There is nothing to tag: give a statement in quotes, or a file and --text COLUMN.")
+        if not is_table(text):
+            return [(text, context)], [{"statement": text}]
+        if Path(text).suffix == ".jsonl":
+            try:
+                read = read_statements(Path(text))
+            except InputError as error:
+                hint = "Of other tables, name the column of the statements with --text COLUMN."
+                raise InputError(f"{error} {hint}") from None
+            if not read:
+                raise InputError(f"{text} has no statements.")
+            return list(read), [{"id": one.id, "statement": one.text, "authors": one.tag} for one in read]
+    if column is None:
+        raise InputError(f"{text} is a file: name the column of its statements with --text COLUMN.")
+    rows = text_rows(Path(text), column, context_column)
+    known = [{**({"id": row["id"]} if "id" in row else {}), "statement": said} for said, row in rows]
+    return [(said, str(row[context_column] or "") if context_column else "") for said, row in rows], known
+
+
+def tag_statements(
+    text: str,
+    tagger: str = BUNDLED,
+    *,
+    context: str = "",
+    column: str | None = None,
+    context_column: str | None = None,
+    mix: str = "natural",
+    workspace: Place = None,
+) -> Shown:
+    """Give each statement the level of confidence that it would carry in an IPCC report.
 
     Args:
         text: A statement, a table of them, or a file of ``confidence extract``.
         context: The sentences around a single statement.
         column: Column of a table that holds the statements.
         context_column: Column that holds their contexts.
-
-    Raises:
-        InputError: There is none, or a file cannot be read.
-    """
-
-    def __init__(
-        self, text: str, context: str = "", column: str | None = None, context_column: str | None = None
-    ) -> None:
-        from climassay.confidence.statement import read_statements
-
-        self.texts: list[Taggable]
-        self.known: list[dict[str, Any]]
-        file = Path(text)
-        if column is None and context_column is None:
-            if not file.is_file():
-                if not text.strip():
-                    raise InputError(
-                        "There is nothing to tag: give a statement in quotes, or a file and --text COLUMN."
-                    )
-                if file.suffix in _TABLES and " " not in text:
-                    raise InputError(f"There is no file {text}.")
-                self.texts, self.known = [(text, context)], [{"statement": text}]
-                return
-            if file.suffix == ".jsonl":
-                try:
-                    read = read_statements(file)
-                except InputError as error:
-                    raise InputError(
-                        f"{error} Of other tables, name the column of the statements with --text COLUMN."
-                    ) from None
-                if not read:
-                    raise InputError(f"{file} has no statements.")
-                self.texts = list(read)
-                self.known = [{"id": one.id, "statement": one.text, "authors": one.tag} for one in read]
-                return
-        if column is None:
-            raise InputError(f"{file} is a file: name the column of its statements with --text COLUMN.")
-        rows = text_rows(file, column, context_column)
-        self.known = [{**({"id": row["id"]} if "id" in row else {}), "statement": said} for said, row in rows]
-        self.texts = [(said, str(row[context_column] or "") if context_column else "") for said, row in rows]
-
-
-def tag_statements(
-    statements: Statements, tagger: str = BUNDLED, *, mix: str = "natural", workspace: Place = None
-) -> Shown:
-    """Give each statement the level of confidence that it would carry in an IPCC report.
-
-    Args:
-        statements: What is tagged.
         tagger: ``bundled``, or the file of one that was trained.
         mix: How frequent levels are among the statements: ``natural``, ``equal``, or shares between commas.
         workspace: Whose session tells progress.
 
     Raises:
-        InputError: There is no such tagger, or the mix is none.
+        InputError: There is nothing to tag, a file cannot be read, there is no such tagger, or the mix is none.
     """
     from climassay.learning import reweighted
 
+    texts, known = _read_statements(text, context, column, context_column)
     loaded = _loaded(tagger)
     asked = loaded
     if mix != "natural":
@@ -102,12 +89,12 @@ def tag_statements(
         except ValueError:
             raise InputError(f"--mix is natural, equal or shares as 50,100,100,50; got {mix!r}.") from None
         asked = loaded.for_mix(shares)
-    total = len(statements.texts) * max(1, len(loaded.sources))
+    total = len(texts) * max(1, len(loaded.sources))
     with (
         Session.opened(workspace) as session,
-        session.progress_of(len(statements.texts)).task("Tagging", total) as task,
+        session.progress_of(len(texts)).task("Tagging", total) as task,
     ):
-        natural = loaded.for_mix(None).predict_proba(statements.texts, on_progress=task.advance)
+        natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
     equal = reweighted(natural, loaded.shares)
     found = natural if asked.mix is None else reweighted(natural, loaded.shares, asked.mix)
 
@@ -119,8 +106,7 @@ def tag_statements(
         }
 
     rows = [
-        {**one, **answer(row), "equal_shares": answer(even)}
-        for one, row, even in zip(statements.known, found, equal, strict=True)
+        {**one, **answer(row), "equal_shares": answer(even)} for one, row, even in zip(known, found, equal, strict=True)
     ]
     cells = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
@@ -282,9 +268,12 @@ def evaluate_tagger(
 
 
 def insert_statements(
-    statements: Statements,
+    text: str,
     labelled: Path,
     *,
+    context: str = "",
+    column: str | None = None,
+    context_column: str | None = None,
     paragraphs: Path | None = None,
     model: str = "local:smollm2",
     probe: Literal["ppairs", "pointwise"] = "ppairs",
@@ -297,7 +286,10 @@ def insert_statements(
     """Tag by comparison: a probe on a model's states puts each statement among some of known level (PPairS).
 
     Args:
-        statements: What is tagged.
+        text: As in :func:`tag_statements`.
+        context: As in :func:`tag_statements`.
+        column: As in :func:`tag_statements`.
+        context_column: As in :func:`tag_statements`.
         labelled: Statements of known level, as in :func:`train_tagger`.
         paragraphs: As in :func:`train_tagger`.
         model: Local model whose hidden states are read.
@@ -315,6 +307,7 @@ def insert_statements(
     from climassay.confidence.tagging import read_labelled
     from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
 
+    texts, known = _read_statements(text, context, column, context_column)
     table = read_labelled(labelled, paragraphs)
     with Session.opened(workspace) as session, open_weights(model) as loaded:
         assert loaded is not None
@@ -329,9 +322,9 @@ def insert_statements(
                 seed=seed,
                 on_progress=comparing.advance,
             )
-            inserting.update(total=len(statements.texts))
-            found = tagger.predict(statements.texts, on_progress=inserting.advance)
-    rows = [{**one, "tag": tag} for one, tag in zip(statements.known, found, strict=True)]
+            inserting.update(total=len(texts))
+            found = tagger.predict(texts, on_progress=inserting.advance)
+    rows = [{**one, "tag": tag} for one, tag in zip(known, found, strict=True)]
     pairs, longer = tagger.trained.accuracy, tagger.trained.longer
     evidence = {
         "anchors": len(tagger.anchors),

@@ -14,7 +14,6 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.factcheck.evidence_mode import EvidenceClaim, EvidencePrediction, EvidenceTable
-    from climassay.factcheck.scales import Scale
     from climassay.factcheck.verdict_head import VerdictHead
 
 _SHOWN = 5
@@ -85,74 +84,69 @@ def check_with_evidence(
     columns: EvidenceColumns = EvidenceColumns(),
     scale: str = "climate-fever",
     calibrated: bool = True,
-    head: Path | None = None,
-    include_trained: bool = False,
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> Shown:
-    """Give verdicts on claims with given evidence, scored where the file has published verdicts.
+    """Let a model give verdicts on claims with given evidence, scored where the file has published verdicts.
 
     Args:
         file: Climate-FEVER's JSONL, or a table with claims and evidence.
         columns: Which columns and rows to use.
         scale: Name of a scale, or a TOML file.
         calibrated: Correct the model's probabilities by prompts without content.
-        head: A trained verdict head, which judges in place of the model's answers.
-        include_trained: Score a head on claims it was trained on too.
-        model: Who is asked, or whose hidden states the head reads.
+        model: Who is asked.
         workspace: Where records lie.
 
     Raises:
-        InputError: The file cannot be read, or the head does not fit.
+        InputError: The file cannot be read.
         ModelError: The model cannot be loaded.
     """
-    from climassay.factcheck import ScoredVerdicts, load_scale
+    from climassay.factcheck import ScoredVerdicts, evidence_mode, load_scale
     from climassay.factcheck.results.scoring import score_verdicts, verdict_data
-    from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead
 
-    wanted, trained = load_scale(scale), None
-    if head is not None:
-        if (*wanted.labels, wanted.nei) != VERDICT_LABELS:
-            raise InputError(f"A verdict head gives verdicts of the scale climate-fever, not of {wanted.name}.")
-        trained = VerdictHead.load(head)
-    table, rows = columns.read(file, None if include_trained else trained)
-    config = {"file": str(file), "scale": scale, "calibrate": calibrated, "limit": columns.limit, "head": str(head)}
-    run, found = _predicted(
-        "factcheck evidence", rows, trained or wanted, model, config, columns.seed, workspace, calibrated
-    )
+    wanted = load_scale(scale)
+    table, rows = columns.read(file)
+    config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": columns.limit}
+    with (
+        Session.opened(workspace) as session,
+        session.run("factcheck evidence", config, {"seed": columns.seed}) as run,
+        session.progress.task(f"Asking {model}", len(rows)) as task,
+    ):
+        found = evidence_mode.check_with_evidence(
+            rows,
+            session.recorded(session.model(model), run),
+            wanted,
+            calibrated=calibrated,
+            prompts=session.options.prompts,
+            on_progress=task.advance,
+        )
+        run.save_results("predictions", _prediction_rows(found))
     labels = (*wanted.labels, wanted.nei)
     if not any(row.label for row in rows):
-        return _verdicts(run, table, found, labels)
-    scores = score_verdicts(
-        [row.label for row in rows],
-        [one.verdict for one in found],
-        wanted,
-        claims=[row.text for row in rows],
-        seed=columns.seed,
-    )
+        return _verdicts(run.id, table, found, labels)
+    given, names = [one.verdict for one in found], [row.text for row in rows]
+    scores = score_verdicts([row.label for row in rows], given, wanted, claims=names, seed=columns.seed)
     scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
     parts: dict[str, Any] = {"shown": scored.tables, "records": None, "reported": scored.report}
-    return _verdicts(run, table, found, labels, scores=verdict_data(scores), **parts)
+    return _verdicts(run.id, table, found, labels, scores=verdict_data(scores), **parts)
 
 
-def apply_verdict_head(
+def evaluate_verdict_head(
     head: Path,
-    file: Path,
+    labels: Path,
     *,
     columns: EvidenceColumns = EvidenceColumns(),
-    scored: bool = False,
     include_trained: bool = False,
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> Shown:
-    """Give every claim the verdict of a head on its evidence.
+    """Score a head on claims with published verdicts that it was not trained on.
 
     Args:
         head: A trained verdict head.
-        file: As in :func:`check_with_evidence`.
+        labels: As ``file`` in :func:`check_with_evidence`.
         columns: As in :func:`check_with_evidence`.
-        scored: Take claims with published verdicts alone that the head was not trained on, and score it.
-        include_trained: As in :func:`check_with_evidence`.
+        include_trained: Score it on claims it was trained on too.
         model: The model whose hidden states it reads.
         workspace: Where records lie.
 
@@ -163,55 +157,68 @@ def apply_verdict_head(
     from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead, verdict_scores
 
     trained = VerdictHead.load(head)
-    table, rows = columns.read(file, trained if scored and not include_trained else None)
-    if scored:
-        rows = tuple(row for row in rows if row.label)
-        if not rows:
-            raise InputError(f"{file} has no published verdicts to score by: name their column with --truth.")
-    config = {"file": str(file), "head": str(head), "limit": columns.limit}
-    command = "factcheck evaluate" if scored else "factcheck apply"
-    run, found = _predicted(command, rows, trained, model, config, columns.seed, workspace)
-    if not scored:
-        return _verdicts(run, table, found, VERDICT_LABELS)
+    table, rows = columns.read(labels, None if include_trained else trained)
+    rows = tuple(row for row in rows if row.label)
+    if not rows:
+        raise InputError(f"{labels} has no published verdicts to score by: name their column with --truth.")
+    run, found = _by_head("factcheck evaluate", trained, head, labels, rows, columns, model, workspace)
     scores = verdict_scores(rows, [one.probabilities or None for one in found], seed=columns.seed)
     return _verdicts(run, table, found, VERDICT_LABELS, scores=scores.to_dict(), shown=scores.tables())
 
 
-def _predicted(
-    command: str,
-    rows: "Sequence[EvidenceClaim]",
-    judge: "VerdictHead | Scale",
-    model: str,
-    config: dict[str, Any],
-    seed: int,
-    workspace: Place,
-    calibrated: bool = True,
-) -> "tuple[str, tuple[EvidencePrediction, ...]]":
-    """A recorded run of a head, or of the model itself on a scale: its id, and a prediction per claim."""
-    from climassay.factcheck import evidence_mode
-    from climassay.factcheck.scales import Scale
+def apply_verdict_head(
+    head: Path,
+    items: Path,
+    *,
+    columns: EvidenceColumns = EvidenceColumns(),
+    model: str = DEFAULT_MODEL,
+    workspace: Place = None,
+) -> Shown:
+    """Give every claim the verdict of a head on its evidence.
 
-    units = len(rows) if isinstance(judge, Scale) else sum(len(row.evidence) for row in rows)
-    with Session.opened(workspace) as session:
-        loaded = session.model(model, dtype=None if isinstance(judge, Scale) else judge.provenance.dtype or None)
-        with (
-            session.run(command, {**config, "model": model}, {"seed": seed}) as run,
-            session.progress.task(f"Asking {model}", units) as task,
-        ):
-            if isinstance(judge, Scale):
-                found = evidence_mode.check_with_evidence(
-                    rows,
-                    session.recorded(loaded, run),
-                    judge,
-                    calibrated=calibrated,
-                    prompts=session.options.prompts,
-                    on_progress=task.advance,
-                )
-            else:
-                reader = judge.with_models(loaded, store=session.activations)
-                found = evidence_mode.check_with_head(rows, reader, on_read=task.advance)
-            run.save_results("predictions", _prediction_rows(found))
-            return run.id, tuple(found)
+    Args:
+        head: A trained verdict head.
+        items: As ``file`` in :func:`check_with_evidence`.
+        columns: As in :func:`check_with_evidence`.
+        model: The model whose hidden states it reads.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: The file cannot be read.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead
+
+    trained = VerdictHead.load(head)
+    table, rows = columns.read(items)
+    run, found = _by_head("factcheck apply", trained, head, items, rows, columns, model, workspace)
+    return _verdicts(run, table, found, VERDICT_LABELS)
+
+
+def _by_head(
+    command: str,
+    trained: "VerdictHead",
+    head: Path,
+    file: Path,
+    rows: "Sequence[EvidenceClaim]",
+    columns: EvidenceColumns,
+    model: str,
+    workspace: Place,
+) -> "tuple[str, tuple[EvidencePrediction, ...]]":
+    """A recorded run of a head: its id, and a prediction per claim."""
+    from climassay.factcheck import evidence_mode
+
+    config = {"file": str(file), "head": str(head), "limit": columns.limit, "model": model}
+    with (
+        Session.opened(workspace) as session,
+        session.run(command, config, {"seed": columns.seed}) as run,
+        session.progress.task(f"Reading {model}", sum(len(row.evidence) for row in rows)) as task,
+    ):
+        loaded = session.model(model, dtype=trained.provenance.dtype or None)
+        reader = trained.with_models(loaded, store=session.activations)
+        found = evidence_mode.check_with_head(rows, reader, on_read=task.advance)
+        run.save_results("predictions", _prediction_rows(found))
+        return run.id, tuple(found)
 
 
 def _prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
@@ -229,13 +236,13 @@ def _prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, An
 
 
 def train_verdict_head(
-    file: Path,
+    labels: Path,
     output: Path,
     *,
     columns: EvidenceColumns = EvidenceColumns(),
     hold_out: int = 0,
     layers: Sequence[tuple[int, ...]] = (),
-    encoder: str | None = "local:minilm",
+    encoder: str = "local:minilm",
     folds: int = 5,
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
@@ -243,12 +250,12 @@ def train_verdict_head(
     """Train a head on claims whose passages are labelled.
 
     Args:
-        file: As in :func:`check_with_evidence`.
+        labels: As ``file`` in :func:`check_with_evidence`.
         output: File to save the head in.
         columns: As in :func:`check_with_evidence`.
         hold_out: Claims kept out of training, to be measured on.
         layers: Sets of layers to choose from; by default three about the middle.
-        encoder: Encoder whose vectors are read beside the states; None reads the states alone.
+        encoder: Encoder whose vectors are read beside the states; ``none`` reads the states alone.
         folds: Number of cross-validation folds.
         model: The local model whose hidden states are read.
         workspace: Where records lie.
@@ -263,21 +270,21 @@ def train_verdict_head(
     from climassay.learning.splits import near_duplicate_groups
 
     check_model_path(output)
-    table, rows = columns.read(file)
+    table, rows = columns.read(labels)
     seed = columns.seed
     named = [",".join(map(str, one)) for one in layers] or None
     config = {
-        "file": str(file),
+        "file": str(labels),
         "model": model,
         "layers": named,
-        "encoder": encoder or "none",
+        "encoder": encoder,
         "hold_out": hold_out,
     }
     with Session.opened(workspace) as session:
         loaded = session.model(model)
         with session.run("factcheck train", config, {"seed": seed}) as run:
             states = FeatureModels(model=loaded).need_model()
-            vectors = None if encoder is None else session.encoder(encoder)
+            vectors = None if encoder == "none" else session.encoder(encoder)
             split = split_off(near_duplicate_groups([row.text for row in rows], vectors), hold_out, seed=seed)
             readings = default_readings(states.layers, vectors is not None)
             if layers:

@@ -1,25 +1,20 @@
 """``climassay confidence tag``: the level of confidence that a statement would carry in an IPCC report."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
-from climassay.cli.learning_options import FoldsOption, OutputOption, SeedOption, StatesModelOption, note
+from climassay.api import tagging as api
+from climassay.cli.learning_options import FoldsOption, OutputOption, SeedOption, StatesModelOption
 from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup
 from climassay.cli.output import FilesOption, JsonOption, emit, opened_session
+from climassay.cli.verbs import verb
 from climassay.errors import InputError
 
 
 class _TagGroup(DefaultCommandGroup):
     default, first = "apply", ("bundled",)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take ``statement`` before a text, as it was written earlier, for nothing."""
-        if args[:1] == ["statement"]:
-            _earlier("apply MODEL STATEMENT", "statement")
-            args = args[1:]
-        return super().parse_args(ctx, args)
 
 
 app = CommandGroup(
@@ -55,12 +50,12 @@ MethodOption = Annotated[
         "[default: all that read no model]",
     ),
 ]
-EarlierOption = Annotated[str | None, typer.Option("--tagger", hidden=True)]
 
 
 @app.command()
+@verb(api.tag_statements)
 def apply(
-    model: ModelArgument,
+    tagger: ModelArgument,
     text: TextArgument,
     context: ContextOption = "",
     column: ColumnOption = None,
@@ -72,25 +67,19 @@ def apply(
             "shares as 50,100,100,50. Answers for equal shares are always given beside."
         ),
     ] = "natural",
-    output: FilesOption = None,
-    tagger: EarlierOption = None,
+    files: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tag a statement, or every row of a table, with the confidence that the IPCC would state."""
-    from climassay.api.tagging import Statements, tag_statements
-
-    with opened_session(None, as_json=as_json) as session:
-        statements = Statements(text, context, column, context_column)
-        found = tag_statements(statements, tagger or model, mix=mix, workspace=session)
-    emit(found, as_json, output)
 
 
 @app.command()
+@verb(api.train_tagger)
 def train(
     labels: LabelledArgument,
     output: OutputOption,
     paragraphs: ParagraphsOption = None,
-    method: MethodOption = None,
+    methods: MethodOption = None,
     model: StatesModelOption = "local:smollm2",
     layer: LayerOption = 20,
     folds: FoldsOption = 5,
@@ -98,21 +87,6 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a tagger; what it reads is chosen by log loss in a cross-validation that shares no section."""
-    from climassay.api.tagging import train_tagger
-
-    with opened_session(None, as_json=as_json) as session:
-        trained = train_tagger(
-            labels,
-            output,
-            paragraphs=paragraphs,
-            methods=method or (),
-            model=model,
-            layer=layer,
-            folds=folds,
-            seed=seed,
-            workspace=session,
-        )
-    emit(trained, as_json)
 
 
 @app.command()
@@ -130,10 +104,8 @@ def evaluate(
     method: MethodOption = None,
     model: StatesModelOption = "local:smollm2",
     layer: LayerOption = 20,
-    tagger: EarlierOption = None,
     split_by: Annotated[
-        str,
-        typer.Option("--split-by", "--apart", help="Unit that training and test do not share: statement or document."),
+        Literal["statement", "document"], typer.Option(help="Unit that training and test do not share.")
     ] = "statement",
     folds: FoldsOption = 5,
     seed: SeedOption = 0,
@@ -144,25 +116,20 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Score taggers on statements with known tags: one that is trained already, or by cross-validation."""
-    from climassay.api.tagging import BUNDLED, evaluate_tagger
     from climassay.reporting.results import write_rows
 
-    if split_by not in ("statement", "document"):
-        raise InputError(f"--split-by is statement or document, not {split_by!r}.")
-    if tagger is not None:
-        _earlier("evaluate MODEL LABELS", "--tagger")
-    elif labels is None and (model_file == BUNDLED or Path(model_file).suffix == ".safetensors"):
+    if labels is None and (model_file == api.BUNDLED or Path(model_file).suffix == ".safetensors"):
         raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
-    file, trained = (Path(model_file), tagger) if labels is None else (labels, model_file)
+    file, trained = (Path(model_file), None) if labels is None else (labels, model_file)
     with opened_session(None, as_json=as_json) as session:
-        scored = evaluate_tagger(
+        scored = api.evaluate_tagger(
             file,
             trained,
             paragraphs=paragraphs,
             methods=method or (),
             model=model,
             layer=layer,
-            split_by=cast("Literal['statement', 'document']", split_by),
+            split_by=split_by,
             folds=folds,
             seed=seed,
             workspace=session,
@@ -173,6 +140,7 @@ def evaluate(
 
 
 @app.command()
+@verb(api.insert_statements)
 def insert(
     text: TextArgument,
     labelled: Annotated[
@@ -189,30 +157,10 @@ def insert(
         typer.Option(help="Contrast pairs of two statements, or each statement by itself."),
     ] = "ppairs",
     layer: LayerOption = 20,
-    count: Annotated[int, typer.Option("--train-items", min=8, help="Labelled statements, drawn evenly.")] = 100,
-    sentences: Annotated[int, typer.Option("--context-sentences", min=0, help="Read with each statement.")] = 0,
+    train_items: Annotated[int, typer.Option(min=8, help="Labelled statements, drawn evenly.")] = 100,
+    context_sentences: Annotated[int, typer.Option(min=0, help="Sentences read with each statement.")] = 0,
     seed: SeedOption = 0,
-    output: FilesOption = None,
+    files: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tag by comparison: a probe on a model's states puts each statement among some of known level (PPairS)."""
-    from climassay.api.tagging import Statements, insert_statements
-
-    with opened_session(None, as_json=as_json) as session:
-        found = insert_statements(
-            Statements(text, context, column, context_column),
-            labelled,
-            paragraphs=paragraphs,
-            model=model,
-            probe=probe,
-            layer=layer,
-            train_items=count,
-            context_sentences=sentences,
-            seed=seed,
-            workspace=session,
-        )
-    emit(found, as_json, output)
-
-
-def _earlier(today: str, before: str) -> None:
-    note(f"{before} is now: climassay confidence tag {today}")

@@ -1,36 +1,30 @@
 """``climassay generate validate`` and ``climassay generate mask``: what learns from experts about questions."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from climassay.api import validation as api
 from climassay.cli.learning_options import (
     EncoderOption,
     FoldsOption,
     HtmlOption,
+    LayersOption,
     OutputOption,
     SeedOption,
-    note,
-    numbers,
 )
 from climassay.cli.model_options import PromptedOptions, ReachOptions
 from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, emit
-from climassay.errors import InputError
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions
+from climassay.cli.verbs import verb
 
 validate = CommandGroup(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
 mask = CommandGroup(no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
 
 
-class Method(StrEnum):
-    """How a validator learns."""
-
-    features = "features"
-    probe = "probe"
-    adapter = "adapter"
-    api = "api"
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 LabelsArgument = Annotated[
@@ -46,10 +40,13 @@ FieldOption = Annotated[
 
 
 @validate.command()
+@verb(api.train_validator)
 def train(
     labels: LabelsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="File (features, probe, api) or folder (adapter).")],
-    method: Annotated[Method, typer.Option(help="Kind of validator, by what learns.")] = Method.features,
+    method: Annotated[
+        Literal["features", "probe", "adapter", "api"], typer.Option(help="Kind of validator, by what learns.")
+    ] = "features",
     model: Annotated[
         str, typer.Option("--model", "-m", help="Local model of probe and adapter, or the server's model of api.")
     ] = "local:smollm2",
@@ -57,43 +54,23 @@ def train(
         float | None, typer.Option(help="Wanted share of valid questions among those kept, for example 0.95.")
     ] = None,
     encoder: EncoderOption = "local:minilm",
-    layer: Annotated[str | None, typer.Option(help="Layers of the probe, side by side as 16,-1.")] = None,
+    layers: LayersOption = None,
     preset: Annotated[str, typer.Option(help="Tuning preset of the adapter.")] = "smollm2-cpu-finetune",
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of adapter and api (paper: 3).")] = None,
     hold_out: Annotated[float, typer.Option(help="Share of the labels that adapter and api are measured on.")] = 0.25,
     folds: FoldsOption = 5,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace another training's adapter.")] = False,
+    replace_other: Annotated[bool, typer.Option("--replace", help="Replace another training's adapter.")] = False,
     reach: PromptedOptions = PromptedOptions(),
     field: FieldOption = None,
-    html: HtmlOption = None,
+    files: HtmlOption = None,
     seed: SeedOption = 0,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Train a validator on experts' labels, with its figures on passages that it was not trained on."""
-    from climassay.api.validation import train_validator
-
-    with to.session(reach) as session:
-        trained = train_validator(
-            labels,
-            output,
-            method=method.value,
-            model=model,
-            precision=precision,
-            encoder=encoder,
-            layers=numbers(layer, "--layer") if layer else (),
-            preset=preset,
-            epochs=epochs,
-            hold_out=hold_out,
-            folds=folds,
-            replace_other=replace,
-            field=field,
-            seed=seed,
-            workspace=session,
-        )
-    emit(trained, to.as_json, html)
 
 
 @validate.command()
+@verb(api.evaluate_validator)
 def evaluate(
     validator: ValidatorArgument,
     labels: LabelsArgument,
@@ -103,13 +80,10 @@ def evaluate(
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Measure a validator on labelled questions, without those that it was trained on."""
-    from climassay.api.validation import evaluate_validator
-
-    with to.session(reach) as session:
-        to.emit(evaluate_validator(validator, labels, field=field, seed=seed, workspace=session))
 
 
 @validate.command()
+@verb(api.apply_validator)
 def apply(
     validator: ValidatorArgument,
     drafts: Annotated[Path, typer.Argument(help="Drafts of climassay (JSON Lines).")],
@@ -122,18 +96,15 @@ def apply(
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Decide on drafts; those that were rejected before stay as they are."""
-    from climassay.api.validation import apply_validator
-
-    with to.session(reach) as session:
-        decided = apply_validator(validator, drafts, output, threshold=threshold, field=field, workspace=session)
-    to.emit(decided)
 
 
 @validate.command()
+@verb(api.simulate_labelling)
 def simulate(
     labels: LabelsArgument,
     strategies: Annotated[
-        str, typer.Option(help="Strategies to compare, between commas: random,paper,margin,diverse.")
+        str,
+        typer.Option(callback=_listed, help="Strategies to compare, between commas: random,paper,margin,diverse."),
     ] = "random,paper,margin,diverse",
     splits: Annotated[int, typer.Option(min=2, help="Random splits into training and test passages.")] = 100,
     start: Annotated[int, typer.Option(min=2, help="Labels before the first choice.")] = 20,
@@ -152,36 +123,16 @@ def simulate(
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Play active learning through on labels that are known: precision over label count, strategy by strategy."""
-    from climassay.api.validation import simulate_labelling
-
-    with to.session(reach) as session:
-        played = simulate_labelling(
-            labels,
-            strategies=[name.strip() for name in strategies.split(",")],
-            splits=splits,
-            start=start,
-            batch=batch,
-            test_share=test_share,
-            zero_shot=zero_shot,
-            encoder=encoder,
-            store=store,
-            field=field,
-            seed=seed,
-            workspace=session,
-        )
-    to.emit(played)
 
 
 @validate.command()
+@verb(api.describe_validator)
 def show(
     validator: Annotated[Path, typer.Argument(help="A trained validator: its file, adapter folder or state file.")],
-    output: FilesOption = None,
+    files: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a trained validator is: its data, figures and threshold; nothing is loaded but its description."""
-    from climassay.api.validation import describe_validator
-
-    emit(describe_validator(validator), as_json, output)
 
 
 _LABELS = typer.Argument(help="Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'.")
@@ -193,6 +144,7 @@ AskedModelOption = Annotated[
 
 
 @mask.command("train")
+@verb(api.train_masker)
 def train_mask(
     labels: Annotated[list[str], _LABELS],
     output: OutputOption,
@@ -201,61 +153,37 @@ def train_mask(
     as_json: JsonOption = False,
 ) -> None:
     """Learn from the terms that people masked; every statement is left out once to tell how well it works."""
-    from climassay.api.validation import train_masker
-
-    emit(train_masker(labels, output, glossary=glossary, vectors=vectors), as_json)
 
 
-@mask.command("measure", hidden=True, help="Earlier form of evaluate: LABELS... --masker MASKER.")
 @mask.command("evaluate")
+@verb(api.evaluate_maskers)
 def evaluate_mask(
-    context: typer.Context,
     maskers: Annotated[
         str,
         typer.Argument(
+            callback=_listed,
             help="Between commas: statistics, prompted:MODEL, a trained masker's file, or 'trained': one fitted on all "
             "other statements.",
         ),
     ],
-    labels: Annotated[list[str] | None, _LABELS] = None,
-    earlier: Annotated[list[str] | None, typer.Option("--masker", hidden=True)] = None,
+    labels: Annotated[list[str], _LABELS],
     model: AskedModelOption = None,
     reach: ReachOptions = ReachOptions(),
     glossary: GlossaryOption = None,
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Measure how often maskers choose the term that people masked, beside chance and the longest word."""
-    from climassay.api.validation import LEFT_OUT, evaluate_maskers
-
-    labels = labels or []
-    if context.info_name == "measure":
-        labels = [maskers, *labels]
-        maskers = ",".join(earlier or ["statistics", *(["prompted"] if model else []), LEFT_OUT])
-        note(f"Now: climassay generate mask evaluate {maskers} {' '.join(labels)}")
-    if not labels:
-        raise InputError("Name the labels to measure on behind the maskers, for example primer.")
-    with to.session(reach) as session:
-        found = evaluate_maskers(maskers.split(","), labels, model=model, glossary=glossary, workspace=session)
-    to.emit(found)
 
 
 @mask.command("apply")
+@verb(api.apply_masker)
 def apply_mask(
     masker: MaskerArgument,
+    drafts: Annotated[Path, typer.Argument(help="Drafts (JSONL).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the drafts with their terms.")],
-    drafts: Annotated[Path | None, typer.Argument(help="Drafts (JSONL).")] = None,
-    earlier: Annotated[str, typer.Option("--masker", hidden=True)] = "statistics",
     model: AskedModelOption = None,
     reach: PromptedOptions = PromptedOptions(),
     glossary: GlossaryOption = None,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Choose the term of every accepted cloze statement that has none."""
-    from climassay.api.validation import apply_masker
-
-    if drafts is None:
-        drafts, masker = Path(masker), earlier
-        note(f"Now: climassay generate mask apply {masker} {drafts} -o {output}")
-    with to.session(reach) as session:
-        found = apply_masker(masker, drafts, output, model=model, glossary=glossary, workspace=session)
-    to.emit(found)

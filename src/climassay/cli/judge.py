@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -165,7 +165,7 @@ class QualityOptions:
 class ProbeOptions:
     """How probes are fitted."""
 
-    layer: LayerOption = None
+    layers: LayerOption = None
 
     def probes(self, seed: int) -> ProbeSettings:
         """The settings of probes.
@@ -173,7 +173,7 @@ class ProbeOptions:
         Raises:
             InputError: An option is out of its range.
         """
-        sets = tuple(numbers(text, "--layer") for text in dict.fromkeys(self.layer or []))
+        sets = cast("tuple[tuple[int, ...], ...]", tuple(self.layers or ()))
         return ProbeSettings(sets, seed=seed, **given(self, ProbeSettings))
 
 

@@ -1,11 +1,12 @@
 """``climassay metrics``: score answers against references, and check the metrics themselves."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from climassay.api import entailment as api
+from climassay.api import scores
 from climassay.cli.learning_options import EncoderOption as VectorsOption
 from climassay.cli.learning_options import (
     FoldsOption,
@@ -14,12 +15,11 @@ from climassay.cli.learning_options import (
     LimitOption,
     OutputOption,
     SeedOption,
-    renamed,
 )
 from climassay.cli.model_options import LoadingOptions, ReachOptions
-from climassay.cli.option_groups import CommandGroup, WholeHelpGroup, grouped
-from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOption, emit, opened_session
-from climassay.errors import InputError
+from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
+from climassay.cli.output import FilesOption, JsonOption, ResultOptions
+from climassay.cli.verbs import verb
 
 app = CommandGroup(no_args_is_help=True)
 entailment = CommandGroup(
@@ -65,16 +65,15 @@ def score(
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Score answers against their references: every answer, and means with intervals."""
-    from climassay.api.scores import score_answers
-
     with to.session(loading) as session:
-        scored = score_answers(
+        scored = scores.score_answers(
             file, metrics=metric, encoder=encoder, window=window or None, judge=judge, seed=seed, workspace=session
         )
     to.emit(scored)
 
 
 @app.command(name="calibrate-window")
+@verb(scores.calibrate_window)
 def calibrate_window(
     file: Annotated[
         Path | None,
@@ -84,21 +83,18 @@ def calibrate_window(
         ),
     ] = None,
     encoder: EncoderOption = "local:minilm",
-    floor: Annotated[float, typer.Option(help="Least mean cosine of right answers for a window to be chosen.")] = 0.75,
+    floor: Annotated[
+        float, typer.Option(min=-1, max=1, help="Least mean cosine of right answers for a window to be chosen.")
+    ] = 0.75,
     seed: Annotated[int, typer.Option(help="Seed of resampling.")] = 0,
-    output: FilesOption = None,
+    files: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find the window of phrase similarity that tells right cloze answers from wrong ones best (ClimaQA, Figure 4)."""
-    from climassay.api.scores import calibrate_window as calibrate
-
-    if not -1 <= floor <= 1:
-        raise InputError(f"A mean cosine lies between -1 and 1, and so must --floor; {floor:g} does not.")
-    with opened_session(None, as_json=as_json) as session:
-        emit(calibrate(file, encoder=encoder, floor=floor, seed=seed, workspace=session), as_json, output)
 
 
 @app.command()
+@verb(scores.measure_faithfulness)
 def faithfulness(
     file: Annotated[Path, typer.Argument(metavar="LABELS", help="JSON lines of answers with passages and labels.")],
     truth: Annotated[str, typer.Option(help="Column that is 1 where the answer is faithful, 0 where not.")],
@@ -106,17 +102,10 @@ def faithfulness(
     answer: Annotated[str, typer.Option(help="Column of the answers.")] = "answer",
     passages: Annotated[str, typer.Option(help="Column of the passages: a list, or a table by number.")] = "cited",
     seed: SeedOption = 0,
-    output: FilesOption = None,
+    files: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well a learned head and baselines tell unfaithful answers: AUROC, each group by the others."""
-    from climassay.api.scores import measure_faithfulness
-
-    with opened_session(None, as_json=as_json) as session:
-        found = measure_faithfulness(
-            file, truth, group=group, answer=answer, passages=passages, seed=seed, workspace=session
-        )
-    emit(found, as_json, output)
 
 
 LabelsArgument = Annotated[
@@ -130,6 +119,7 @@ ScorerArgument = Annotated[
 
 
 @entailment.command("train")
+@verb(api.train_entailment)
 def train_entailment(
     labels: LabelsArgument,
     output: OutputOption,
@@ -140,64 +130,25 @@ def train_entailment(
     as_json: JsonOption = False,
 ) -> None:
     """Train an entailment head on labelled pairs; its file is a scorer's name."""
-    from climassay.api import entailment as api
-
-    with opened_session(None, as_json=as_json) as session:
-        trained = api.train_entailment(
-            labels, output, hold_out=hold_out, encoder=encoder, folds=folds, seed=seed, workspace=session
-        )
-    emit(trained, as_json)
-
-
-@dataclass(frozen=True)
-class EvaluateOptions(ReachOptions):
-    """What an evaluation of scorers takes and shows."""
-
-    include_trained: IncludeTrainedOption = False
-    limit: LimitOption = None
-    output: FilesOption = None
-    seed: SeedOption = 0
-    workspace: WorkspaceOption = None
-    as_json: JsonOption = False
 
 
 @entailment.command("evaluate")
+@verb(api.evaluate_entailment)
 def evaluate_entailment(
     scorer: ScorerArgument,
     labels: LabelsArgument,
     beside: Annotated[list[str] | None, typer.Option(help="A further scorer of the same pairs; repeat.")] = None,
-    options: EvaluateOptions = EvaluateOptions(),
+    include_trained: IncludeTrainedOption = False,
+    limit: LimitOption = None,
+    seed: SeedOption = 0,
+    reach: ReachOptions = ReachOptions(),
+    to: ResultOptions = ResultOptions(),
 ) -> None:
     """Score scorers on labelled pairs that none of them was trained on, beside the constant."""
-    _evaluate([scorer, *(beside or [])], labels, options)
-
-
-@grouped
-def _validate(
-    file: LabelsArgument,
-    scorers: Annotated[list[str] | None, typer.Option("--entailment", "-e", help="A scorer; repeat.")] = None,
-    options: EvaluateOptions = EvaluateOptions(),
-) -> None:
-    """Score scorers on labelled pairs: the earlier form of ``metrics entailment evaluate``."""
-    _evaluate(scorers or ["bundled"], file, options)
-
-
-def _evaluate(scorers: list[str], labels: Path, options: EvaluateOptions) -> None:
-    from climassay.api import entailment as api
-
-    with opened_session(options.workspace, options, as_json=options.as_json) as session:
-        scored = api.evaluate_entailment(
-            scorers,
-            labels,
-            include_trained=options.include_trained,
-            limit=options.limit,
-            seed=options.seed,
-            workspace=session,
-        )
-    emit(scored, options.as_json, options.output)
 
 
 @entailment.command("apply")
+@verb(api.apply_entailment)
 def apply_entailment(
     scorer: ScorerArgument,
     items: Annotated[Path, typer.Argument(help="Pairs: a table with premise and statement, or claim and evidences.")],
@@ -205,12 +156,6 @@ def apply_entailment(
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Tell what each passage does to its statement: confirm it, contradict it, or leave it open."""
-    from climassay.api import entailment as api
-
-    with to.session(reach) as session:
-        to.emit(api.apply_entailment(scorer, items, workspace=session))
 
 
 app.add_typer(entailment, name="entailment", cls=WholeHelpGroup)
-app.command("validate-entailment", hidden=True)(renamed(_validate, "metrics entailment evaluate"))
-app.command("train-entailment", hidden=True)(renamed(train_entailment, "metrics entailment train"))

@@ -3,7 +3,7 @@
 Everything is fitted on scores of items that the scorer was not fitted on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,25 +102,19 @@ def _platt(scores: FloatArray, labels: IntArray) -> Calibrator:
     return Calibrator("platt", slope, float(found.x[1]) - slope * middle)
 
 
-def cross_fitted(
-    scores: ArrayLike,
-    positive: ArrayLike,
-    folds: IntArray,
-    fit: Callable[[FloatArray, IntArray], Calibrator] = fit_calibrator,
-) -> FloatArray:
+def cross_fitted(scores: ArrayLike, positive: ArrayLike, folds: IntArray) -> FloatArray:
     """Probabilities of items, shape [items], by calibrators fitted on the other folds.
 
     Args:
         scores: Shape [items].
         positive: Shape [items], 0 or 1.
         folds: Shape [items]; at least two different ones.
-        fit: Fits a calibrator.
     """
     given, labels = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.int64)
     found = np.zeros(len(given))
     for fold in np.unique(folds):
         inside = folds == fold
-        found[inside] = fit(given[~inside], labels[~inside])(given[inside])
+        found[inside] = fit_calibrator(given[~inside], labels[~inside])(given[inside])
     return found
 
 

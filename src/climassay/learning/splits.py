@@ -38,7 +38,6 @@ class NearDuplicates:
         encoder: Encoder | None = None,
         *,
         vectors: NDArray[np.float32] | None = None,
-        similar: float = SIMILAR,
     ) -> None:
         """Find them.
 
@@ -46,7 +45,6 @@ class NearDuplicates:
             texts: Any number.
             encoder: For vectors; None compares words only.
             vectors: Unit vectors of the texts, shape [texts, width], where they are at hand; instead of an encoder.
-            similar: Least cosine of two texts that count as one.
         """
         self._size = len(texts)
         first: dict[str, int] = {}
@@ -56,7 +54,7 @@ class NearDuplicates:
             vectors = encoder.encode(list(texts))
         if vectors is not None:
             for start in range(0, len(vectors), _ROWS_AT_ONCE):
-                alike = np.nonzero(vectors[start : start + _ROWS_AT_ONCE] @ vectors[start:].T >= similar)
+                alike = np.nonzero(vectors[start : start + _ROWS_AT_ONCE] @ vectors[start:].T >= SIMILAR)
                 pairs = np.stack(alike, axis=1) + start
                 found.append(pairs[pairs[:, 0] < pairs[:, 1]])
         self._pairs = np.concatenate(found)
@@ -149,23 +147,17 @@ def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iter
         duplicates: Near copies among the same items.
     """
     for fold in np.unique(folds[folds >= 0]):
-        yield _split(folds == fold, (folds >= 0) & (folds != fold), duplicates)
+        test, train = np.flatnonzero(folds == fold), np.flatnonzero((folds >= 0) & (folds != fold))
+        yield Split(train if duplicates is None else np.setdiff1d(train, duplicates.of(test), assume_unique=True), test)
 
 
-def hold_out(
-    groups: IntArray,
-    wanted: int,
-    *,
-    seed: int = 0,
-    duplicates: NearDuplicates | None = None,
-) -> Split:
+def hold_out(groups: IntArray, wanted: int, *, seed: int = 0) -> Split:
     """Hold whole groups out of training.
 
     Args:
         groups: Shape [items], from 0.
         wanted: Items of the test part; fewer where no group of the right size is left.
         seed: Decides the draw.
-        duplicates: Near copies of test items, which are left out of training.
 
     Raises:
         InputError: There are not more items than are to be held out.
@@ -179,12 +171,4 @@ def hold_out(
         if not taken[group] and sizes[group] <= room:
             taken[group] = True
             room -= int(sizes[group])
-    return _split(taken[groups], ~taken[groups], duplicates)
-
-
-def _split(test: NDArray[np.bool_], train: NDArray[np.bool_], duplicates: NearDuplicates | None) -> Split:
-    inside = np.flatnonzero(test)
-    outside = np.flatnonzero(train)
-    if duplicates is not None:
-        outside = np.setdiff1d(outside, duplicates.of(inside), assume_unique=True)
-    return Split(outside, inside)
+    return Split(np.flatnonzero(~taken[groups]), np.flatnonzero(taken[groups]))

@@ -67,10 +67,6 @@ class ClassifierSpec:
         """All that it reads, each once."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
-    def with_regularisation(self, value: float) -> "ClassifierSpec":
-        """The same with another C in all its parts."""
-        return replace(self, parts=tuple(replace(part, regularisation=value) for part in self.parts))
-
 
 CONSTANT = ClassifierSpec("constant", ())
 WORDS = ClassifierSpec("words", (PartSpec(("words",), regularisation=1.0),))

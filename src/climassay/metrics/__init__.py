@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         PromptedEntailment as PromptedEntailment,
         Relations as Relations,
         RelationScorer as RelationScorer,
-        nearest_part as nearest_part,
         supports as supports,
     )
     from climassay.metrics.entailment_head import (

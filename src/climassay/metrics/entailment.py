@@ -76,7 +76,7 @@ def supports(scorer: Entailment, pairs: Sequence[tuple[str, str]]) -> list[float
 class PromptedEntailment:
     """Entailment as a question to a language model, answered by the probabilities of three answers.
 
-    Only the part of a premise that is nearest to the statement is put before the model (:func:`nearest_part`).
+    Only the part of a premise that is nearest to the statement is put before the model (:func:`nearest_parts`).
 
     With ``calibrated``, the answers' probabilities are divided by those that the model gives when premise and statement
     say nothing, and normalised: what it prefers before it has read anything is taken out.
@@ -160,26 +160,20 @@ def prompted_shares(
     return [None if one.error is not None else option_probabilities(one, blank) for one in asked]
 
 
-def nearest_part(premise: str, statement: str, *, words: int = PREMISE_WORDS, encoder: Encoder | None = None) -> str:
-    """The sentences of a premise that are nearest to a statement, in the premise's order.
-
-    Sentences are taken from the most similar one on, as long as they fit; the most similar one always, cut to ``words``
-    where it alone is longer; gaps are marked. A premise that fits is returned as it is.
-
-    Args:
-        premise: Any text.
-        statement: What it is compared with.
-        words: Maximum number of words returned.
-        encoder: Similarity is the cosine of its vectors; None: the share of the statement's words that a sentence has,
-            words that occur in fewer sentences of the premise counting more (inverse document frequency).
-    """
-    return nearest_parts([(premise, statement)], words=words, encoder=encoder)[0]
-
-
 def nearest_parts(
     pairs: Sequence[tuple[str, str]], *, words: int = PREMISE_WORDS, encoder: Encoder | None = None
 ) -> list[str]:
-    """:func:`nearest_part` of many pairs of (premise, statement); every text is encoded once."""
+    """The sentences of each premise that are nearest to its statement, in the premise's order.
+
+    Sentences are taken from the most similar one on, as long as they fit; the most similar one always, cut to ``words``
+    where it alone is longer; gaps are marked. A premise that fits is returned as it is. Every text is encoded once.
+
+    Args:
+        pairs: Pairs of (premise, statement).
+        words: Maximum number of words of each.
+        encoder: Similarity is the cosine of its vectors; None: the share of the statement's words that a sentence has,
+            words that occur in fewer sentences of the premise counting more (inverse document frequency).
+    """
     long = {premise for premise, _ in pairs if len(premise.split()) > words}
     sentences = {premise: split_sentences(premise) for premise in sorted(long)}
     if encoder is None:

@@ -449,8 +449,8 @@ def _point(scores: Sequence[RoundScores], seed: int) -> CurvePoint:
     return CurvePoint(labels, *mean_estimates(columns, resamples=RESAMPLES, seed=seed))
 
 
-def corrected_interval(values: ArrayLike, test_to_train: float, level: float = 0.95) -> Interval:
-    """Interval of a mean over random train-test splits of the same items, shape [splits], which overlap.
+def corrected_interval(values: ArrayLike, test_to_train: float) -> Interval:
+    """95% interval of a mean over random train-test splits of the same items, shape [splits], which overlap.
 
     Splits of the same items are not independent: the plain interval shrinks to nothing with their number although no
     item is added. Here the variance of the mean is ``(1/k + n_test/n_train) s^2``.
@@ -465,7 +465,7 @@ def corrected_interval(values: ArrayLike, test_to_train: float, level: float = 0
     if len(given) < 2:
         return Interval(-np.inf, np.inf)
     spread = float(given.var(ddof=1) * (1 / len(given) + test_to_train)) ** 0.5
-    half = float(t.ppf((1 + level) / 2, len(given) - 1)) * spread
+    half = float(t.ppf(0.975, len(given) - 1)) * spread
     return Interval(middle - half, middle + half)
 
 
