@@ -11,7 +11,8 @@
     python benchmarks/long/confidence_extraction.py [--data ../shared/data] [--json] [--draw FOLDER]
 
 ``--draw`` writes the samples that are to be judged by hand, with their words, to a folder; the judgements (ids, places
-and verdicts, without the reports' words) are ``tests/confidence/extraction/judged.tsv``.
+and verdicts, without the reports' words) are ``tests/confidence/extraction/judged.tsv`` and
+``confidence_divisions.tsv``. Parts of divided sentences are drawn from reports' chapters of which none was read before.
 """
 
 import argparse
@@ -40,6 +41,15 @@ JUDGED = Path(__file__).parents[2] / "tests" / "confidence" / "extraction" / "ju
 DIVISIONS = Path(__file__).with_name("confidence_divisions.tsv")
 SAMPLE = 50
 SEED = 9
+SAMPLE_OF_PARTS = 320
+TUNED_ON = {
+    *((report, "SPM") for report in ("SROCC", "SRCCL", "SR15", "SYR", "WG1", "WG2")),
+    *(("WG1", "TS"), ("WG2", "TS"), ("SYR", "LongerReport")),
+    *(("WG1", f"Chapter{number:02}") for number in (2, 5, 6, 8, 9, 12)),
+    *(("WG2", f"Chapter{number:02}") for number in (4, 9, 11, 13, 14, 16, 17)),
+    *(("WG3", f"Chapter{number:02}") for number in (6, 7)),
+}
+"""Texts that the rules of division were made with; of other chapters, paragraphs with a verdict."""
 OVERLAP = 0.8
 """Shared words, as a share of the shorter of two statements, from which on they are the same statement."""
 FEWEST_WORDS = 4
@@ -336,7 +346,7 @@ def divisions_agreement(statements: Sequence[Statement]) -> dict:
     counts: dict[str, Counter] = defaultdict(Counter)
     for one in statements:
         if one.parts > 1 and one.tag is not None:
-            verdict = verdicts.get(hashlib.sha256(normalised(one.text).encode()).hexdigest()[:12])
+            verdict = verdicts.get(text_hash(one))
             kind = one.chapter if one.chapter in ("SPM", "TS", "LongerReport") else "chapters"
             counts[f"{one.report} {kind}"].update(
                 parts=1, sure=one.sure, read=one.sure and verdict in ("right", "wrong")
@@ -348,6 +358,34 @@ def divisions_agreement(statements: Sequence[Statement]) -> dict:
     }
 
 
+def draw_divisions(statements: Sequence[Statement], folder: Path) -> None:
+    """Write sure parts of divided sentences in paragraphs that nobody read, and how many of all parts are sure."""
+    with DIVISIONS.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    read_before = {(row["report"], row["chapter"], row["paragraph"]) for row in rows}
+    texts_before = {row["text_sha256"] for row in rows}
+    parts = [
+        one
+        for one in statements
+        if one.parts > 1
+        and one.tag is not None
+        and (str(one.working_group), str(one.chapter)) not in TUNED_ON
+        and (str(one.working_group), str(one.chapter), str(one.paragraph_id)) not in read_before
+    ]
+    sure = {text_hash(one): one for one in parts if one.sure and text_hash(one) not in texts_before}
+    drawn = random.Random(SEED).sample(sorted(sure), min(SAMPLE_OF_PARTS, len(sure)))
+    lines = [f"sure: {sum(one.sure for one in parts)} of {len(parts)}; {len(drawn)} of {len(sure)} texts drawn\n"]
+    for code in drawn:
+        one = sure[code]
+        place = f"{one.working_group}\t{one.chapter}\t{one.paragraph_id}\t{code}"
+        lines.append(f"{place}\n    {one.sentence}\n    >>> {one.tag}: {one.text}\n")
+    (folder / "divisions.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+def text_hash(statement: Statement) -> str:
+    return hashlib.sha256(normalised(statement.text).encode()).hexdigest()[:12]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
@@ -356,6 +394,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.draw:
         draw(given.data, given.draw)
+        parts = extract(
+            read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="none", paragraph_tags="never")
+        )
+        draw_divisions(parts, given.draw)
         return
     with gzip.open(given.data / PARAGRAPHS, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]

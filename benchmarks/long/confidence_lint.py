@@ -2,7 +2,7 @@
 
     python benchmarks/long/confidence_lint.py --data ../shared/data
 
-First the planted set (``tests/confidence/linting/planted.tsv``), by half: problems found where they are planted, and
+First the planted sets (``tests/confidence/linting/planted*.tsv``), by half: problems found where they are planted, and
 correct uses with a finding. Takes about four minutes on one core: two summaries as PDF, and every paragraph of AR6's
 reports. With ``--readings docs/results/confidence_lint_readings.json``, verdicts on findings drawn at random, their
 shares are printed with Wilson's intervals.
@@ -11,6 +11,7 @@ shares are printed with Wilson's intervals.
 import argparse
 import csv
 import gzip
+import itertools
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -21,7 +22,7 @@ from climassay.confidence.linting.finding_rules import states_finding
 from climassay.confidence.linting.tagger_rule import CERTAINTY, open_tagger, tagged_sentences, tagger_rule
 from climassay.statistics.intervals import proportion
 
-PLANTED = Path(__file__).parents[2] / "tests" / "confidence" / "linting" / "planted.tsv"
+PLANTED = Path(__file__).parents[2] / "tests" / "confidence" / "linting"
 SUMMARIES = ("ipcc_ar6_wg1_spm.pdf", "ipcc_sr15_spm.pdf")
 
 
@@ -36,10 +37,10 @@ def ar6_drafts(data: Path) -> dict[str, Draft]:
 
 
 def tell_planted() -> None:
-    """Recall on planted problems, and findings in correct uses, by half."""
-    with PLANTED.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
-    for half in ("tuning", "unseen"):
+    """Recall on planted problems, and findings in correct uses, by set and half."""
+    for path, half in itertools.product(sorted(PLANTED.glob("planted*.tsv")), ("tuning", "unseen")):
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
         found = 0
         wrong: Counter[str] = Counter()
         problems, correct = (
@@ -53,7 +54,7 @@ def tell_planted() -> None:
             )
         for row in correct:
             wrong.update({one.severity for one in check(draft_of(row["text"], "text")).findings})
-        print("planted", half, "found", proportion(found, len(problems)), "correct uses with a finding", dict(wrong))
+        print(path.stem, half, "found", proportion(found, len(problems)), "correct uses with a finding", dict(wrong))
 
 
 def recall(drafts: dict[str, Draft]) -> tuple[int, int]:

@@ -124,16 +124,14 @@ def run_demo(
 def _confidence(_demo: _Demo, title: str) -> DemoStep:
     """Statements with a level of confidence, and words outside the IPCC's vocabulary, found by rules in two books."""
     from climassay.confidence.extraction import extract
-    from climassay.confidence.linting import check, chosen_rules, read_draft
+    from climassay.confidence.linting import check, read_draft
     from climassay.confidence.linting.presentation import text_lines
     from climassay.corpus import read
 
     books = [primer.book_path(name) for name in primer.SOURCE_BOOKS]
     statements = extract([document for book in books for document in read(book).documents])
-    # A textbook states most findings without a level, and rightly so.
-    rules = chosen_rules("-untagged-finding")
     drafts = [replace(read_draft(book), name=book.name) for book in books]
-    findings = [line for draft in drafts for line in text_lines(check(draft, rules))]
+    findings = [line for draft in drafts for line in text_lines(check(draft))]
     found = [f"{one.tag} confidence: {one.original} [{one.document}, {one.headings[-1]}]" for one in statements]
     return DemoStep(
         title,

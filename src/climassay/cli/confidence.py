@@ -43,7 +43,7 @@ def extract(
     ] = None,
     report: Annotated[str | None, typer.Option(help='Report that the files are, for example "AR5 WG2".')] = None,
     cycle: Annotated[
-        str | None, typer.Option(help="Assessment cycle, AR3 to AR6, where the files do not tell.")
+        str | None, typer.Option(help="Assessment cycle, AR3 to AR6, in place of what the files tell.")
     ] = None,
     columns: Annotated[
         list[str] | None,

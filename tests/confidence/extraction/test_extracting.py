@@ -141,7 +141,19 @@ UNSURE = {
         "activities (medium confidence) have the potential to harm ecosystems.",
         {1},
     ),
-    "verb missing": ("Seas have risen (high confidence), but there is low confidence in the rate of change.", {1}),
+    "place of a level": ("Seas have risen everywhere with high confidence, but with low confidence in Asia.", {1}),
+    "subordinate clause alone": (
+        "Heavy rain, which will become more frequent (high confidence), is driving losses of soil (medium confidence).",
+        None,
+    ),
+    "end of a noun phrase": (
+        "Climate change has increased rain (medium confidence) and waves (high confidence) associated with cyclones.",
+        {0},
+    ),
+    "shared head": (
+        "A shift of storms in the north (medium confidence) and the Pacific (low confidence) will bring rain.",
+        {1},
+    ),
     "shared end": (
         "Climate change has increased rain (medium confidence), winds (low confidence), and floods (high confidence) "
         "associated with cyclones, which has increased losses (high confidence).",

@@ -1,314 +1,181 @@
-"""Divide a sentence among its marks, and let each clause stand alone.
+"""Let each clause of a divided sentence stand alone, and say whether rules can vouch for it.
 
-A mark in brackets speaks about the words before it, back to the mark before; one that opens its clause ("there is high
-confidence that ...", "High confidence: ...") about those after it. What follows the last bracket is its clause's
-end where it only goes on with it ("(high confidence) in many regions"), else a clause without a mark.
+A clause is completed without a parser, by what it begins with. One with a subject and a verb stands alone, under the
+place or condition that opens the sentence. One that only adds to the clause before is put behind it. All others take
+the place of earlier words: a verb that of a verb, with the same subject; a preposition, "that", "to", and words in
+"-ing" and "-ed" that of the only words of the same form; a thing that of an object.
 
-Clauses are completed by rules over their first words, without a parser. A clause that begins with a verb gets the
-subject of the clause before; one that begins with a preposition, or names another thing, takes the place of what it
-corresponds to; one that only adds to the clause before is put behind it. Each result says whether the rules can vouch
-for it: nothing is made sure of where a verb may be a noun or an adjective, where words are shared in the middle, or
-where "neither", "both" or "respectively" bind clauses together.
+A result is sure where there is one such place. Nothing is sure where a verb may be a noun or an adjective, where words
+are shared at the end or in the middle, or where "neither", "both" or "respectively" bind clauses together.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
 from typing import NamedTuple
 
-from climassay.confidence.marks import TagMark
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """Part of a sentence, ``sentence[start:end]``, and the marks that speak about it (none: no level is stated)."""
-
-    start: int
-    end: int
-    marks: tuple[TagMark, ...]
-    opened: bool = False
-    """Whether its mark comes before its words."""
-
-
-@dataclass(frozen=True, slots=True)
-class DividedSentence:
-    """The clauses of a sentence in order, without gap, and what follows the last of them."""
-
-    clauses: tuple[Clause, ...]
-    tail: int
-    """Where the words begin that belong to no clause; the sentence's length where there are none."""
-
-
-_OPENS = re.compile(
-    r"[\s*_]*(?:levels?\s+)?(?:\([^()]{0,80}\)\s*)?"
-    r"(?:,\s+)?(?:that|in|of|for|on|about|regarding|concerning|with\s+regard\s+to|as\s+to)\b|[\s*_]*[:–—]\s"
-)
-_ALREADY_SAID = re.compile(
-    r"\b(?:has|have|had|is|are|was|were|be|been|assessed|stated|given|of|at)\s*(?:only|a|with|at|of)?\s*$"
-)
-_BOUNDARY = re.compile(
-    r"[;,:]\s+(?:(?:and|but|while|whereas|although|though|with)\s+)?|\s(?=(?:and|but|while|whereas)\s)"
-)
-_ANOTHER_FOLLOWS = re.compile(r"\s*(?:[,;]\s*(?=[^\W\d_])|(?:and|but|while|whereas|or)\s)")
-_NOTE_BEHIND = re.compile(r"[,;]?\d{1,2}(?=[\s,;.]|$)|[,;]?\s\d{1,2}(?=\s*[,;]|\s+(?:and|or|but|while|with)\b)")
-_FEW_WORDS = 2
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_ANOTHER_CLAUSE = re.compile(r"[,;:]\s*(?:and|but|while|whereas|although|though|with)\b", re.IGNORECASE)
-_INTRODUCTION = re.compile(
-    r"(?:[,;:]?\s*\b(?:and|but|while|whereas|although|though|however|there|it|is|was|are|remains?|exists?|only|at\s+least|now|"
-    r"also|still|generally|with|an?|the|overall|both|as|well|has|been|leads?|leading|led|to|gives?|giving|provides?"
-    r"|providing|results?|resulting|in)\b,?)*\s*$",
-    re.IGNORECASE,
+from climassay.confidence.extraction.grammar import (
+    ADDS,
+    BEGINS_WITH_FORM,
+    BEGINS_WITH_PREPOSITION,
+    BEGINS_WITH_VERB,
+    CONJUNCTION,
+    DESCRIBED,
+    FEW_WORDS,
+    FINITE,
+    FINITE_OR_PRESENT,
+    GOVERNS_INFINITIVE,
+    HAS_AUXILIARY,
+    INFINITE,
+    INFINITIVE,
+    NOUN_TOO,
+    PLACE_OR_TIME,
+    PREPOSITION,
+    RELATIVE_BEFORE,
+    SUBORDINATE,
+    SUBORDINATOR,
+    SURELY_BEGINS_WITH_VERB,
+    SURELY_FINITE,
+    VERB,
+    VERB_GROUP,
+    WORD,
+    has_verb,
+    main_verb,
 )
 
-
-def divide(sentence: str, marks: Sequence[TagMark]) -> DividedSentence:
-    """Divide a sentence among its marks.
-
-    Args:
-        sentence: With its marks in it.
-        marks: Marks of this sentence, from :func:`climassay.confidence.marks.find_tags`.
-
-    Returns:
-        One clause for each mark, or for each bracket of several marks; one clause of the whole sentence, without marks,
-        where no level is stated.
-    """
-    units = _units(sentence, marks)
-    if not units:
-        return DividedSentence((Clause(0, len(sentence), ()),), len(sentence))
-    clauses: list[Clause] = []
-    start = 0
-    opens = _opens(sentence, units[0], True)
-    if opens and (place := _own_clause_before(sentence, units[0])):
-        clauses.append(Clause(0, place, ()))
-        start = place
-    for unit, following in zip(units, [*units[1:], None], strict=True):
-        if following is None:
-            end = len(sentence) if opens else _behind(sentence, unit)
-            clauses.append(Clause(start, end, unit, opens))
-            return DividedSentence(tuple(clauses), end)
-        next_opens = _opens(sentence, following, False)
-        end = _cut(sentence, unit, following, opens, next_opens)
-        clauses.append(Clause(start, end, unit, opens))
-        start, opens = end, next_opens
-    raise AssertionError("the last unit returns")
-
-
-def _units(sentence: str, marks: Sequence[TagMark]) -> list[tuple[TagMark, ...]]:
-    """Marks of the same bracket together, in order; none where no level is stated.
-
-    A bracket without a level divides too where another clause follows: "A (virtually certain) and B (high confidence)".
-    """
-    levelled = [mark for mark in marks if mark.levels and not mark.attributive]
-    if not levelled:
-        return []
-    others = [mark for mark in marks if not mark.levels and mark.in_brackets]
-    dividing = [mark for mark in others if _ANOTHER_FOLLOWS.match(sentence, mark.whole[1])]
-    units = sorted([*levelled, *dividing], key=lambda mark: (mark.whole, mark.start))
-    return [tuple(group) for _, group in groupby(units, key=lambda mark: mark.whole)]
-
-
-def _opens(sentence: str, unit: tuple[TagMark, ...], first: bool) -> bool:
-    """Whether a mark speaks about the words after it."""
-    start, end = unit[0].whole
-    before, after = sentence[:start], sentence[end:]
-    words_before = len(_WORD.findall(before)) if first else _FEW_WORDS
-    if unit[0].in_brackets:
-        return first and words_before == 0 and bool(_WORD.search(after))
-    if not _WORD.search(after):
-        return False
-    if _OPENS.match(after):
-        # "is assessed with high confidence in most regions" speaks about what it comes after.
-        return not (first and _ALREADY_SAID.search(before) and not re.match(r"\W*(?:that)\b", after)) or (
-            re.search(r"\bthere\b", before[-40:], re.IGNORECASE) is not None
-        )
-    return first and words_before == 0
-
-
-def _own_clause_before(sentence: str, unit: tuple[TagMark, ...]) -> int:
-    """Where a first mark's clause begins if another one, without a mark, comes before it; 0 where none does.
-
-    As in: it is virtually certain that A, with high confidence that B.
-    """
-    introduction = _INTRODUCTION.search(sentence[: unit[0].whole[0]])
-    if introduction is None or not _ANOTHER_CLAUSE.match(introduction.group()):
-        return 0
-    return introduction.start() if has_verb(sentence[: introduction.start()]) else 0
-
-
-def _behind(sentence: str, unit: tuple[TagMark, ...]) -> int:
-    """Where a mark ends, with the number of a footnote behind its bracket."""
-    end = unit[0].whole[1]
-    note = _NOTE_BEHIND.match(sentence, end) if unit[0].in_brackets else None
-    return note.end() if note else end
-
-
-def _cut(
-    sentence: str, unit: tuple[TagMark, ...], following: tuple[TagMark, ...], opens: bool, next_opens: bool
-) -> int:
-    """Where the clause of one unit ends and that of the next begins."""
-    end, begin = _behind(sentence, unit), following[0].whole[0]
-    if not opens and not next_opens:
-        return end
-    between = sentence[end:begin]
-    if next_opens:
-        introduction = _INTRODUCTION.search(between)
-        place = introduction.start() if introduction else len(between)
-        if opens and place == len(between):
-            place = _last_boundary(between)
-        return end + place
-    # As in: there is high confidence that A, and B (medium confidence).
-    return end + _last_boundary(between)
-
-
-def _last_boundary(between: str) -> int:
-    """Where the last clause of some words begins that has words of its own; their end where there is none."""
-    found = [match.start() for match in _BOUNDARY.finditer(between)]
-    for place in reversed(found):
-        if len(_WORD.findall(between[place:])) >= _FEW_WORDS and _WORD.search(between[:place]):
-            return place
-    return len(between)
-
-
-_CONJUNCTION = re.compile(
-    r"^[\s,;:–—]*(?:(?:and/or|and|or|but|nor|yet|while|whilst|whereas|although|though|however|as\s+well\s+as|also)\b[\s,]*)+|^[\s,;:–—]+",
-    re.IGNORECASE,
-)
-_AUXILIARY = (
-    r"(?:is|are|was|were|has|have|had|will|would|can|could|cannot|may|might|must|should|shall|do|does|did)"
-    r"(?:\s+(?:not|also|only|already|still|now|then|thus|further|likely|unlikely|\w+ly)\b)*"
-)
-_VERB = (
-    r"(?:leads?|led|exists?|remains?|remained|becomes?|became|depends?|depended|varies|vary|varied|occurs?|occurred|continues?"
-    r"|continued|contributes?|contributed|exceeds?|exceeded|provides?|provided|requires?|required|shows?|showed|indicates?"
-    r"|indicated|suggests?|suggested|includes?|constrains?|constrained|affects?|affected|grew|grows?|rose|fell|began"
-    r"|persists?|persisted|enables?|enabled|emerges?|emerged|drove|drives?|reduces?|increases?|decreases?|declines?|intensif(?:y|ies|ied)"
-    r"|enhances?|improves?|supports?|plays?|played|faces?|makes?|made|causes?|limits?|prevents?|accelerates?|warms?|warmed"
-    r"|increased|decreased|declined|reduced|caused|shifted|melts?|melted|needs?|experiences?|experienced|represents?)"
-)
-_NOT_NOUN = r"(?!\s+(?:in|of|and|or|to)\b)"
-_AFTER_DETERMINER = "".join(
-    rf"(?<!\b{word} )" for word in ("the", "a", "an", "of", "in", "by", "more", "less", "these", "such")
-)
-_FINITE = re.compile(rf"\b(?:{_AUXILIARY}|{_AFTER_DETERMINER}{_VERB}{_NOT_NOUN})\b", re.IGNORECASE)
-_BEGINS_WITH_VERB = re.compile(
-    rf"^(?:(?:also|further|likely|then|thus|therefore|not|\w+ly)\s+)*(?:{_AUXILIARY}|be\b|been\b|to\s+\w+|{_VERB}{_NOT_NOUN}\b)",
-    re.IGNORECASE,
-)
-_SUBORDINATE = re.compile(
-    r"^(?:exacerbating|compounding|committing|reflecting|propagating|threatening|undermining|affecting|disrupting"
-    r"|contributing|posing|putting|creating|preventing|increasing\s+(?:\w+\s+)?risks?|which|that|who|whose|where|whereby|thereby|thus|leading\s+to|resulting\s+(?:in|from)|causing|making|driven\s+by|due\s+to|because|with|including|"
-    r"especially|particularly|mainly|mostly|primarily|partly|such\s+as|even|if|when|unless|since|so|as|than|rather|despite)\b",
-    re.IGNORECASE,
-)
-_SUBORDINATOR = re.compile(
-    r"\b(?:if|that|which|when|where|because|while|although|who|whose|unless|than)\b", re.IGNORECASE
-)
-_PREPOSITION = (
-    r"over|in|on|at|by|for|from|during|until|through|throughout|within|across|under|between|after|before|since|into|to|of|"
-    r"among|along|above|below|beyond|around|against|towards?|upon|per"
-)
-_BEGINS_WITH_PREPOSITION = re.compile(
-    rf"^(?:(?:also|both|only|mainly|especially)\s+)?(?P<word>{_PREPOSITION})\b", re.IGNORECASE
-)
 _PLACE = re.compile(r"over|in|at|within|across|around|along|throughout", re.IGNORECASE)
-_PLACE_OR_TIME = re.compile(
-    r"\b(?:over|in|on|at|by|during|until|within|across|for|under|between|from|after|since)\b", re.IGNORECASE
-)
-_VERB_GROUP = re.compile(
-    rf"\b{_AUXILIARY}(?:\s+(?:be|been|being))?(?:\s+\w+ly)?(?:\s+\w+(?:ed|en|ing)\b)?(?:\s+to\s+(?:be\s+)?(?!\w+ing\b|an?\b|the\b)\w+)?"
-    r"(?:\s+(?:by|to|in|of|including|for|such\s+as)\b)*"
-    rf"|\b{_VERB}(?:\s+(?:to|in|by|on)\b)?",
-    re.IGNORECASE,
-)
+
 _LIST_MARK = re.compile(r":\s|\bincluding\b|\bsuch\s+as\b|\be\.g\.", re.IGNORECASE)
+
 _LISTS = re.compile(r".*(?::\s|\bincluding\b|\bsuch\s+as\b)", re.IGNORECASE | re.DOTALL)
-_HAS_AUXILIARY = re.compile(rf"\b{_AUXILIARY}", re.IGNORECASE)
-_NOUN_TOO = re.compile(r"(?:increases|decreases|declines|needs|causes|limits|plays|supports)", re.IGNORECASE)
+
 _SHORT = 4
+
 _LAST_PLACE = re.compile(r".*\b(?:in|over|across|for|on)(?=(?:\s+\S+){1,5}$)", re.IGNORECASE | re.DOTALL)
+
 _LAST_NAME = re.compile(
     r".*\b(?:in|over|across|for|on|throughout|around)(?=(?:\s+\S+){1,8}$)", re.IGNORECASE | re.DOTALL
 )
 """The last preposition of a clause that ends with a short name: "... in global ocean temperature"."""
-_INFINITE = re.compile(r"(?:to\s+\w+|be\b|been\b)", re.IGNORECASE)
+
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
+
 _END = " ,;:.–—-"
-# What rules can vouch for. A verb that is not a noun, adjective or participle as well:
-_PLAIN_VERB = (
-    r"(?:leads?|led|exists?|remains?|remained|becomes?|became|depends?|varies|vary|varied|occurs?|occurred|continues"
-    r"|contributes?|contributed|exceeds?|exceeded|provides?|requires?|indicates?|suggests?|includes?|affects?|grew|rose"
-    r"|fell|began|persists?|persisted|enables?|emerges?|drove|reduces|intensif(?:y|ies)|enhances|improves|faces|makes"
-    r"|prevents|accelerates|plays|shows?|represents?|poses?|constrains?|drives|underpins?|exacerbates?|threatens?"
-    r"|compromises|undermines?|amplif(?:y|ies)|strengthens?|creates?|brings?|helps?)"
-)
-_SURELY_FINITE = re.compile(
-    rf"\b(?:{_AUXILIARY}|{_AFTER_DETERMINER}{_PLAIN_VERB}|(?:also|further)\s+{_VERB}|{_VERB}(?=\s+(?:an?|the|its|their|\w+ly)\b)"
-    r"|(?:increased|decreased|declined|continued|warmed|shifted)(?=\s+(?:over|during|since|by|from|between|across|at)\b))\b",
-    re.IGNORECASE,
-)
-_FINITE_OR_PRESENT = re.compile(
-    rf"{_SURELY_FINITE.pattern}|{_FINITE.pattern}|\b(?:include|arise|expand|reinforce|reduce|support|cause|limit|face|increase"
-    r"|decrease|improve|enhance|compound|result|homogenise|affect|need|warm)s?(?=\s+(?!in\b|of\b|to\b|and\b|or\b)\w)",
-    re.IGNORECASE,
-)
-_SURELY_BEGINS_WITH_VERB = re.compile(
-    rf"(?:(?:also|further|then|thus|therefore|not|\w+ly)\s+)*(?:{_AUXILIARY}\b|{_PLAIN_VERB}\b"
-    rf"|{_VERB}\s+(?:an?|the|its|their)\b)",
-    re.IGNORECASE,
-)
-_GOVERNS_INFINITIVE = re.compile(
-    r"\b(?:will|would|can|could|may|might|must|should|(?:is|are|was|were)\s+(?:\w+ly\s+)?\w+ed\s+to)(?:\s+\w+ly|\s+also)?\b",
-    re.IGNORECASE,
-)
-_INFINITIVE = re.compile(
-    r"(?:lead|contribute|reduce|increase|decrease|decline|improve|enhance|support|cause|limit|affect|provide|remain|become"
-    rf"|create|modify|exacerbate|continue|help|lower|intensify|require|strengthen|weaken|delay|accelerate|amplify|alter"
-    rf"|result|occur|persist|exceed|pose|disrupt|threaten|make|allow|enable|deliver|bring|commit){_NOT_NOUN}\b",
-    re.IGNORECASE,
-)
-_ADDS = re.compile(
-    r"(?:with|including|especially|particularly|mainly|mostly|primarily|partly|such\s+as|due\s+to|because|leading\s+to"
-    r"|resulting\s+(?:in|from)|causing|driven\s+by|thereby|exacerbating|compounding|committing|reflecting|propagating|threatening|undermining|affecting|disrupting"
-    r"|contributing|posing|putting|creating|preventing|increasing|which|where|even|despite|if|when|unless)\b",
-    re.IGNORECASE,
-)
+
 _LINKS = re.compile(r"(?:with|including|such\s+as|due\s+to|leading\s+to|resulting\s+(?:in|from)|driven\s+by)\b", re.I)
 """Openings of what is added, after which another thing may stand: ", with larger losses (...) and earlier peaks"."""
+
 _PROCESS = re.compile(
     r"(?:an?\s+)?(?:\w+\s+)?(?:increases?|decreases?|reductions?|loss(?:es)?|changes?|impacts?|shifts?|declines?|risks?"
     r"|intensification|degradation|damages?)\s+(?:in|of|on|to)\b|(?:more|fewer|less)\s",
     re.IGNORECASE,
 )
+
 _DETERMINER = re.compile(r"an?\s", re.IGNORECASE)
+
+_SAID = re.compile(
+    r"(?:(?<=reported)|(?<=assessed)|(?<=expressed))\s+(?:only\s+)?the\s+assessment\s+that\b", re.IGNORECASE
+)
+"""What is left of "reported medium confidence that"."""
+
+_PLACE_FIRST = re.compile(rf"(?:[^,]{{1,24}},\s+)?(?:{PREPOSITION})\b", re.IGNORECASE)
+
+_JOINS = re.compile(r"\s*(?:[,;]\s*)?(?:and|but|while|whereas|although|though)\b|\s*;", re.IGNORECASE)
+
 _ALONE_IN_PAIR = re.compile(r"\bboth\s+(?!.*\band\b)", re.IGNORECASE | re.DOTALL)
+
 _BINDS = re.compile(r"\b(?:respectively|neither|nor|in\s+turn)\b", re.IGNORECASE)
 """Words that tie the clauses of a sentence together, so that none of them stands alone."""
+
 _LEFT_OPEN = re.compile(
     r"\b(?:either|not\s+only)\b(?!.*\b(?:or|but)\b)|\bbetween\s+[\d–-](?!.*\b(?:and|to)\b)"
     r"|\b(?:and|or|but|nor|of|the|an?|that|which|where|when|if|(?:if|when|because)\s+it|in|to|by|for|with|from|than|as|at|its|their|is|are|was|were|has|have|be|been|we"
     r"|whether|while|e\.g\.|including|such\s+as)\W*$"
-    r"|^\W*there\s+(?:is|was|are)\s+that\b|\bthe\s+assessment\s+(?:of|that)\b|^(?:because|since|although|while|if|as)\b[^,]*$|^that\b"
+    r"|^\W*there\s+(?:is|was|are)\s+(?:that|among|between|for|in|due|because)\b|\bthe\s+assessment\s+(?:of|that)\b|^(?:stated|found|reported|assessed|concluded|noted|to\s+it)\b|\bmid\W*$|\band\s+(?:while|although|though|if|when)\b[^,]*$|^(?:due\s+to|despite|because|since|although|while|if|as)\b[^,]*$|^that\b"
     r"|\b(?:some|many|most|several|certain)\s+[a-z]*[^s\W]$",
     re.IGNORECASE | re.DOTALL,
 )
+
+_NO_SENTENCE = re.compile(
+    rf"(?:for|of)\s[^,]*$|{VERB}\s+\w+ly\b|(?:[^,]{{0,24}},\s+)?even\s+though\b|[^,]{{1,24}},\s+(?:while|although|though|whereas)\b[^,]*$"
+    r"|.*\(i\).*\(ii\)|.*\b(?:reports?|reported|assess(?:es|ed)|found|finds|conclude[sd]?|stated|suggests?|indicates?)\W*$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Openings after which no sentence comes: a preposition alone, a verb without subject, a concession."""
+
 _CONTRAST = re.compile(r",\s(?:but|while|whereas|although)\s([^,]*)$")
+
 _CONDITION = re.compile(
     r"(?:at|under|if|when|where|with|without|unless|depending|beyond|above|below)\b[^,]{2,120},", re.I
 )
-_INTRODUCED = re.compile(r"(?:in|at|under|by|over|with|for|during|since|without|among|across)\b[^,]{2,120},", re.I)
+
+_INTRODUCED = re.compile(
+    r"(?:in|at|under|by|over|with|for|from|during|since|until|after|before|without|among|across)\b[^,]{2,120},", re.I
+)
+
 _RANGE = re.compile(r"\d\s*(?:[–-]|to)\s*\d")
-_NUMBER_FIRST = re.compile(r"\d")
+
+_NUMBER_FIRST = re.compile(r"\d(?!\d*(?:\.\d+)?(?:\s*(?:[–-]|to)\s*\d+(?:\.\d+)?)?\s*%)")
+
+_PART_OF_THING = re.compile(rf"\b(?:{PREPOSITION})\b", re.IGNORECASE)
+
+_CLAUSE_FOLLOWS = re.compile(r"[\s,;]*(?:while|whilst|whereas|although|though|yet)\b", re.IGNORECASE)
+
+_LIKELY_THAT = re.compile(r"(?:\w+ly\s+)?(?:un)?likely\b|virtually\s+certain\b", re.IGNORECASE)
+
 _NOT_THING = re.compile(r"\d|(?:both|it|they|this|these)\b", re.IGNORECASE)
+
 _FEWEST_WORDS = 2
+
 _NEAR_END = 8
+
 _LONG_WORD = 5
 
-
 _INTERRUPTED_GOES_ON = re.compile(
-    rf"(?!(?:of|to)\b)(?:{_BEGINS_WITH_PREPOSITION.pattern[1:]}|{_SUBORDINATE.pattern[1:]})", re.IGNORECASE
+    rf"(?!(?:of|to)\b)(?:{BEGINS_WITH_PREPOSITION.pattern[1:]}|{SUBORDINATE.pattern[1:]})", re.IGNORECASE
 )
+
+_FORMS = tuple(
+    (re.compile(words, re.IGNORECASE), re.compile(place, re.IGNORECASE), group)
+    for words, place, group in (
+        (r"that\b", r"\bthat\b", 0),
+        (r"to\b", r"\bto\b", 0),
+        (
+            r"(?:\w+ly\s+)?(?!during\b|spring\b)\w{2,}ing\s+\w",
+            r",\s+(?!including\b|during\b)((?:\w+ly\s+)?\w{2,}ing\b)",
+            1,
+        ),
+        (
+            r"(?:\w+ly\s+)?\w+ed\s+(?:the|an?|its|their|in|to|by|from|with|on|more|as|over|across)\b",
+            r"\b(?:has|have|had|is|are|was|were)\s+(?:(?:not|also|been|\w+ly)\s+)*(\w+ed\b)",
+            1,
+        ),
+    )
+)
+"""How words begin that may take the place of earlier ones of the same form, and where those begin (a group)."""
+
+_INCLUDES = re.compile(r"\binclud(?:es?|ed)\b", re.IGNORECASE)
+
+_HOLDS_LIST = re.compile(
+    r":\s|\binclud\w+\b|\bsuch\s+as\b|\b(?:by|through|of|in|for|on|from|via|are)\s+(?:\w+ly\s+)?\w+ing\b", re.IGNORECASE
+)
+"""What a word in "-ing" after a comma may go on with, rather than with the sentence."""
+
+_RELATIVE_CLAUSE = re.compile(r",\s*(?:which|who)\b[^,]*(?:,|$)", re.IGNORECASE)
+_HANGS_ON = re.compile(
+    r"(?:[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|due\s+to|because|despite|if|when|as)\b",
+    re.IGNORECASE,
+)
+
+_CONCESSION = re.compile(
+    r"(?P<remark>[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas),?\s+", re.IGNORECASE
+)
+
+_REMARK = re.compile(
+    r"(?:in\s+(?:summary|addition|particular|general|conclusion|contrast|turn|fact|total|short|other\s+words)|for\s+(?:example"
+    r"|instance)|on\s+the\s+other\s+hand|at\s+the\s+same\s+time|by\s+contrast|over\s*all)\b",
+    re.IGNORECASE,
+)
+"""Openings of a sentence that say nothing of where or when it holds."""
 
 
 class CompletedClause(NamedTuple):
@@ -336,36 +203,51 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
     broken = 0
     for number, clause in enumerate(clauses):
         words = clause.strip()
-        plain = _CONJUNCTION.sub("", words).strip()
+        plain = CONJUNCTION.sub("", words).strip()
         goes_on_directly = bool(found) and plain == words
         if number < len(opened) and opened[number]:
-            one = CompletedClause(plain, True)
+            one = CompletedClause(_SAID.sub(" that", plain), True)
             goes_on_directly = False
         elif base:
             one = _completed(words, CompletedClause(base, base_sure), clauses[number - 1].strip(), found[-1], shared)
         else:
-            # Where a predicate follows the last mark, the first words may be its subject alone.
-            verb = _SURELY_FINITE if shared else _FINITE_OR_PRESENT
-            one = CompletedClause(words, verb.search(words) is not None)
+            one = _first(words, [*clauses[number + 1 :], tail], shared)
         if goes_on_directly and not _INTERRUPTED_GOES_ON.match(plain):
             broken = number + 1  # its mark interrupts a clause, whose words the clauses before may share
         one = one._replace(text=_ALONE_IN_PAIR.sub("", one.text))
-        if shared and one.text and not has_verb(one.text):
-            whole = _SURELY_BEGINS_WITH_VERB.match(shared) and len(_RANGE.findall(shared)) < 2
-            one = CompletedClause(f"{one.text.rstrip(_END)} {shared}", bool(whole) and number >= broken)
+        if number < len(opened) and opened[number]:
+            one = one._replace(sure=not (shared and number + 1 == len(clauses)) and one.sure)
+        elif shared and one.text and not has_verb(one.text):
+            whole = SURELY_BEGINS_WITH_VERB.match(shared) and len(_RANGE.findall(shared)) < 2
+            one = CompletedClause(
+                f"{one.text.rstrip(_END)} {shared}", bool(whole) and number >= broken and (number == 0 or one.sure)
+            )
         elif own_tail and number == len(clauses) - 1:
             one = CompletedClause(f"{one.text.rstrip(_END)} {own_tail}", one.sure)
         found.append(one)
-        hangs = _SUBORDINATE.match(plain) or _BEGINS_WITH_VERB.match(plain)
+        hangs = SUBORDINATE.match(plain) or BEGINS_WITH_VERB.match(plain)
         if number == 0 or not base or (has_verb(plain) and not hangs):
             base, base_sure = one
     if len(clauses) == 1:
         return [CompletedClause(one.text, not _is_left_open(one.text)) for one in found]
+    shares = _is_another_thing(clauses[-1], opened[-1:]) or re.match(r"\s*and\b", clauses[-1])
+    if own_tail and found and shares:
+        # "has increased A (...) and B (...) associated with C": nothing says that A is not.
+        broken = max(broken, len(found) - 1)
     tied = _BINDS.search(" ".join([*clauses, tail])) is not None
     return [
         CompletedClause(one.text, one.sure and not tied and place >= broken and not _is_left_open(one.text))
         for place, one in enumerate(found)
     ]
+
+
+def _is_another_thing(clause: str, opened: Sequence[bool]) -> bool:
+    """Whether a clause is only another thing of what the one before says: "and B", "or B", ", B"."""
+    plain = CONJUNCTION.sub("", clause.strip()).strip()
+    joined = (
+        plain != clause.strip() and SUBORDINATE.match(plain) is None and BEGINS_WITH_PREPOSITION.match(plain) is None
+    )
+    return joined and not any(opened) and not has_verb(plain) and BEGINS_WITH_VERB.match(plain) is None
 
 
 def continues_clause(tail: str) -> bool:
@@ -374,34 +256,22 @@ def continues_clause(tail: str) -> bool:
 
 
 def _is_left_open(text: str) -> bool:
-    if _SURELY_BEGINS_WITH_VERB.match(text):
+    if SURELY_BEGINS_WITH_VERB.match(text) or _NO_SENTENCE.match(text):
         return True
     contrast = _CONTRAST.search(text)
-    without_verb = contrast is not None and _FINITE.search(contrast[1]) is None
+    without_verb = contrast is not None and FINITE.search(contrast[1]) is None
     return len(text.split()) < _FEWEST_WORDS or without_verb or _LEFT_OPEN.search(text) is not None
 
 
 def _tail_words(tail: str) -> tuple[str, str]:
     """A predicate that all clauses share, and words that belong to the last clause; at most one of them is there."""
     words = tail.strip()
-    if not words or words[0] in ",;:–—." or _CONJUNCTION.match(words):
+    if not words or words[0] in ",;:–—." or CONJUNCTION.match(words):
         return "", ""
-    if _BEGINS_WITH_VERB.match(words):
+    if BEGINS_WITH_VERB.match(words):
         return words, ""
     # What does not begin with a comma or a conjunction belongs to the clause that the bracket interrupts.
     return "", words
-
-
-def has_verb(words: str, *, surely: bool = False) -> bool:
-    """Whether the main clause has a finite verb, that is, one before "if", "that" and their like.
-
-    Args:
-        words: The clause.
-        surely: Count only verbs that are not nouns, adjectives or participles as well.
-    """
-    cut = _SUBORDINATOR.search(words, 1)
-    pattern = _SURELY_FINITE if surely else _FINITE
-    return pattern.search(words[: cut.start()] if cut else words) is not None
 
 
 def _completed(words: str, base: CompletedClause, before: str, last: CompletedClause, shared: str) -> CompletedClause:
@@ -410,28 +280,35 @@ def _completed(words: str, base: CompletedClause, before: str, last: CompletedCl
     ``base`` is the last clause that has a verb, completed; ``before`` the clause before in its own words, ``last`` the
     same completed; ``shared`` a predicate that all clauses share, if there is one.
     """
-    plain = _CONJUNCTION.sub("", words).strip()
+    plain = CONJUNCTION.sub("", words).strip()
     if not plain:
         return CompletedClause("", False)
-    if _SUBORDINATE.match(plain):
-        return CompletedClause(f"{last.text.rstrip(_END)}, {plain}", last.sure and _ADDS.match(plain) is not None)
-    infinitive = _INFINITIVE.match(plain) and _with_infinitive(plain, base)
+    exchanged = None if ADDS.match(plain) else _in_place_of_same_form(words, plain, base, last)
+    if exchanged:
+        return exchanged
+    if SUBORDINATE.match(plain):
+        adds = ADDS.match(plain) is not None and re.search(r",\s+(?:whereas|while|but)\b", plain) is None
+        return CompletedClause(f"{last.text.rstrip(_END)}, {plain}", last.sure and adds)
+    infinitive = INFINITIVE.match(plain) and not _CLAUSE_FOLLOWS.match(words) and _with_infinitive(plain, base)
     if infinitive:
         return infinitive
-    begins = _BEGINS_WITH_VERB.match(plain)
-    if begins and not (_NOUN_TOO.fullmatch(begins.group()) and _HAS_AUXILIARY.search(plain, begins.end())):
+    begins = BEGINS_WITH_VERB.match(plain)
+    if begins and not (NOUN_TOO.fullmatch(begins.group()) and HAS_AUXILIARY.search(plain, begins.end())):
         return _with_subject(plain, base)
     if has_verb(plain):
-        return CompletedClause(plain, has_verb(plain, surely=True) and not _is_conditional(words, plain, base.text))
-    preposition = _BEGINS_WITH_PREPOSITION.match(plain)
+        return _own_clause(words, plain, base.text)
+    preposition = BEGINS_WITH_PREPOSITION.match(plain)
     if preposition and words == plain:
         # "compromises food (medium confidence) through exposure (low confidence)" goes on with what comes before.
-        return CompletedClause(f"{last.text.rstrip(_END)} {plain}", last.sure)
+        return CompletedClause(
+            f"{last.text.rstrip(_END)} {plain}", last.sure and not re.search(r",\s+(?:and|but)\b", plain)
+        )
     if preposition:
         return _in_its_place(plain, preposition["word"].lower(), last)
     if shared:
-        return CompletedClause(plain, True)  # "A (high confidence) and B (medium confidence) are projected"
-    link = _LINKS.match(_CONJUNCTION.sub("", before).strip())
+        # "A (high confidence) and B (medium confidence) are projected"; in "a shift in A (...) and B (...)" B is none.
+        return CompletedClause(plain, bool(_PART_OF_THING.search(plain)) == bool(_PART_OF_THING.search(before)))
+    link = _LINKS.match(CONJUNCTION.sub("", before).strip())
     if link and last.text != base.text:
         in_list = re.match(r"\s*(?:,\s+(?!and\b|or\b|as\b)|and\b|or\b)", words) is not None
         return CompletedClause(f"{base.text.rstrip(_END)}, {link.group()} {plain}", base.sure and in_list)
@@ -440,35 +317,106 @@ def _completed(words: str, base: CompletedClause, before: str, last: CompletedCl
 
 def _with_infinitive(words: str, base: CompletedClause) -> CompletedClause | None:
     """``words`` after the verb that governs the infinitive of ``base``: "can store carbon (...) and improve soils"."""
-    governs = _GOVERNS_INFINITIVE.search(base.text)
+    governs = GOVERNS_INFINITIVE.search(base.text)
     if governs is None:
         return None
     subject = base.text[: governs.start()]
-    sure = base.sure and _SUBORDINATOR.search(subject) is None and _SURELY_FINITE.search(subject) is None
+    sure = base.sure and SUBORDINATOR.search(subject) is None and SURELY_FINITE.search(subject) is None
     return CompletedClause(f"{base.text[: governs.end()]} {words}", sure)
 
 
-def _is_conditional(words: str, plain: str, base: str) -> bool:
-    """Whether a clause with a verb of its own may also appear under what the sentence begins with."""
-    if _NUMBER_FIRST.match(plain):
-        return True  # of a footnote
-    if _INTRODUCED.match(plain):
-        return False
-    return bool(_CONDITION.match(base)) or (bool(_INTRODUCED.match(base)) and not re.match(r"\s*[,;:–—]", words))
+def _first(words: str, following: Sequence[str], shared: str) -> CompletedClause:
+    """The words before the first mark.
+
+    They are a sentence where they have a verb, or where no other words of the sentence can hold it: only verbs that
+    are nouns too, or that no list has, are left to be theirs then.
+    """
+    concession = _CONCESSION.match(words)
+    if concession and "," not in words[concession.end() :] and SURELY_FINITE.search(words, concession.end()):
+        return CompletedClause(f"{concession['remark'] or ''}{words[concession.end() :]}", True)
+    if shared:
+        # Where a predicate follows the last mark, the first words may be its subject alone, behind "that" too.
+        return CompletedClause(words, SURELY_FINITE.search(re.split(r"\bthat\b", words)[-1]) is not None)
+    if _HANGS_ON.match(words) and not any(
+        has_verb(part) for part in words.split(", ")[1:] if not CONJUNCTION.match(part)
+    ):
+        return CompletedClause(words, False)
+    main = _RELATIVE_CLAUSE.sub(" ", words)
+    found = [match for match in FINITE_OR_PRESENT.finditer(main) if not RELATIVE_BEFORE.search(main, 0, match.start())]
+    if found and found[0].end() < len(main):
+        return CompletedClause(words, True)
+    others = [CONJUNCTION.sub("", part).strip() for part in following]
+    predicate_follows = any(
+        BEGINS_WITH_VERB.match(other) or (has_verb(other) and part.lstrip()[:1] not in {",", ";"})
+        for part, other in zip(following, others, strict=True)
+    )
+    joined = any(_JOINS.match(part) for part in following)
+    goes_on = WORD.match(following[-1].lstrip()) is not None and not CONJUNCTION.match(following[-1])
+    return CompletedClause(words, joined and not predicate_follows and not goes_on and not _PLACE_FIRST.match(words))
+
+
+def _in_place_of_same_form(
+    words: str, plain: str, base: CompletedClause, last: CompletedClause
+) -> CompletedClause | None:
+    """``plain`` in place of the only earlier words of its form, as in "that A (...) and that B (...)"."""
+    for begins, place, group in _FORMS:
+        if begins.match(plain) is None:
+            continue
+        if words == plain or (group and (has_verb(plain, surely=True) or _INCLUDES.search(last.text))):
+            return None
+        verb = SURELY_FINITE.search(last.text)
+        found = list(place.finditer(last.text, verb.end() if verb and begins.match("doing it") else 0))
+        if len(found) == 1:
+            return CompletedClause(f"{last.text[: found[0].start(group)]}{plain}", last.sure)
+        if BEGINS_WITH_FORM.match(plain) is None or found:
+            return CompletedClause(f"{last.text.rstrip(_END)} and {plain}", False)
+        if plain.split()[0].lower().endswith("ing") or re.match(r"\w+ly\s+\w+ing\b", plain):
+            # ", causing A (...)" goes on with what comes before; after "and", nothing says with what.
+            goes_on = re.match(r"\s*,(?!\s*(?:and|or|but|as)\b)", words) is not None
+            return CompletedClause(
+                f"{last.text.rstrip(_END)}, {plain}", last.sure and goes_on and _HOLDS_LIST.search(last.text) is None
+            )
+        finite = SURELY_FINITE.search(base.text)
+        if finite and not HAS_AUXILIARY.match(finite.group()) and not re.search(r"\b(?:which|who|that)\b", base.text):
+            joined = re.match(r"\s*(?:,\s*)?(?:and|but)\b", words) is not None
+            return CompletedClause(f"{base.text[: finite.start()]}{plain}", base.sure and joined)
+        return CompletedClause(f"{base.text.rstrip(_END)} and {plain}", False)
+    return None
+
+
+def _own_clause(words: str, plain: str, base: str) -> CompletedClause:
+    """A clause with a verb of its own, under the place, time or condition that the sentence begins with."""
+    if _NUMBER_FIRST.match(plain) or not has_verb(plain, surely=True):
+        return CompletedClause(plain, False)  # the number may be a footnote's
+    listed = not _JOINS.match(words) or re.match(r"\s*,?\s*and\b", words)
+    if listed and not _HANGS_ON.match(base) and not FINITE_OR_PRESENT.search(re.split(r"\bthat\b", base)[-1]):
+        return CompletedClause(plain, False)  # its verb may be that of the words before too
+    if _INTRODUCED.match(plain) or _CONDITION.match(plain):
+        return CompletedClause(plain, True)
+    if BEGINS_WITH_PREPOSITION.match(plain):
+        return CompletedClause(plain, False)  # "in Asia may already be reached" has no subject
+    opening = _CONDITION.match(base) or (None if _REMARK.match(base) else _INTRODUCED.match(base))
+    if opening is None:
+        return CompletedClause(plain, True)
+    contrast = re.match(r"[\s,;]*(?:but|yet|although|though|however)\b", words, re.IGNORECASE)
+    finite = FINITE.search(base, opening.end())
+    if contrast or finite is None or "," in base[opening.end() : finite.start()]:
+        return CompletedClause(plain, _CONDITION.match(base) is None)
+    return CompletedClause(f"{opening.group()} {plain}", True)
 
 
 def _with_subject(words: str, base: CompletedClause) -> CompletedClause:
-    finite = _SURELY_FINITE.search(base.text) or _FINITE.search(base.text)
+    finite = main_verb(base.text)
     if finite is None or not base.text[: finite.start()].strip():
         return CompletedClause(f"{base.text.rstrip(_END)} and {words}", False)
     subject = base.text[: finite.start()].rstrip(_END)
-    if _INFINITE.match(words):
-        group = _VERB_GROUP.search(base.text, finite.start())
+    if INFINITE.match(words):
+        group = VERB_GROUP.search(base.text, finite.start())
         auxiliary = re.match(r"\w+(?:\s+(?:be\s+)?\w+(?:ed|en)\b)?", group.group()) if group else None
         return CompletedClause(f"{subject} {auxiliary.group() if auxiliary else ''} {words}", False)
-    plain_subject = _SUBORDINATOR.search(subject) is None and _SURELY_FINITE.match(base.text, finite.start())
+    plain_subject = SUBORDINATOR.search(subject) is None and SURELY_FINITE.match(base.text, finite.start())
     relative = re.search(r"\b(?:which|who|that)\b", base.text)
-    sure = base.sure and bool(plain_subject) and not relative and _SURELY_BEGINS_WITH_VERB.match(words) is not None
+    sure = base.sure and bool(plain_subject) and not relative and SURELY_BEGINS_WITH_VERB.match(words) is not None
     return CompletedClause(f"{subject} {words}", sure)
 
 
@@ -476,12 +424,14 @@ def _in_its_place(words: str, preposition: str, last: CompletedClause) -> Comple
     """The clause before with its part of the same preposition replaced, else with its last part of place or time."""
     text = last.text
     same = [match.start() for match in re.finditer(rf"\b{preposition}\b", text, re.IGNORECASE) if match.start() > 0]
-    verb = _SURELY_FINITE.search(text) or _FINITE.search(text)
+    verb = main_verb(text)
     if same and preposition not in ("of", "to"):
         behind = [place for place in same if verb and place > verb.end()]
-        near = len(behind) == 1 or (bool(behind) and len(text[same[-1] :].split()) <= _NEAR_END)
-        return CompletedClause(f"{text[: same[-1]].rstrip(_END)} {words}", last.sure and near)
-    other = [match for match in _PLACE_OR_TIME.finditer(text) if verb and match.start() > verb.end()]
+        # "in A in 1990 (...) and in B in 2000" gives two of them for two.
+        taken = max(1, min(len(re.findall(rf"\b{preposition}\b", words, re.IGNORECASE)), len(behind)))
+        near = len(behind) == taken or (bool(behind) and taken == 1 and len(text[same[-1] :].split()) <= _NEAR_END)
+        return CompletedClause(f"{text[: same[-taken]].rstrip(_END)} {words}", last.sure and near)
+    other = [match for match in PLACE_OR_TIME.finditer(text) if verb and match.start() > verb.end()]
     if other:
         places = _PLACE.fullmatch(preposition) and _PLACE.fullmatch(other[-1].group())
         near = len(text[other[-1].start() :].split()) <= _SHORT + 1
@@ -492,34 +442,51 @@ def _in_its_place(words: str, preposition: str, last: CompletedClause) -> Comple
 def _as_object(words: str, plain: str, base: CompletedClause, before: str, last: CompletedClause) -> CompletedClause:
     """``plain`` as another thing of what ``base`` says: after its colon, or after its verb."""
     text = base.text
+    if _CLAUSE_FOLLOWS.match(words) or _LIKELY_THAT.match(plain):
+        return CompletedClause(f"{text.rstrip(_END)} and {plain}", False)  # its verb is not known to be one
     if not _LETTERS.search(plain):
         return CompletedClause(f"{text.rstrip(_END)} and {plain}", False)  # "between 2°C (high) and 5°C (medium)"
     listed = _LISTS.search(text)
+    if listed and ":" in listed.group() and not has_verb(listed.group()):
+        listed = None  # "Permafrost: ..." is a label
     if listed:
         # "A, including B (...), and C (...)": whether C is one of A, nobody can tell.
         colon = ":" in listed.group()
         closes = not colon and re.match(r"\s*,\s+(?:and|or|as\s+well\s+as)\b", words)
         in_list = not closes or re.match(r"\s*,\s+(?!and\b|or\b|as\b)", before) is not None
         once = (
-            _SURELY_FINITE.search(listed.group()) is not None
+            SURELY_FINITE.search(listed.group()) is not None
             and len(_LIST_MARK.findall(text)) == 1
             and not _NOT_THING.match(plain)
+            and (_same_form(plain, text[listed.end() :].strip()) or DESCRIBED.match(plain) is not None)
         )
-        return CompletedClause(f"{text[: listed.end()].rstrip(_END)} {plain}", last.sure and in_list and once)
+        short = len(plain.split()) < FEW_WORDS + 1 and _PART_OF_THING.search(text, listed.end()) is not None
+        return CompletedClause(
+            f"{text[: listed.end()].rstrip(_END)} {plain}", last.sure and in_list and once and not short
+        )
+    if re.match(r"\s*,\s*(?:and|but)\b", words) and before == text and not _PROCESS.match(plain):
+        return CompletedClause(plain, False)  # a comma and "and" join things in longer lists, else clauses
     place = (_LAST_NAME if plain[0].isupper() else _LAST_PLACE).search(last.text)
-    if place and len(plain.split()) <= _SHORT and not _PLACE_OR_TIME.search(plain) and not _PROCESS.match(plain):
+    if place and len(plain.split()) <= _SHORT and not PLACE_OR_TIME.search(plain) and not _PROCESS.match(plain):
         return CompletedClause(f"{last.text[: place.end()]} {plain}", last.sure and plain[0].isupper())
-    finite = _SURELY_FINITE.search(text) or _FINITE.search(text)
-    group = _VERB_GROUP.match(text, finite.start()) if finite else None
+    finite = main_verb(text)
+    group = VERB_GROUP.match(text, finite.start()) if finite else None
     if group is None:
         return CompletedClause(plain, False)
     replaced = text[group.end() :].strip()
     # What is replaced is one thing, or begins like what replaces it: nothing shared is lost with it.
-    begins = re.match(rf"(?:{_PREPOSITION}|with|as|than|near)\b", replaced)
-    one_thing = not begins and not _PLACE_OR_TIME.search(replaced) and not re.search(r"\b(?:of|to)\b|,", replaced)
+    begins = re.match(rf"(?:{PREPOSITION}|with|as|than|near)\b", replaced)
+    one_thing = not begins and not PLACE_OR_TIME.search(replaced) and not re.search(r"\b(?:of|to)\b|,", replaced)
     alike = all(map(_PROCESS.match, (plain, replaced))) or all(map(_DETERMINER.match, (plain, replaced)))
-    alike = alike or any(len(word) >= _LONG_WORD for word in {*plain.split()[:_SHORT]} & {*replaced.split()[:_SHORT]})
+    first_words = [{word.rstrip("s,") for word in words.split()[:_SHORT]} for words in (plain, replaced)]
+    alike = alike or any(len(word) >= _LONG_WORD for word in first_words[0] & first_words[1])
     repeats = group.group().split()[-1].lower() in plain.lower().split()
     sure = base.sure and bool(replaced) and (one_thing or alike) and not repeats and not _NOT_THING.match(plain)
-    sure = sure and not _GOVERNS_INFINITIVE.fullmatch(group.group()) and not re.match(r"(?:further\s+)?\w+ing\b", plain)
+    sure = sure and not GOVERNS_INFINITIVE.fullmatch(group.group()) and _same_form(plain, replaced)
     return CompletedClause(f"{text[: group.end()].rstrip(_END)} {plain}", sure)
+
+
+def _same_form(one: str, other: str) -> bool:
+    """Whether words begin with a form in "-ing" or "-ed" only where those that they replace do."""
+    forms = [found["form"].lower() if (found := BEGINS_WITH_FORM.match(words)) else "" for words in (one, other)]
+    return not forms[0] or forms[0] == forms[1]

@@ -76,6 +76,7 @@ class ReportIdentity(NamedTuple):
         return f"{self.cycle} {self.working_group}" if self.cycle else self.working_group
 
 
+# As the IPCC counts them: its special reports of 2018 and 2019 belong to the sixth assessment.
 _CYCLE_OF_SPECIAL = {"SR15": "AR6", "SRCCL": "AR6", "SROCC": "AR6", "SREX": "AR5", "SRREN": "AR5"}
 _SPECIAL = (
     ("SR15", r"sr\s?1\.?5\b|global\s+warming\s+of\s+1\.5\s*[°º]?\s*c|special report on global warming"),

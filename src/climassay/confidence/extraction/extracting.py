@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from typing import Literal, NamedTuple, get_args
 
 from climassay.confidence.extraction.acronyms import AcronymList, Acronyms
-from climassay.confidence.extraction.clauses import Clause, complete_clauses, continues_clause, divide
+from climassay.confidence.extraction.clauses import complete_clauses, continues_clause
 from climassay.confidence.extraction.cleaning import (
     bracketed_spans,
     clean_sentence,
@@ -17,6 +17,7 @@ from climassay.confidence.extraction.cleaning import (
     plain_words,
     references_in,
 )
+from climassay.confidence.extraction.division import Clause, divide, opens_finding
 from climassay.confidence.extraction.documents import check_language, identify
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
@@ -70,15 +71,21 @@ _EXPLAINS = re.compile(
     r"|\bundetectable\s+risk\s+level\b|\b(?:dark|light)\s+shad(?:e|ing)\b"
     r"|\blevels?\s+of\s+confidence\s+(?:is|are)\s+(?:expressed|given)\b|\b(?:one|two|three|four)\s+dots?\b"
     r"|\b(?:square|circle|hexagon|triangle|bar|line|arrow|dot|symbol|colour|color|shading|hatching)s?\s+"
-    r"(?:indicate|denote|show|represent|mark|mean)s?\s+(?:very\s+)?(?:low|medium|high)\s+confidence\b",
+    r"(?:indicate|denote|show|represent|mark|mean)s?\s+(?:(?:very\s+)?(?:low|medium|high)\s+confidence"
+    r"|(?:regions?|areas?|places|locations?|models?)\s+(?:where|with|for|that))\b|\bconfidence\s+is\s+based\s+on\b|\b(?:three|four|five)\s+levels\b[^.]{0,20}:",
     re.IGNORECASE,
 )
-_PART_OF_IT = re.compile(r"(?:but|and|in|on|for|of|that|with)\b", re.IGNORECASE)
+_PART_OF_IT = re.compile(r"(?:but|and|in|on|of|that|with)\b|(?:.*\s)?(?:for|regarding)\b", re.IGNORECASE)
 _BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _RARE = 4
 """Tags behind full stops at the ends of paragraphs for each one within, where they are those of paragraphs."""
 _TRANSLATION = re.compile(r"\bconfian(?:ce|za)\b", re.IGNORECASE)
-_SAYS_THAT = re.compile(r"[\s*_,]*(?:\([^()]{0,80}\)\s*)?(?:that\b|[:–—])", re.IGNORECASE)
+_WITH = re.compile(
+    r"(?<!associated )(?<!characterized )(?<!characterised )(?<!made )\b(?:with|at)"
+    r"(?:\s+(?:at\s+least|only|an?|overall|generally|either|now))*\s*$",
+    re.IGNORECASE,
+)
+"""Before a level in running words that qualifies what comes before it: "have increased with high confidence"."""
 _NOTE_BEHIND = re.compile(r"(?<=\))[,;]?\s?\d{1,2}\s*$")
 _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
@@ -239,7 +246,7 @@ class _DocumentStatements:
         plain_tail = plain_words(words[divided.tail :])
         has_rest = levelled and bool(plain_tail) and not continues_clause(plain_tail)
         completed = [
-            one._replace(sure=one.sure and (len(plain) == 1 or _is_clear(clause, words)))
+            one._replace(sure=one.sure and ((len(plain) == 1 and not has_rest) or _is_clear(clause, words)))
             for clause, one in zip(
                 divided.clauses,
                 complete_clauses(plain, plain_tail, [clause.opened for clause in divided.clauses]),
@@ -335,7 +342,7 @@ def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
 
 
 def _is_clear(clause: Clause, words: str) -> bool:
-    """Whether a mark tells what it is about: it comes before "that" or a colon, or behind all words of its clause.
+    """Whether a mark tells what it is about: it opens its finding, or stands behind all words of its clause.
 
     The rules of division are English: nothing is clear in French and Spanish.
     """
@@ -344,7 +351,11 @@ def _is_clear(clause: Clause, words: str) -> bool:
     if _TRANSLATION.search(words):
         return False
     after = words[clause.marks[-1].whole[1] : clause.end]
-    return bool(_SAYS_THAT.match(after)) if clause.opened else not _WORD.search(after)
+    if clause.opened:
+        return opens_finding(words, clause)
+    mark = clause.marks[0]
+    qualifies = mark.in_brackets or _WITH.search(words, 0, mark.start) is not None
+    return qualifies and not _WORD.search(after)
 
 
 def _is_long_enough(text: str) -> bool:
@@ -356,6 +367,6 @@ def _with_scope(text: str, mark: TagMark | None) -> str:
     if mark is None or not mark.scope or not text or is_reference(mark.scope):
         return text
     scope = "; ".join(part.strip() for part in mark.scope.split(";") if not is_reference(part))
-    if not scope or len(scope.split()) > LONGEST_SCOPE:
+    if not scope or len(scope.split()) > LONGEST_SCOPE or re.match(r"(?:but|and|albeit)\b", scope):
         return text
     return f"{text.rstrip(' .,;:')} ({scope})"

@@ -77,7 +77,7 @@ for _rule in (*FINDING_RULES, *VOCABULARY_RULES, *TERM_RULES, *PROBABILITY_RULES
 
 
 def chosen_rules(wanted: str = "") -> tuple[Rule, ...]:
-    """The rules of a list such as ``wide-range,repeated-tag`` or ``-untagged-finding``.
+    """The rules of a list such as ``wide-range,repeated-tag`` or ``-ambiguous-level``.
 
     Args:
         wanted: Names divided by commas. Those alone; with only names that begin with ``-``, the default ones without

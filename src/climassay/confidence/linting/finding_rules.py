@@ -122,7 +122,9 @@ def cues(text: str) -> int:
     "note",
     "finding without a term",
     "Each finding is grounded in evidence and agreement and carries a term of confidence or likelihood; facts "
-    "may go without (AR6 WG1, Box 1.1). A program cannot tell a fact from a finding: this is a list to go through.",
+    "may go without (AR6 WG1, Box 1.1). A program cannot tell a fact from a finding, and half of what it names in "
+    "chapters is none: off unless it is asked for, as a list to go through. How many sentences it would name is "
+    "always told.",
     Example(
         "Glaciers will lose more mass than in the last century.",
         "Glaciers will lose more mass than in the last century (high confidence).",
@@ -131,6 +133,7 @@ def cues(text: str) -> int:
         "Heavy rain has increased over most land and causes more floods.",
         "This chapter assesses how heavy rain has increased and causes more floods.",
     ),
+    default=False,
 )
 def _untagged_finding(sentence: Sentence) -> Iterator[Remark]:
     tagged = any(not mark.attributive for mark in sentence.marks) or sentence.likelihoods

@@ -115,6 +115,11 @@ def _wide_range(sentence: Sentence) -> Iterator[Remark]:
             yield Remark(*sentence.at(mark.start, mark.end), message)
 
 
+_TOLD_APART = re.compile(r"\brespectively\b|\bdepending\s+(?:up)?on\b", re.IGNORECASE)
+_COUNTED = re.compile(r"\d\s?%|\b(?:articles|papers|responses|respondents)\b", re.IGNORECASE)
+"""In brackets, agreement among so many papers is no rating."""
+
+
 def _apart(mark: TagMark) -> int:
     return TAGS.index(mark.levels[-1]) - TAGS.index(mark.levels[0])
 
@@ -132,8 +137,9 @@ def _apart(mark: TagMark) -> int:
 )
 def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
     for mark in sentence.marks:
-        if len(mark.levels) != 2 or _apart(mark) >= _FAR or mark.scope:
-            continue  # brackets may say what each end is about
+        told_apart = mark.scope or _TOLD_APART.search(sentence.text) or explains_terms(sentence.text)
+        if len(mark.levels) != 2 or _apart(mark) >= _FAR or told_apart:
+            continue  # brackets, or the sentence, may say what each end is about
         words = sentence.text[mark.start : mark.end].lower()
         if mark.in_brackets or not (" or " in words or words.count("confidence") > 1):
             low, high = mark.levels
@@ -198,7 +204,9 @@ def _incomplete_pair(sentence: Sentence) -> Iterator[Remark]:
         before = sentence.text[max(0, start - _NEAR_BRACKETS) : end]
         # Of "(high confidence) (medium evidence)" the second pair of brackets rates the statement anew, by half.
         beside = re.search(r"confidence\s*[)\]]\s*\Z", sentence.text[:start])
-        if not re.search(rf"\b{lack}\b", before) and (beside or not re.search(r"\bconfidence\b", before)):
+        if _COUNTED.search(sentence.text, start, end):
+            continue
+        if not re.search(rf"\b(?:dis)?{lack}\b", before) and (beside or not re.search(r"\bconfidence\b", before)):
             message = f"The brackets rate the {have} but not the {lack}."
             yield Remark(*sentence.at(mark.start, mark.end), message)
 

@@ -60,12 +60,13 @@ _MISCALLED = re.compile(
     rf"(?<![\w-])(?P<word>(?:(?:{_DEGREE}){_GAP})?(?:(?:un)?likely|certain)){_GAP}(?P<head>confidence)\b", re.IGNORECASE
 )
 _CONFIDENT = re.compile(
-    r"(?<![\w-])(?:(?P<how>\d{1,3}\s?%|(?:\w+ly|very|quite|rather))\s+)?confident\b(?=\s+that\b|\s*[,)])",
+    r"(?<![\w-])(?:(?P<how>\d{1,3}\s?%|(?:\w+ly|very|quite|rather))\s+)?confident\b(?=\s+that\b|\s*[,)])"
+    r"|\b(?:with|at)\s+(?P<percent>\d{1,3}\s?%)\s+confidence\b(?=\s+that\b)",
     re.IGNORECASE,
 )
 _CHANCE = _phrase(_AMOUNT, "likelihood|probability")
 _LIKELY = re.compile(
-    rf"(?<![\w-])(?P<how>{_DEGREE}|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|(?:im)?probabl[ey]|certain(?:ly)?)\b(?![-\u2010]\w)"
+    rf"(?<![\w-])(?P<how>{_DEGREE}|most(?=\s+(?:im)?probably)|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|(?:im)?probabl[ey]|certain(?:ly)?)\b(?![-\u2010]\w)"
     r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|improbable|probably)\b(?!\s+not\s+the\b)",
     re.IGNORECASE,
 )
@@ -143,7 +144,7 @@ def _confidence(sentence: Sentence) -> Iterator[Remark]:
             continue
         if is_held_by_people(text, *match.span()) or is_opinion(text, match.start()):
             continue
-        how = match["how"] or ""
+        how = match["how"] or match["percent"] or ""
         if how.endswith("%"):
             message = f'"{match.group()}" gives confidence as a probability: name one of the five levels.'
             yield Remark(*sentence.at(*match.span()), message)

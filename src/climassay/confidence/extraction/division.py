@@ -1,0 +1,231 @@
+"""Divide a sentence among its marks.
+
+A mark in brackets speaks about the words before it, back to the mark before; one that opens its clause ("there is high
+confidence that ...", "High confidence: ...") about those after it. What follows the last bracket is its clause's
+end where it only goes on with it ("(high confidence) in many regions"), else a clause without a mark.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from climassay.confidence.extraction.grammar import CONJUNCTION, FEW_WORDS, SUBORDINATE, SUBORDINATOR, WORD, has_verb
+from climassay.confidence.marks import TagMark
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Part of a sentence, ``sentence[start:end]``, and the marks that speak about it (none: no level is stated)."""
+
+    start: int
+    end: int
+    marks: tuple[TagMark, ...]
+    opened: bool = False
+    """Whether its mark comes before its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class DividedSentence:
+    """The clauses of a sentence in order, without gap, and what follows the last of them."""
+
+    clauses: tuple[Clause, ...]
+    tail: int
+    """Where the words begin that belong to no clause; the sentence's length where there are none."""
+
+
+_OPENS = re.compile(
+    r"[\s*_]*(?:levels?\s+)?(?:\([^()]{0,80}\)\s*)?"
+    r"(?:,\s+)?(?:that|in|of|for|on|about|regarding|concerning|with\s+regard\s+to|as\s+to)\b|[\s*_]*[:–—]\s"
+)
+
+_ALREADY_SAID = re.compile(
+    r"\b(?:has|have|had|is|are|was|were|be|been|assessed|stated|given|of|at)\s*(?:only|a|with|at|of)?\s*$"
+)
+
+_BOUNDARY = re.compile(
+    r"[;,:]\s+(?:(?:and|but|while|whereas|although|though|with)\s+)?|\s(?=(?:and|but|while|whereas)\s)"
+)
+
+_ANOTHER_FOLLOWS = re.compile(r"\s*(?:[,;]\s*(?=[^\W\d_])|(?:and|but|while|whereas|or)\s)")
+
+_NOTE_BEHIND = re.compile(r"[,;]?\d{1,2}(?=[\s,;.]|$)|[,;]?\s\d{1,2}(?=\s*[,;]|\s+(?:and|or|but|while|with)\b)")
+
+_ANOTHER_CLAUSE = re.compile(r"[,;:]\s*(?:and|but|while|whereas|although|though|with)\b", re.IGNORECASE)
+
+_UNDER = re.compile(
+    r"[,;]\s+(?:(?:and|but|while|whereas|although|though|however),?\s+)?(?:in|over|at|under|by|for|across|during|since)\s[^,;]{2,80}$",
+    re.IGNORECASE,
+)
+"""The place, time or condition for which a level in running words opens a finding: ", while in Asia, there is ..."."""
+
+_INTRODUCTION = re.compile(
+    r"(?:[,;:]?\s*\b(?:and|but|while|whereas|although|though|however|there|it|is|was|are|remains?|exists?|only|at\s+least|now|"
+    r"also|still|generally|with|an?|the|overall|both|as|well|has|been|leads?|leading|led|to|gives?|giving|provides?"
+    r"|providing|results?|resulting|in|they|we|assess(?:es|ed)?|reports?|reported|finds?|found|concludes?|concluded|stated?|have|yet"
+    r"|despite)\b,?)*\s*$",
+    re.IGNORECASE,
+)
+
+
+def divide(sentence: str, marks: Sequence[TagMark]) -> DividedSentence:
+    """Divide a sentence among its marks.
+
+    Args:
+        sentence: With its marks in it.
+        marks: Marks of this sentence, from :func:`climassay.confidence.marks.find_tags`.
+
+    Returns:
+        One clause for each mark, or for each bracket of several marks; one clause of the whole sentence, without marks,
+        where no level is stated.
+    """
+    units = _units(sentence, marks)
+    if not units:
+        return DividedSentence((Clause(0, len(sentence), ()),), len(sentence))
+    clauses: list[Clause] = []
+    start = 0
+    opens = _opens(sentence, units[0], True)
+    if opens and (place := _own_clause_before(sentence, units[0])):
+        clauses.append(Clause(0, place, ()))
+        start = place
+    for unit, following in zip(units, [*units[1:], None], strict=True):
+        if following is None:
+            end = len(sentence) if opens else _behind(sentence, unit)
+            clauses.append(Clause(start, end, unit, opens))
+            return DividedSentence(tuple(clauses), end)
+        next_opens = _opens(sentence, following, False)
+        end = _cut(sentence, unit, following, opens, next_opens)
+        clauses.append(Clause(start, end, unit, opens))
+        start, opens = end, next_opens
+    raise AssertionError("the last unit returns")
+
+
+def _units(sentence: str, marks: Sequence[TagMark]) -> list[tuple[TagMark, ...]]:
+    """Marks of the same bracket together, in order; none where no level is stated.
+
+    A bracket without a level divides too where another clause follows: "A (virtually certain) and B (high confidence)".
+    """
+    levelled = [mark for mark in marks if mark.levels and not mark.attributive]
+    if not levelled:
+        return []
+    others = [mark for mark in marks if not mark.levels and mark.in_brackets]
+    dividing = [mark for mark in others if _ANOTHER_FOLLOWS.match(sentence, mark.whole[1])]
+    units = sorted([*levelled, *dividing], key=lambda mark: (mark.whole, mark.start))
+    return [tuple(group) for _, group in groupby(units, key=lambda mark: mark.whole)]
+
+
+def _opens(sentence: str, unit: tuple[TagMark, ...], first: bool) -> bool:
+    """Whether a mark speaks about the words after it."""
+    start, end = unit[0].whole
+    before, after = sentence[:start], sentence[end:]
+    words_before = len(WORD.findall(before)) if first else FEW_WORDS
+    if unit[0].in_brackets:
+        return first and words_before == 0 and bool(WORD.search(after))
+    if not WORD.search(after):
+        return False
+    if _OPENS.match(after):
+        # "is assessed with high confidence in most regions" speaks about what it comes after.
+        return not (first and _ALREADY_SAID.search(before) and not re.match(r"\W*(?:that)\b", after)) or (
+            re.search(r"\bthere\b", before[-40:], re.IGNORECASE) is not None
+        )
+    return first and words_before == 0
+
+
+def _own_clause_before(sentence: str, unit: tuple[TagMark, ...]) -> int:
+    """Where a first mark's clause begins if another one, without a mark, comes before it; 0 where none does.
+
+    As in: it is virtually certain that A, with high confidence that B.
+    """
+    introduction = _INTRODUCTION.search(sentence[: unit[0].whole[0]])
+    if introduction is None or not _ANOTHER_CLAUSE.match(introduction.group()):
+        return 0
+    return introduction.start() if has_verb(sentence[: introduction.start()]) else 0
+
+
+def _behind(sentence: str, unit: tuple[TagMark, ...]) -> int:
+    """Where a mark ends, with the number of a footnote behind its bracket."""
+    end = unit[0].whole[1]
+    note = _NOTE_BEHIND.match(sentence, end) if unit[0].in_brackets else None
+    return note.end() if note else end
+
+
+def _cut(
+    sentence: str, unit: tuple[TagMark, ...], following: tuple[TagMark, ...], opens: bool, next_opens: bool
+) -> int:
+    """Where the clause of one unit ends and that of the next begins."""
+    end, begin = _behind(sentence, unit), following[0].whole[0]
+    if not opens and not next_opens:
+        return end
+    between = sentence[end:begin]
+    if next_opens:
+        introduction = _INTRODUCTION.search(between)
+        place = introduction.start() if introduction else len(between)
+        under = _UNDER.search(between, 0, place)
+        place = under.start() if under else place
+        if opens and place == len(between):
+            place = _last_boundary(between)
+        return end + place
+    # As in: there is high confidence that A, and B (medium confidence).
+    return end + _last_boundary(between)
+
+
+def _last_boundary(between: str) -> int:
+    """Where the last clause of some words begins that has words of its own; their end where there is none."""
+    found = [match.start() for match in _BOUNDARY.finditer(between)]
+    for place in reversed(found):
+        rest = between[place:]
+        if not has_verb(rest) and (between[place].isspace() or not SUBORDINATE.match(CONJUNCTION.sub("", rest))):
+            continue  # "agricultural and ecological drought" are no two clauses
+        if len(WORD.findall(between[place:])) >= FEW_WORDS and WORD.search(between[:place]):
+            return place
+    return len(between)
+
+
+_SAYS_THAT = re.compile(r"[\s*_,]*(?:\([^()]{0,80}\)\s*)?(?:that\b|[:–—])", re.IGNORECASE)
+
+_ANAPHORA = re.compile(
+    r"(?:it|they|this|that|these|those|which|how\s+(?:it|they)|whether\s+(?:it|they))\b", re.IGNORECASE
+)
+
+_REGION = re.compile(
+    r"(?:(?:the|most|some|all|both|many|other|remaining|each|every|parts?\s+of)\s+)*(?:[A-Z0-9]|(?:(?:north|south|east|west|mid|centr|tropic|subtropic|high|low)[\w-]*\s+)+[A-Z]|(?:\w+\s+){0,2}(?:rest|remainder|elsewhere|"
+    r"(?:sub-?)?regions?|areas?|countries|basins?|hemispheres?|scenarios?|parts|continents?|levels?|seasons?|months|periods?|cent(?:ury|uries))\b)"
+)
+
+_CONTRASTED = re.compile(r"[,;]\s+(?:but|while|whereas|although|though|however)\b|;", re.IGNORECASE)
+
+_QUANTITY = re.compile(
+    r"(?:(?!(?:in|of|for|over|across|at)\b)[^\s,;]+\s+){0,5}?(?:changes?|increases?|decreases?|trends?|reductions?|declines?|projections?"
+    r"|estimates?|observations?|loss|losses|shifts?|attribution|contributions?|influences?|impacts?|effects?|risks?|role)\b",
+    re.IGNORECASE,
+)
+
+_ABOUT = re.compile(r"[\s*_]*(?:\([^()]{0,80}\)\s*)?(?P<word>in|of|for|on|about|regarding|concerning)\s+(?:both\s+)?")
+
+_LABEL = re.compile(r"(?:[A-Z][^.;()]{1,80})?")
+
+
+def opens_finding(sentence: str, clause: Clause) -> bool:
+    """Whether a mark in running words opens the finding that it is about, so that the words after it need no others.
+
+    "There is high confidence that A" and "but low confidence in the sign of B" do; "with low confidence in Asia" only
+    says where what comes before holds too.
+    """
+    before, after = sentence[clause.start : clause.marks[0].whole[0]], sentence[clause.marks[-1].whole[1] : clause.end]
+    if _SAYS_THAT.match(after):
+        return True
+    about = _ABOUT.match(after)
+    introduction = _INTRODUCTION.search(before)
+    if about is None or introduction is None:
+        return False
+    label = before[: introduction.start()].strip(" ,:")
+    if _LABEL.fullmatch(label) is None or has_verb(label) or SUBORDINATOR.search(label):
+        return False
+    finding = after[about.end() :]
+    if _ANAPHORA.match(finding) or _CONTRASTED.search(finding) or len(WORD.findall(finding)) < FEW_WORDS:
+        return False
+    exists = re.search(r"\b(?:there|exists?|remains?)\b", introduction.group(), re.IGNORECASE)
+    named = _QUANTITY.match(finding) is not None
+    return named or (
+        about["word"] != "for" and not _REGION.match(finding) and (exists is not None or about["word"] != "about")
+    )
