@@ -31,11 +31,22 @@ from climassay.reporting.html import (
     render_page,
     write_page,
 )
-from climassay.reporting.tables import Mark, Table, as_csv, as_latex, as_markdown, as_rich, counted
+from climassay.reporting.tables import (
+    Mark,
+    Table,
+    as_csv,
+    as_latex,
+    as_markdown,
+    as_rich,
+    counted,
+    percent,
+    percent_interval,
+    shown_p_value,
+)
 
 __all__ = [
     "AnswerCard", "AnswerRow", "AnswerTables", "AnsweredQuestion", "Axis", "Case", "Cases", "Category", "Cloud",
     "Dot", "DotPlot", "Facts", "HeatMap", "Label", "LinePlot", "Mark", "Option", "Point", "Prose", "Report",
     "ScatterPlot", "Section", "Series", "SourceText", "StackedBar", "StackedBars", "Table", "as_csv", "as_latex",
-    "as_markdown", "as_rich", "counted", "render_page", "write_page",
+    "as_markdown", "as_rich", "counted", "percent", "percent_interval", "render_page", "shown_p_value", "write_page",
 ]  # fmt: skip
