@@ -27,6 +27,7 @@ from climassay.reporting import (
     percent,
     percent_interval,
     shown_p_value,
+    thinned,
 )
 from climassay.reporting.html import Block
 from climassay.statistics import Estimate
@@ -35,8 +36,6 @@ SHOWN_DISAGREEMENTS = 200
 """More would make the report too long to read."""
 ENOUGH_OTHERS = 20
 """Claims outside the most frequent class from which a verdict is compared with the constant answer in words."""
-CURVE_POINTS = 25
-"""Drawn of a risk-coverage curve; the area is over all of them."""
 
 
 def factcheck_report(
@@ -144,27 +143,26 @@ def _distribution_figure(analysis: RunAnalysis) -> StackedBars:
 
 
 def _risk_plot(risk: RiskCoverage) -> LinePlot:
-    # Points about evenly apart, first and last included.
-    step = max(1.0, (len(risk.points) - 1) / (CURVE_POINTS - 1))
-    drawn = [risk.points[round(number * step)] for number in range(min(len(risk.points), CURVE_POINTS))]
     curve = Series(
         "the surest verdicts",
         tuple(
             Point(point.coverage, point.accuracy.value, *point.accuracy.interval, f"{point.accuracy.n} verdicts")
-            for point in drawn
+            for point in thinned(risk.points)
         ),
     )
     level = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))
     constant = Series(f"always '{risk.constant}'", level, reference=True)
-    axes = [
-        Axis(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
-        for label in ("claims covered", "accuracy on them")
-    ]
     note = (
         f"Verdicts from the surest on, by {risk.ordered_by}. Bars: 95% interval (Wilson). 'Not enough information' and "
         f"failed checks cover nothing. Dashed: always '{risk.constant}' ({percent(risk.constant_accuracy)}%)."
     )
-    return LinePlot("Accuracy against coverage", (curve, constant), axes[0], axes[1], note=note)
+    return LinePlot(
+        "Accuracy against coverage",
+        (curve, constant),
+        Axis.shares("claims covered"),
+        Axis.shares("accuracy on them"),
+        note=note,
+    )
 
 
 def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tuple[Block, ...]:
