@@ -323,11 +323,6 @@ class SelfPreference:
         """What the generator has beyond what is expected of it."""
         return self.value - self.expected
 
-    @property
-    def places_gained(self) -> int:
-        """Places by which the metric ranks the generator above the anchor's rank."""
-        return self.anchor_rank - self.rank
-
 
 def self_preference(
     means: ModelMeans, generator: str, anchor: str = "accuracy", *, resamples: int = 1000, seed: int = 0
