@@ -35,7 +35,13 @@ def constant_baseline(truth: Sequence[Hashable]) -> Baseline:
 def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = 10) -> float:
     """Mean gap between confidence and accuracy over equal-width bins, weighted by their size.
 
-    Arguments and errors are those of :func:`~climassay.statistics.classification.reliability_curve`.
+    Args:
+        confidence: Shape [n], in 0..1.
+        correct: Shape [n], 0 or 1.
+        bins: Number of bins.
+
+    Raises:
+        InputError: As :func:`~climassay.statistics.classification.reliability_curve`.
 
     References:
         Naeini, Cooper and Hauskrecht (2015), AAAI.
