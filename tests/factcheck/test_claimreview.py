@@ -1,11 +1,10 @@
 import json
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck.results.claimreview import claim_review, claim_review_script
+from climassay.factcheck.results.claimreview import claim_review
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import Claim
 from factcheck_transcripts import checked, full_transcript, sentence, unchecked
@@ -128,21 +127,3 @@ def test_without_a_verdict_there_is_no_review(outcome):
 def test_what_does_not_fit_is_refused(change, message):
     with pytest.raises(InputError, match=message):
         claim_review(the_claim(), **{**WHO, **change})
-
-
-def test_no_text_can_end_the_element():
-    review = claim_review(the_claim("</script><script>alert(1)</script> & more\u2028"), **WHO)
-    element = claim_review_script(review)
-    content = []
-
-    class Scripts(HTMLParser):
-        def handle_starttag(self, tag, attrs):
-            content.append(tag)
-
-        def handle_data(self, data):
-            content.append(data)
-
-    Scripts().feed(element)
-    assert content[0] == "script"
-    assert json.loads("".join(content[1:])) == review
-    assert element.count("</script>") == 1

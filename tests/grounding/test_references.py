@@ -8,11 +8,12 @@ import pytest
 
 from climassay.corpus.collection_rows import StoredDocument
 from climassay.grounding import references
+from climassay.grounding.citations import read_citations
 from climassay.grounding.references import (
     ReferenceChecker,
     ReferenceList,
     address_answers,
-    references_of,
+    open_links,
     without_addresses,
 )
 
@@ -35,8 +36,11 @@ class Documents:
         return [BOOK, SPM]
 
 
-def looked_up(text, **options):
-    return {one.text: one for _, found in references_of(text, Documents(), **options) for one in found}
+def looked_up(text, *, passages=None, ask=None):
+    listed = ReferenceList.split(text)
+    checker = ReferenceChecker(Documents().documents(), passages or {}, listed.numbered, ask)
+    sentences = read_citations(open_links(listed.body), checker.known)
+    return {one.text: one for sentence in sentences for one in checker.check(sentence)}
 
 
 @pytest.mark.parametrize(
@@ -147,5 +151,5 @@ def test_a_text_without_its_addresses_says_the_same():
 
 
 def test_a_checker_with_nothing_at_hand_invents_nothing():
-    [(sentence, _)] = references_of("The sea rose (IPCC, 2021).")
+    [sentence] = read_citations("The sea rose (IPCC, 2021).", ())
     assert [one.status for one in ReferenceChecker().check(sentence)] == ["not checked"]

@@ -128,6 +128,8 @@ def _check(options: ClusterOptions) -> None:
 def _start(ray: Any, options: ClusterOptions) -> None:
     import logging
 
+    import ray._private.worker as inner
+
     given: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if options.address == LOCAL:
         # Ray's workers otherwise give way to all other work of the machine, and on a busy one hardly run.
@@ -136,10 +138,20 @@ def _start(ray: Any, options: ClusterOptions) -> None:
         given["num_cpus"] = max(os.cpu_count() or 1, options.workers or 1)
     else:
         given["address"] = options.address
-    _silence()
+    # Ray tells on stdout of workers that died, amid what ``--json`` prints, whatever ``ray.init`` is told, and there is
+    # no public way to stop it; the scheduler tells of them itself.
+    inner._worker_logs_enabled = False
+    attempts = _STARTS if options.address == LOCAL else 1
     try:
         with _told_no_secrets():
-            _init(ray, given, attempts=_STARTS if options.address == LOCAL else 1)
+            for number in range(1, attempts + 1):
+                try:
+                    ray.init(**given)
+                    break
+                except Exception:
+                    ray.shutdown()
+                    if number == attempts:
+                        raise
     except Exception as error:
         lines = str(error).strip().splitlines()
         reason = lines[0].rstrip(".") if lines else type(error).__name__
@@ -149,16 +161,6 @@ def _start(ray: Any, options: ClusterOptions) -> None:
             f"The Ray cluster {options.address} cannot be joined ({reason}): run the command on one of its machines, "
             "with the same versions of Ray and Python."
         ) from error
-
-
-def _silence() -> None:
-    """Ray tells on stdout of workers that died, amid what ``--json`` prints; the scheduler tells of them itself.
-
-    Without this it does so whatever ``ray.init`` is told, and there is no public way to stop it.
-    """
-    import ray._private.worker as inner
-
-    inner._worker_logs_enabled = False
 
 
 @contextmanager
@@ -186,13 +188,3 @@ def _told_no_secrets() -> Iterator[None]:
     finally:
         inner.get_entrypoint_name = command_line
         os.environ.update(hidden)
-
-
-def _init(ray: Any, given: Mapping[str, Any], attempts: int) -> None:
-    try:
-        ray.init(**given)
-    except Exception:
-        ray.shutdown()
-        if attempts == 1:
-            raise
-        _init(ray, given, attempts - 1)

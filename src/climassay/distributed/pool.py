@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from climassay import __version__
 from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection
@@ -19,9 +19,6 @@ from climassay.distributed.remote import DistributedEncoder, DistributedModel
 from climassay.errors import ClimassayError, ModelError
 from climassay.models.contract import Encoder, Generator
 from climassay.models.cpu_settings import THREADS_VARIABLE
-
-if TYPE_CHECKING:
-    pass
 
 ATTEMPTS = 3
 """Times that a job is tried before its requests count as failed: a job may be what kills its workers."""
@@ -302,8 +299,14 @@ class WorkerPool:
         """End the workers."""
         import ray
 
+        async def cancel_all() -> None:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(_cancelled_all(), self._loop).result(timeout=_CLOSE_SECONDS)
+            asyncio.run_coroutine_threadsafe(cancel_all(), self._loop).result(timeout=_CLOSE_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=_CLOSE_SECONDS)
         if not self._thread.is_alive():
@@ -410,14 +413,6 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
             yield pool
         finally:
             pool.close()
-
-
-async def _cancelled_all() -> None:
-    """End whatever still waits in this loop."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _anywhere(name: str) -> str:

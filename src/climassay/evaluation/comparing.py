@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations, permutations
-from math import factorial
 from pathlib import Path
 from typing import Literal, cast
 
@@ -27,10 +26,10 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import OVERALL, common_scores, is_right_or_wrong, outcomes_by_cell, score_of
-from climassay.evaluation.tables import metric_axis, shown_difference, shown_estimate, shown_p_value, shown_value
+from climassay.evaluation.tables import TEST_HEADINGS, heading, metric_plot, paired_cells, shown_estimate, shown_value
 from climassay.metrics.registry import METRICS
 from climassay.questions import Kind
-from climassay.reporting import Dot, DotPlot, Table
+from climassay.reporting import Dot, DotPlot, Table, shown_p_value
 from climassay.statistics import (
     Correlation,
     Estimate,
@@ -238,6 +237,12 @@ def rank_agreement(
         models = [model for model in first.means.get(metric, {}) if model in second.means.get(metric, {})]
         a, b = ([side.means[metric][model] for model in models] for side in (first, second))
         if len(models) >= FEWEST_MODELS and min(len(set(a)), len(set(b))) > 1:
+            exact = None
+            if len(models) <= _EXACT_UP_TO:
+                places, ranks = _ranks(a), _ranks(b)
+                # For fixed ranks the correlation grows with the sum of products alone.
+                orders = np.array(list(permutations(range(len(models)))))
+                exact = float((ranks[orders] @ places >= places @ ranks - 1e-9).mean())
             found.append(
                 RankAgreement(
                     metric,
@@ -246,7 +251,7 @@ def rank_agreement(
                     tuple(b),
                     spearman(a, b, resamples=resamples, seed=seed),
                     kendall(a, b, resamples=resamples, seed=seed),
-                    _exact_p_value(a, b),
+                    exact,
                     _over_questions(first, second, metric, models, resamples, seed),
                 )
             )
@@ -263,15 +268,6 @@ def _ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
 
     ranks: NDArray[np.float64] = rankdata(values, axis=-1)
     return ranks
-
-
-def _exact_p_value(first: Sequence[float], second: Sequence[float]) -> float | None:
-    if len(first) > _EXACT_UP_TO:
-        return None
-    a, b = _ranks(first), _ranks(second)
-    # For fixed ranks the correlation grows with the sum of products alone.
-    orders = np.array(list(permutations(range(len(a)))))
-    return float((b[orders] @ a >= a @ b - 1e-9).sum() / factorial(len(a)))
 
 
 def _over_questions(
@@ -326,11 +322,6 @@ class SelfPreference:
     def excess(self) -> float:
         """What the generator has beyond what is expected of it."""
         return self.value - self.expected
-
-    @property
-    def places_gained(self) -> int:
-        """Places by which the metric ranks the generator above the anchor's rank."""
-        return self.anchor_rank - self.rank
 
 
 def self_preference(
@@ -557,10 +548,10 @@ def comparison_table(found: RunComparison) -> Table:
         )
         for one in found.scores
     ]
-    label = METRICS[found.metric].label
+    metric = METRICS[found.metric]
     return Table.of(
-        f"{label[0].upper()}{label[1:]}, {found.level}",
-        ["benchmark", "model", "setting", "run", "n", label],
+        f"{heading(metric)}, {found.level}",
+        ["benchmark", "model", "setting", "run", "n", metric.label],
         rows,
         left=4,
         note="In brackets: 95% intervals." + _unit(found.metric),
@@ -576,19 +567,14 @@ def comparison_test_table(found: RunComparison) -> Table | None:
         (
             _named(test.first, names),
             _named(test.second, names),
-            str(test.difference.n),
-            shown_difference(found.metric, test.difference.value),
-            " to ".join(shown_difference(found.metric, end) for end in test.difference.interval),
-            "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
-            shown_p_value(test.p_value),
-            shown_p_value(test.p_holm),
+            *paired_cells(test, found.metric),
         )
         for test in found.tests
     ]
     kinds = dict.fromkeys("sign flip" if test.first_only is None else "McNemar, exact" for test in found.tests)
     return Table.of(
         "Compared on the questions that both runs asked",
-        ["first", "second", "n", "second -\nfirst", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+        ["first", "second", "n", "second -\nfirst", *TEST_HEADINGS],
         rows,
         left=2,
         strong=[number for number, test in enumerate(found.tests) if test.p_holm < 0.05],
@@ -602,14 +588,9 @@ def comparison_figure(found: RunComparison) -> DotPlot | None:
     """Every cell with its interval, a colour per run; None where there is none."""
     if not found.scores:
         return None
-    label = METRICS[found.metric].label
     names = _run_names(found)
-    dots = tuple(
-        Dot(_named(one, names), names[one.run], one.estimate.value, *one.estimate.interval) for one in found.scores
-    )
-    note = "Dots: mean over questions. Bars: 95% interval."
-    title = label[0].upper() + label[1:]
-    return DotPlot(title, dots, label, note, metric_axis(METRICS[found.metric], dots), decimals=3)
+    dots = [Dot(_named(one, names), names[one.run], one.estimate.value, *one.estimate.interval) for one in found.scores]
+    return metric_plot(METRICS[found.metric], dots)
 
 
 def _named(one: RunScore, names: Mapping[str, str]) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.evaluation.settings import Prepared
 from climassay.questions import KINDS, LETTERS, LEVELS, Question
-from climassay.reporting import Table
+from climassay.reporting import Table, percent, percent_interval
 from climassay.statistics import proportion
 
 SHORTEST_RUN = 4
@@ -281,9 +281,21 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
     """Shares of questions touched by task and level, and the worst questions where there are any."""
     lengths = tuple(dict.fromkeys((report.n, LONG_RUN))) if report.n < LONG_RUN else (report.n,)
     groups: dict[tuple[str, str], list[QuestionOverlap]] = {}
-    for one in sorted(report.overlaps, key=_task_and_level):
+    levels = [None, *LEVELS]
+    order = [(kind, level) for kind in KINDS for level in levels]
+    for one in sorted(report.overlaps, key=lambda one: order.index((one.question.kind, one.question.level))):
         groups.setdefault((one.question.kind, one.question.level or "-"), []).append(one)
-    rows = [(*names, ones) for names, ones in groups.items()] + [("all", "all", list(report.overlaps))]
+    groups["all", "all"] = list(report.overlaps)
+    rows = []
+    for names, ones in groups.items():
+        cells = [*names, str(len(ones))]
+        for size in lengths:
+            share = proportion(sum(one.longest >= size for one in ones), len(ones))
+            count = round(share.value * share.n)
+            cells.append(f"{count} ({percent(share.value)}; {percent_interval(share.interval)})")
+        middle = float(np.median([one.longest for one in ones]))
+        cells.append(f"{middle:g}" if middle >= SHORTEST_RUN else f"<{SHORTEST_RUN}")
+        rows.append([*cells, str(sum(one.words < report.n for one in ones))])
     tables = [
         Table.of(
             f"Questions that share words with {report.against}",
@@ -295,17 +307,7 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
                 "median\nlongest run",
                 "too\nshort",
             ],
-            [
-                [
-                    task,
-                    level,
-                    str(len(ones)),
-                    *(_touched_words(ones, size) for size in lengths),
-                    _median_run(ones),
-                    str(sum(one.words < report.n for one in ones)),
-                ]
-                for task, level, ones in rows
-            ],
+            rows,
             note=f"Texts: {report.texts:,}, of {report.words:,} words. A question counts where its question, "
             "an option or its answer (cloze: the statement with its gap filled) shares a run of so many words; in "
             f"brackets per cent and the 95% interval (Wilson). Too short: no part has {report.n} words. Runs below "
@@ -338,22 +340,6 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
             )
         )
     return tables
-
-
-def _task_and_level(one: QuestionOverlap) -> tuple[int, int]:
-    level = one.question.level
-    return KINDS.index(one.question.kind), -1 if level is None else LEVELS.index(level)
-
-
-def _median_run(ones: Sequence[QuestionOverlap]) -> str:
-    middle = float(np.median([one.longest for one in ones]))
-    return f"{middle:g}" if middle >= SHORTEST_RUN else f"<{SHORTEST_RUN}"
-
-
-def _touched_words(ones: Sequence[QuestionOverlap], size: int) -> str:
-    share = proportion(sum(one.longest >= size for one in ones), len(ones))
-    low, high = share.interval
-    return f"{round(share.value * share.n)} ({100 * share.value:.1f}; {100 * low:.1f}-{100 * high:.1f})"
 
 
 RUN_LENGTH = 8

@@ -335,7 +335,10 @@ def check_judge(
     def rated(what: str, texts: Sequence[LongAnswer], **options: Any) -> dict[str, list[float | None]]:
         nonlocal failed
         on_step(what)
-        found = [_by_dimension(one.ratings) for one in Marker(judge, **options).assess(texts, dimensions)]
+        found = [
+            {rated.dimension: round(rated.rating, 2) for rated in one.ratings}
+            for one in Marker(judge, **options).assess(texts, dimensions)
+        ]
         failed += sum(not one for one in found)
         return {name: [one.get(name) for one in found] for name in names}
 
@@ -393,10 +396,6 @@ def check_judge(
         for name in names
     ]
     return JudgeCheck(judge.name, len(items), len(set(groups)), tuple(tests), failed, tuple(rows))
-
-
-def _by_dimension(ratings: Sequence[Any]) -> dict[str, float]:
-    return {one.dimension: round(one.rating, 2) for one in ratings}
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from climassay.evaluation.comparing import PublishedScore
 from climassay.evaluation.contamination import RUN_LENGTH, ContaminationReport, ShownText, contamination_tables
@@ -13,12 +12,11 @@ from climassay.evaluation.scores import (
     OVERALL,
     ExperimentScores,
     McqScores,
-    Score,
     metrics_of,
     outcomes_by_cell,
     score_experiment,
 )
-from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, metric_axis, shown_value
+from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, metric_plot, shown_value
 from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Question, option_letter
@@ -41,10 +39,12 @@ from climassay.reporting import (
     StackedBar,
     StackedBars,
     Table,
+    counted,
+    percent,
+    thinned,
 )
 from climassay.reporting.html import Block, Finding, Tone
 from climassay.statistics import (
-    CoveragePoint,
     ReliabilityBin,
     SelectiveCurve,
     expected_calibration_error,
@@ -52,13 +52,8 @@ from climassay.statistics import (
     selective_curve,
 )
 
-if TYPE_CHECKING:
-    from climassay.evaluation.contamination import ContaminationReport
-
-
 _COLOURS = 5
 """Colours of a figure, and so its most lines or models."""
-_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _PAPER = 3
 """Types of questions that the paper has."""
 
@@ -79,26 +74,13 @@ def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None 
         if metric.published and len(levels) > 1:
             for start in range(0, len(models), _COLOURS):
                 part = tuple(models[start : start + _COLOURS])
-                dots = tuple(
-                    _dot(score, score.level, None)
+                dots = [
+                    Dot(score.level, score.cell.model, score.estimate.value, *score.estimate.interval)
                     for level in levels
                     for score in chosen
                     if score.level == level and score.cell.model in part
-                )
-                title = f"{metric.label[0].upper()}{metric.label[1:]} by level, setting {shown}"
-                note = "Dots: mean over questions. Bars: 95% interval."
-                figures.append(
-                    DotPlot(
-                        title,
-                        dots,
-                        metric.label,
-                        note,
-                        metric_axis(metric, dots),
-                        decimals=3,
-                        together=True,
-                        order=part,
-                    )
-                )
+                ]
+                figures.append(metric_plot(metric, dots, f" by level, setting {shown}", together=True, order=part))
     return figures
 
 
@@ -117,22 +99,21 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
             continue
         for task in dict.fromkeys(one.cell.task for one in overall if one.metric == metric.name):
             constant = constants.get((metric.name, task))
-            dots = tuple(
-                _dot(one, f"{one.cell.model}, {one.cell.setting}", constant)
+            dots = [
+                Dot(
+                    f"{one.cell.model}, {one.cell.setting}",
+                    one.cell.model,
+                    one.estimate.value,
+                    *one.estimate.interval,
+                    constant,
+                )
                 for one in overall
                 if one.metric == metric.name and one.cell.task == task
-            )
-            note = "Dots: mean over questions. Bars: 95% interval."
-            if constant is not None:
-                note += " Dashed tick: the best constant answer."
+            ]
             of_type = "" if metric.external or task in metric.kinds else f", {TYPES[task].title.lower()}"
-            title = f"{metric.label[0].upper()}{metric.label[1:]}{of_type}"
-            figures.append(DotPlot(title, dots, metric.label, note, metric_axis(metric, dots), decimals=3))
+            note = "" if constant is None else " Dashed tick: the best constant answer."
+            figures.append(metric_plot(metric, dots, of_type, note))
     return figures
-
-
-def _dot(score: Score, label: str, constant: float | None) -> Dot:
-    return Dot(label, score.cell.model, score.estimate.value, *score.estimate.interval, constant)
 
 
 def source_figure(questions: Sequence[Question], title: str) -> StackedBars | None:
@@ -158,7 +139,6 @@ def source_figure(questions: Sequence[Question], title: str) -> StackedBars | No
 
 
 COVERAGES = (0.25, 0.5, 0.75, 1.0)
-_CURVE_POINTS = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,42 +195,26 @@ def calibration_table(found: Sequence[CellCalibration], benchmark: str) -> Table
     if not cells:
         return None
     headings = ["model", "setting", "n", "without", "confidence", "accuracy", "ECE", "AURC", "random\nAURC"]
+    rows = []
+    for one in cells:
+        curve = one.curve
+        figures = (one.confidence, one.accuracy, one.calibration_error, curve.aurc, 1 - curve.unordered)
+        row = [one.cell.model, one.cell.setting, str(one.n), str(one.without), *map(percent, figures)]
+        for share in COVERAGES:
+            # The first point that covers so much; none where the curve ends before.
+            reached = next((point for point in curve.points if point.coverage >= share - 1e-9), None)
+            row.append("-" if reached is None else percent(reached.accuracy.value))
+        rows.append(row)
     return Table.of(
         f"Calibration and abstention on multiple choice, {benchmark} (%)",
         [*headings, *(f"surest\n{share:.0%}" for share in COVERAGES)],
-        [
-            [
-                one.cell.model,
-                one.cell.setting,
-                str(one.n),
-                str(one.without),
-                *(
-                    f"{100 * value:.1f}"
-                    for value in (
-                        one.confidence,
-                        one.accuracy,
-                        one.calibration_error,
-                        one.curve.aurc,
-                        1 - one.curve.unordered,
-                    )
-                ),
-                *(_accuracy_at(one.curve, share) for share in COVERAGES),
-            ]
-            for one in cells
-        ],
+        rows,
         note="confidence: mean probability of the chosen option. ECE: expected calibration error, ten bins. AURC: area "
         "under the risk-coverage curve, lower is better; random AURC: the same if confidence said nothing. surest: "
         "accuracy when only that share of all questions is answered. without: answers that have no probability.",
         left=2,
         grouped=1,
     )
-
-
-def _accuracy_at(curve: SelectiveCurve, share: float) -> str:
-    """Accuracy at the first point that covers at least the share; ``-`` where the curve ends before."""
-    reached = (point for point in curve.points if point.coverage >= share - 1e-9)
-    point = next(reached, None)
-    return "-" if point is None else f"{100 * point.accuracy.value:.1f}"
 
 
 def calibration_figures(found: Sequence[CellCalibration], benchmark: str) -> list[LinePlot]:
@@ -279,35 +243,26 @@ def calibration_figures(found: Sequence[CellCalibration], benchmark: str) -> lis
                         one.name,
                         tuple(
                             Point(point.coverage, point.accuracy.value, note=f"{point.accuracy.n} answers")
-                            for point in _thinned(one.curve)
+                            for point in thinned(one.curve.points)
                         ),
                     )
                     for one in part
                 ),
-                Axis("questions answered", 0.0, 1.0, _TICKS, percent=True),
-                Axis("accuracy on them", 0.0, 1.0, _TICKS, percent=True),
+                Axis.shares("questions answered"),
+                Axis.shares("accuracy on them"),
                 note="A line that falls to the right belongs to a model that knows when it is right.",
                 square=True,
             ),
             LinePlot(
                 f"Reliability{more}",
                 (*lines, diagonal),
-                Axis("probability of the chosen option", 0.0, 1.0, _TICKS, percent=True),
-                Axis("accuracy", 0.0, 1.0, _TICKS, percent=True),
+                Axis.shares("probability of the chosen option"),
+                Axis.shares("accuracy"),
                 note="Bars: 95% interval (Wilson). Below the dashed line a model is surer than it is right.",
                 square=True,
             ),
         ]
     return figures
-
-
-def _thinned(curve: SelectiveCurve) -> list[CoveragePoint]:
-    """Points about evenly apart, first and last included."""
-    points = curve.points
-    if len(points) <= _CURVE_POINTS:
-        return list(points)
-    step = (len(points) - 1) / (_CURVE_POINTS - 1)
-    return [points[round(number * step)] for number in range(_CURVE_POINTS)]
 
 
 WRONG_WHERE_ZERO = ("accuracy", "exact_match", "supported")
@@ -368,9 +323,9 @@ def experiment_report(
     questions = sum(len(questions) for questions in experiment.questions.values())
     return Report(
         title=f"Experiment {experiment.name}",
-        lead=f"{_counted(len(models), 'model')} in {_counted(len(settings), 'setting')} on "
-        f"{_counted(questions, 'question')} of {', '.join(experiment.questions)}: "
-        f"{_counted(len(experiment.outcomes), 'answer')}.",
+        lead=f"{counted(len(models), 'model')} in {counted(len(settings), 'setting')} on "
+        f"{counted(questions, 'question')} of {', '.join(experiment.questions)}: "
+        f"{counted(len(experiment.outcomes), 'answer')}.",
         sections=tuple(sections),
         facts=(
             ("Run", experiment.run),
@@ -384,26 +339,19 @@ def experiment_report(
     )
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+CHIEF = ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match", "rubric_score", "epistemics")
+"""Metrics of which the summary names the best cell."""
 
 
 def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     """The best cell of each benchmark and chief metric, what differs beyond chance, and what went wrong."""
     blocks: list[Block] = []
     for benchmark in (*experiment.questions, *experiment.groups):
+        given = METRICS.ordered(one.metric for one in scores.scores if one.cell.benchmark == benchmark)
+        # Of the metrics that another framework gave, the first of which higher values are better.
+        external = [one.name for one in given if one.external and not one.lower][:1]
         sentences = [
-            sentence
-            for metric in (
-                "accuracy",
-                "judged_accuracy",
-                "factual_accuracy",
-                "exact_match",
-                "rubric_score",
-                "epistemics",
-                *_first_external(scores, benchmark),
-            )
-            if (sentence := _best_sentence(scores, benchmark, metric))
+            sentence for metric in (*CHIEF, *external) if (sentence := _best_sentence(scores, benchmark, metric))
         ]
         tests = [test for test in scores.tests if test.benchmark == benchmark]
         if tests:
@@ -424,12 +372,6 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)
     blocks += [Prose(f"Note: {note}") for note in notes if note not in shared]
     return blocks
-
-
-def _first_external(scores: ExperimentScores, benchmark: str) -> list[str]:
-    """The first metric that another framework gave to a benchmark, where higher values are better."""
-    found = METRICS.ordered(one.metric for one in scores.scores if one.cell.benchmark == benchmark)
-    return [one.name for one in found if one.external and not one.lower][:1]
 
 
 def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str:

@@ -19,7 +19,7 @@ from climassay.evaluation.results import Cell, Outcome, Preference
 from climassay.learning.linear import minimise
 from climassay.learning.pairwise import davidson_loss
 from climassay.metrics.judge_requests import JudgeFailure, JudgeRequest, ask_json
-from climassay.models.contract import Generator, OptionRequest, OptionScorer
+from climassay.models.contract import Generator, OptionRequest, OptionScorer, object_schema
 from climassay.models.profiles import profile_of
 from climassay.prompts import load_prompt
 from climassay.questions import Question
@@ -35,15 +35,9 @@ _PENALTY = 100.0
 _TOKENS = 300
 _WORDS = 350
 """Maximum number of words of each answer that a very small judge reads."""
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "reason": {"type": "string", "maxLength": 800},
-        "better": {"type": "string", "enum": list(get_args(Better))},
-    },
-    "required": ["reason", "better"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema(
+    {"reason": {"type": "string", "maxLength": 800}, "better": {"type": "string", "enum": list(get_args(Better))}}
+)
 
 
 def prefer(

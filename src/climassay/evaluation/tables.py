@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from climassay.evaluation.results import ConstantScore
 from climassay.evaluation.scores import (
@@ -11,6 +11,7 @@ from climassay.evaluation.scores import (
     DimensionScore,
     ExperimentScores,
     McqScores,
+    PairedRow,
     PairedTest,
     PointCounts,
     PositionRow,
@@ -21,13 +22,13 @@ from climassay.grounding.references import ReferenceStatus
 from climassay.grounding.text_check import STATUSES
 from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
-from climassay.questions import LEVELS, TYPES, Kind
-from climassay.reporting import Axis, Dot, Mark, Table
+from climassay.questions import LEVELS, TYPES
+from climassay.reporting import Axis, Dot, DotPlot, Mark, Table, percent, percent_interval, shown_p_value
 from climassay.reporting.tables import Column
 from climassay.statistics import Estimate
 
 if TYPE_CHECKING:
-    from climassay.evaluation.comparing import PublishedScore
+    from climassay.evaluation.comparing import PublishedScore, RunTest
 
 SHORT_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypothetical": "Hypo", OVERALL: "Overall"}
 
@@ -93,12 +94,28 @@ def shown_value(metric: str, value: float) -> str:
     return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
 
 
-def metric_axis(metric: Metric, dots: Iterable[Dot]) -> Axis:
-    """Axis of a metric's scores: from 0 to 1, in per cent where tables show it so, or as far as the intervals reach."""
+def metric_plot(metric: Metric, dots: Sequence[Dot], more: str = "", note: str = "", **options: Any) -> DotPlot:
+    """Scores of a metric with their intervals, per cent where tables show it so.
+
+    Args:
+        metric: Whose name begins the title.
+        dots: Shares from 0 to 1 have an axis from 0 to 1, others one that goes as far as the intervals reach.
+        more: End of the title.
+        note: What follows the explanation of dots and bars.
+        **options: Further fields of :class:`DotPlot`.
+    """
     ends = [end for dot in dots for end in (dot.low, dot.high)]
     if all(0 <= end <= 1 for end in ends):
-        return Axis(metric.label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=metric.percent)
-    return Axis.over(metric.label, (0.0, *ends), percent=metric.percent)
+        axis = Axis.shares(metric.label, percent=metric.percent)
+    else:
+        axis = Axis.over(metric.label, (0.0, *ends), percent=metric.percent)
+    note = f"Dots: mean over questions. Bars: 95% interval.{note}"
+    return DotPlot(f"{heading(metric)}{more}", tuple(dots), metric.label, note, axis, decimals=3, **options)
+
+
+def heading(metric: Metric) -> str:
+    """The metric's label as a title begins with it."""
+    return metric.label[:1].upper() + metric.label[1:]
 
 
 def shown_estimate(metric: str, estimate: Estimate) -> str:
@@ -112,9 +129,19 @@ def shown_difference(metric: str, value: float) -> str:
     return f"{100 * value:+.1f}" if METRICS[metric].percent else f"{value:+.3f}"
 
 
-def shown_p_value(value: float) -> str:
-    """A p-value with three decimals."""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+TEST_HEADINGS = ("95% interval", "gained /\nlost", "p", "p\n(Holm)")
+
+
+def paired_cells(test: "PairedTest | PairedRow | RunTest", metric: str) -> list[str]:
+    """Number of items and difference of a paired test, then the cells below :data:`TEST_HEADINGS`."""
+    return [
+        str(test.difference.n),
+        shown_difference(metric, test.difference.value),
+        " to ".join(shown_difference(metric, end) for end in test.difference.interval),
+        "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
+        shown_p_value(test.p_value),
+        shown_p_value(test.p_holm),
+    ]
 
 
 def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedScore]" = ()) -> list[NamedTable]:
@@ -129,8 +156,8 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
         ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
         constants = [one for one in scores.constants if one.benchmark == benchmark]
         numbers = _Numbers(
-            tuple(one for one in ours if _named(one.metric, one.cell.task)),
-            tuple(one for one in constants if _named(one.metric, one.task)),
+            tuple(one for one in ours if one.cell.task in METRICS[one.metric].kinds),
+            tuple(one for one in constants if one.task in METRICS[one.metric].kinds),
             tuple(published),
         )
         named = {
@@ -155,8 +182,8 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
                 "brackets: 95% intervals.",
             ),
         }
-        # A table of each type of question that the paper does not have.
-        for task in dict.fromkeys(one.cell.task for one in ours if not _named(one.metric, one.cell.task)):
+        # The types of questions that no metric names, but which name their metrics, have tables of their own.
+        for task in dict.fromkeys(one.cell.task for one in ours if one.cell.task not in METRICS[one.metric].kinds):
             numbers = _Numbers(
                 tuple(one for one in ours if one.cell.task == task),
                 tuple(one for one in constants if one.task == task),
@@ -176,7 +203,7 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
         named["counts"] = _counts(benchmark, scores.counts)
         named["settings"] = _tests(benchmark, "settings", scores.tests)
         named["models"] = _tests(benchmark, "models", scores.tests)
-        tables += [NamedTable(name, benchmark, table) for name, table in named.items() if table is not None]
+        tables += [NamedTable(name, benchmark, table) for name, table in named.items() if table.rows]
     return tables
 
 
@@ -207,16 +234,7 @@ def _overview(scores: ExperimentScores) -> NamedTable | None:
     return NamedTable("overview", "", Table.of("All benchmarks", headings, lines, left=2, grouped=1, note=note))
 
 
-def _named(metric: str, task: Kind) -> bool:
-    """Whether a metric names a task; the tasks whose types name it have tables of their own."""
-    return task in METRICS[metric].kinds
-
-
-def _score_table(
-    title: str, columns: Sequence[_Column], numbers: _Numbers, note: str, *, plain: bool = False
-) -> Table | None:
-    if not columns:
-        return None
+def _score_table(title: str, columns: Sequence[_Column], numbers: _Numbers, note: str, *, plain: bool = False) -> Table:
     variants = numbers.variants(columns)
     values = [numbers.of(variant, columns) for variant in variants]
     sizes = [max((estimate.n for estimate in column if estimate), default=0) for column in zip(*values, strict=True)]
@@ -235,8 +253,12 @@ def _score_table(
     for model, setting in dict.fromkeys((score.model, score.setting) for score in numbers.published):
         given = [beside.get((model, setting, column.metric.name, column.level)) for column in columns]
         if any(value is not None for value in given):
-            # With as many digits as the paper prints.
-            cells = ["-" if v is None else _printed(column.metric, v) for column, v in zip(columns, given, strict=True)]
+            cells = []
+            for column, value in zip(columns, given, strict=True):
+                # With as many digits as the paper prints.
+                digits = 3 if column.metric.name in ("bleu_char", "bert_score") else 2
+                percents = 100.0 if column.metric.binary else 1.0
+                cells.append("-" if value is None else f"{percents * value:.{digits}f}")
             rows.append([f"{model} (published)", setting, *cells])
             printed = True
     if printed:
@@ -253,12 +275,6 @@ def _score_table(
         grouped=1,
         marks=_marks(columns, [model for model, _ in variants], values),
     )
-
-
-def _printed(metric: Metric, value: float) -> str:
-    if metric.binary:
-        return f"{100 * value:.2f}"
-    return f"{value:.3f}" if metric.name in ("bleu_char", "bert_score") else f"{value:.2f}"
 
 
 def _marks(
@@ -284,7 +300,7 @@ def _marks(
     return {cell: frozenset(found) for cell, found in marks.items()}
 
 
-def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table | None:
+def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
     rows = []
     for one in dimensions:
         if one.cell.benchmark == benchmark:
@@ -294,14 +310,10 @@ def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table |
             rows.append([one.cell.model, one.cell.setting, GROUP_OF[one.dimension], one.dimension, *facts])
     headings = ["model", "setting", "group", "dimension", "n", "rating", "95% interval", "issues"]
     note = "Ratings from 1 (not usable) to 5 (no fault) by the judge; issues: in how many answers it named them."
-    return (
-        Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
-        if rows
-        else None
-    )
+    return Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
 
 
-def _points(benchmark: str, points: Iterable[PointCounts]) -> Table | None:
+def _points(benchmark: str, points: Iterable[PointCounts]) -> Table:
     sentences, references = STATUSES[:3], get_args(ReferenceStatus)
     rows = [
         [
@@ -313,19 +325,13 @@ def _points(benchmark: str, points: Iterable[PointCounts]) -> Table | None:
         for one in points
         if one.cell.benchmark == benchmark
     ]
-    headings = [
-        "model",
-        "setting",
-        *(f"sentences\n{one}" for one in sentences),
-        *(f"references\n{one}" for one in references),
-    ]
+    headings = ["model", "setting", *(f"sentences\n{one}" for one in sentences)]
+    headings += [f"references\n{one}" for one in references]
     note = "Sentences that claim something, by what the collections say; references by what could be looked up."
-    return (
-        Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note) if rows else None
-    )
+    return Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note)
 
 
-def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:
+def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
     rows = [
         [
             count.cell.model,
@@ -353,26 +359,19 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:
     )
 
 
-def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | None:
+def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
     found = [test for test in tests if test.benchmark == benchmark and test.family == family]
-    if not found:
-        return None
     kinds = " and ".join(dict.fromkeys(test.test for test in found))
     shared, differing = ("model", "settings") if family == "settings" else ("setting", "models")
     return Table.of(
         f"{differing.capitalize()} compared on the same questions, {benchmark}",
-        [shared, "difference", "metric", "n", "second -\nfirst", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+        [shared, "difference", "metric", "n", "second -\nfirst", *TEST_HEADINGS],
         [
             [
                 test.fixed,
                 f"{test.second} - {test.first}",
                 METRICS[test.metric].label,
-                str(test.difference.n),
-                shown_difference(test.metric, test.difference.value),
-                " to ".join(shown_difference(test.metric, end) for end in test.difference.interval),
-                "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
-                shown_p_value(test.p_value),
-                shown_p_value(test.p_holm),
+                *paired_cells(test, test.metric),
             ]
             for test in found
         ],
@@ -405,15 +404,6 @@ def score_rows(scores: ExperimentScores, published: "Sequence[PublishedScore]" =
     return Table.of("Scores", headings, [*ours, *((*row, "published") for row in beside)], left=6)
 
 
-def percent(share: float) -> str:
-    """A share as per cent with one decimal."""
-    return f"{100 * share:.1f}"
-
-
-def _percent_interval(estimate: Estimate) -> str:
-    return f"{percent(estimate.interval.low)}-{percent(estimate.interval.high)}"
-
-
 def mcq_tables(scores: McqScores) -> list[Table]:
     """Accuracy by level, paired tests, position bias; the last two only where there is something to show."""
     several = len({row.model for row in scores.accuracy}) > 1
@@ -426,7 +416,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
             row.level,
             str(row.accuracy.n),
             percent(row.accuracy.value),
-            _percent_interval(row.accuracy),
+            percent_interval(row.accuracy.interval),
             percent(row.baseline),
             percent(row.chance),
             str(row.unparsed),
@@ -452,12 +442,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
                 *((row.fixed,) if several else ()),
                 f"{row.second} - {row.first}",
                 row.scoring,
-                str(row.difference.n),
-                shown_difference("accuracy", row.difference.value),
-                " to ".join(shown_difference("accuracy", end) for end in row.difference.interval),
-                f"{row.second_only} / {row.first_only}",
-                shown_p_value(row.p_value),
-                shown_p_value(row.p_holm),
+                *paired_cells(row, "accuracy"),
             )
             for row in paired
         ]
@@ -466,7 +451,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
         tables.append(
             Table.of(
                 f"{family.capitalize()} compared on the same questions (percentage points)",
-                [*shared, "difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+                [*shared, "difference", "scoring", "n", "points", *TEST_HEADINGS],
                 pairs,
                 left=len(shared) + 2,
                 note=f"Paired test: {tests}. Interval: differences that sign flips do not reject. gained / lost: "
@@ -490,7 +475,9 @@ def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequ
             percent(row.recall_spread),
             shown_p_value(row.p_value),
             percent(row.consistent),
-            "-" if row.averaged is None else f"{percent(row.averaged.value)} ({_percent_interval(row.averaged)})",
+            "-"
+            if row.averaged is None
+            else f"{percent(row.averaged.value)} ({percent_interval(row.averaged.interval)})",
         )
         for labels, row in found
     ]

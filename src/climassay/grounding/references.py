@@ -22,7 +22,6 @@ from climassay.grounding.citations import CitingSentence, Reference, read_citati
 
 if TYPE_CHECKING:
     from climassay.corpus.collection_rows import StoredDocument
-    from climassay.grounding.retrieval import CollectionGroup
 
 ReferenceKind = Literal["number", "work", "doi", "url"]
 ReferenceStatus = Literal["exists", "invented", "malformed", "not checked"]
@@ -36,9 +35,9 @@ _HEADING = re.compile(
     r"\s*:?\s*(?:\*\*)?\s*:?\s*",
     re.IGNORECASE,
 )
-_ENTRY = re.compile(
-    r"\s*(?:[-*\u2022]\s+)?(?:[\[(\u3010](?P<bracket>\d{1,3})[\])\u3011]:?|(?P<plain>\d{1,3})[.)])\s+(?P<entry>\S.*)"
-)
+_NUMBER = r"[\[(\u3010](?P<bracket>\d{1,3})[\])\u3011]:?"
+_ENTRY = re.compile(rf"\s*(?:[-*\u2022]\s+)?(?:{_NUMBER}|(?P<plain>\d{{1,3}})[.)])\s+(?P<entry>\S.*)")
+_BRACKETED = re.compile(rf"\s*(?:[-*\u2022]\s+)?{_NUMBER}\s+\S.*")
 _BULLET = re.compile(r"\s*[-*\u2022]\s+(?P<entry>\S.*)")
 _NUMBERED_LINK = re.compile(r"(\[\d{1,3}\])\((https?://[^\s()]+)\)")
 _DOI = re.compile(
@@ -92,7 +91,7 @@ class ReferenceList:
             start, entries = heading, lines[heading + 1 :]
         else:
             start = len(lines)
-            while start and (not lines[start - 1].strip() or _bracketed(lines[start - 1])):
+            while start and (not lines[start - 1].strip() or _BRACKETED.fullmatch(lines[start - 1])):
                 start -= 1
             entries = lines[start:]
         numbered: dict[int, str] = {}
@@ -104,11 +103,6 @@ class ReferenceList:
                 bullet = _BULLET.fullmatch(line)
                 others.append(bullet["entry"].strip() if bullet else line.strip())
         return cls("\n".join(lines[:start]).rstrip(), numbered, tuple(others))
-
-
-def _bracketed(line: str) -> bool:
-    entry = _ENTRY.fullmatch(line)
-    return entry is not None and entry["bracket"] is not None
 
 
 @dataclass(frozen=True)
@@ -243,36 +237,6 @@ class ReferenceChecker:
                 )
             case _:
                 return CheckedReference(written, kind, "not checked", "No server could be asked.")
-
-
-def references_of(
-    text: str,
-    group: "CollectionGroup | None" = None,
-    *,
-    passages: Mapping[int, str] | None = None,
-    ask: Callable[[str], bool | None] | None = None,
-) -> list[tuple[CitingSentence, tuple[CheckedReference, ...]]]:
-    """The sentences of a text with the references of each, its own list of references taken off and looked up.
-
-    Args:
-        text: Plain text or Markdown.
-        group: Collections in whose documents works are looked up.
-        passages: What numbers in brackets name, by number, where the text's writer was given passages.
-        ask: Asks for DOIs and addresses; by default nothing is asked.
-
-    Returns:
-        Sentences in order; their texts are without the numbers that they cite.
-    """
-    listed = ReferenceList.split(text)
-    checker = ReferenceChecker(
-        () if group is None else group.documents(), dict(passages or {}), listed.numbered, ask
-    )  # fmt: skip
-    return [
-        (sentence, checker.check(sentence))
-        for paragraph in listed.body.splitlines()
-        if paragraph.strip()
-        for sentence in read_citations(open_links(paragraph), checker.known)
-    ]
 
 
 def open_links(text: str) -> str:

@@ -43,7 +43,15 @@ from climassay.grounding.text_differences import (
 )
 from climassay.metrics.entailment import RelationScorer
 from climassay.metrics.entailment_features import content_words
-from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, Sampling, Usage
+from climassay.models.contract import (
+    Completion,
+    Encoder,
+    GenerationRequest,
+    Generator,
+    Sampling,
+    Usage,
+    object_schema,
+)
 from climassay.prompts import Prompt, load_prompt
 
 if TYPE_CHECKING:
@@ -194,7 +202,14 @@ class SupportJudge:
                 GenerationRequest(
                     rendered.messages,
                     self._sampling,
-                    _schema(len(passages)),
+                    object_schema(
+                        {
+                            "reasoning": {"type": "string", "maxLength": 600},
+                            "relation": {"type": "string", "enum": list(_RELATIONS)},
+                            "passage": {"type": "integer", "minimum": 0, "maximum": len(passages)},
+                            "quotation": {"type": "string", "maxLength": 600},
+                        }
+                    ),
                     assistant_prefix=rendered.assistant_prefix,
                 )
             )
@@ -206,16 +221,6 @@ class SupportJudge:
 
 
 _RELATIONS = ("supports", "contradicts", "settles nothing")
-
-
-def _schema(passages: int) -> dict[str, Any]:
-    properties = {
-        "reasoning": {"type": "string", "maxLength": 600},
-        "relation": {"type": "string", "enum": list(_RELATIONS)},
-        "passage": {"type": "integer", "minimum": 0, "maximum": passages},
-        "quotation": {"type": "string", "maxLength": 600},
-    }
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[Judgement, Passage | None]:

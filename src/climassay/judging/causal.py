@@ -209,7 +209,7 @@ def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
     if layers is None:
         raise ModelError(f"The layers of {model.name} cannot be found, so nothing can be taken out of them.")
 
-    def removing(rows: FloatArray) -> "Callable[[Tensor], Tensor]":
+    def remover(rows: FloatArray) -> "Callable[[Tensor], Tensor]":
         # In float32 whatever the model's own format: a projection in 16 bits would leave a rest of the direction.
         basis = torch.tensor(rows, dtype=torch.float32, device=model.network.device)
 
@@ -219,35 +219,33 @@ def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
 
         return remove
 
+    def before_layer(
+        remove: "Callable[[Tensor], Tensor]", _module: Any, given: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if given:
+            return (remove(given[0]), *given[1:]), named
+        return given, {**named, "hidden_states": remove(named["hidden_states"])}
+
+    def after_norm(remove: "Callable[[Tensor], Tensor]", _module: Any, _given: Any, output: Any) -> Any:
+        if isinstance(output, tuple):
+            return (remove(output[0]), *output[1:])
+        output.last_hidden_state = remove(output.last_hidden_state)
+        return output
+
     handles: list[Any] = []
     model.reader.release()
     try:
         for state, rows in directions.items():
-            remove = removing(rows)
+            remove = remover(rows)
             if state == len(layers):
-                handles.append(backbone.register_forward_hook(partial(_out_of, remove)))
+                handles.append(backbone.register_forward_hook(partial(after_norm, remove)))
             else:
-                handles.append(layers[state].register_forward_pre_hook(partial(_into, remove), with_kwargs=True))
+                handles.append(layers[state].register_forward_pre_hook(partial(before_layer, remove), with_kwargs=True))
         yield
     finally:
         for handle in handles:
             handle.remove()
         model.reader.release()
-
-
-def _into(
-    remove: "Callable[[Tensor], Tensor]", _module: Any, given: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if given:
-        return (remove(given[0]), *given[1:]), named
-    return given, {**named, "hidden_states": remove(named["hidden_states"])}
-
-
-def _out_of(remove: "Callable[[Tensor], Tensor]", _module: Any, _given: Any, output: Any) -> Any:
-    if isinstance(output, tuple):
-        return (remove(output[0]), *output[1:])
-    output.last_hidden_state = remove(output.last_hidden_state)
-    return output
 
 
 def _orthonormal(rows: FloatArray) -> FloatArray:

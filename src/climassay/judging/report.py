@@ -25,6 +25,10 @@ from climassay.reporting import (
     Section,
     Series,
     Table,
+    counted,
+    percent,
+    percent_interval,
+    shown_p_value,
 )
 from climassay.reporting.html import Block
 
@@ -187,7 +191,7 @@ def ablation_table(found: Ablation) -> Table:
                                                                              found.correlation))  # fmt: skip
     rows = [("probe's direction", change, correlation, f"{_share(found.flips)} ({_interval(found.flips)})")]
     for one in found.controls:
-        numbers = (_number(one.mean_absolute_change), _number(one.correlation), f"{100 * one.flips:.1f}")
+        numbers = (_number(one.mean_absolute_change), _number(one.correlation), percent(one.flips))
         rows.append((f"random {one.seed + 1}", *numbers))
     first, last = found.states[0], found.states[-1]
     places = "states " + ", ".join(map(str, found.states))
@@ -220,11 +224,11 @@ def quality_name(result: JudgeResult) -> str:
 
 
 def _share(figure: Figure) -> str:
-    return _NONE if figure.value is None else f"{100 * figure.value:.1f}"
+    return _NONE if figure.value is None else percent(figure.value)
 
 
 def _interval(figure: Figure) -> str:
-    return _NONE if figure.low is None or figure.high is None else f"{100 * figure.low:.1f}-{100 * figure.high:.1f}"
+    return _NONE if figure.low is None or figure.high is None else percent_interval((figure.low, figure.high))
 
 
 def _number(value: float | None) -> str:
@@ -239,8 +243,8 @@ def _gain(paired: PairedFigure) -> tuple[str, str, str]:
     figure = paired.difference
     if figure.value is None or figure.low is None or figure.high is None or paired.p_value is None:
         return _NONE, _NONE, _NONE
-    p_value = "<0.001" if paired.p_value < 0.001 else f"{paired.p_value:.3f}"
-    return f"{100 * figure.value:+.1f}", f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}", p_value
+    ends = f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}"
+    return f"{100 * figure.value:+.1f}", ends, shown_p_value(paired.p_value)
 
 
 SHOWN_GROUPS = 5
@@ -372,7 +376,7 @@ def judge_report(
     sections.append(_orders(benchmark.results, tasks))
     return Report(
         title=f"{benchmark.model} as a judge of {file}",
-        lead=f"{len(first.items)} items in {groups} group{'s' if groups != 1 else ''}; {settings.folds} folds that "
+        lead=f"{len(first.items)} items in {counted(groups, 'group')}; {settings.folds} folds that "
         f"share no {'group' if groups > 1 else 'item'}, at most {settings.train_items} labelled items to learn from in "
         "each.",
         sections=tuple(sections),
@@ -397,8 +401,8 @@ def training_report(trained: TrainedProbe, items_from: str) -> Report:
         blocks.append(path_plot(trained))
     return Report(
         title=f"A probe for {quality}",
-        lead=f"Trained on {trained.n_items} labelled items in {trained.n_groups} "
-        f"group{'s' if trained.n_groups != 1 else ''} of {items_from} ({trained.n_pairs} pairs), on {source.model}.",
+        lead=f"Trained on {trained.n_items} labelled items in {counted(trained.n_groups, 'group')} of {items_from} "
+        f"({trained.n_pairs} pairs), on {source.model}.",
         sections=(
             Section("Held-out evidence", tuple(blocks)),
             Section("What the probe sees", picture_blocks(trained.picture, quality)),

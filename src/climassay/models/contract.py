@@ -70,6 +70,11 @@ class GenerationRequest:
     """Start of the assistant's answer that the model continues; not repeated in the completion's text."""
 
 
+def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object that has all of these fields and no others."""
+    return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens and money of one or many requests. Usages add up with ``+``."""

@@ -14,6 +14,7 @@ from climassay.reporting.figures import (
     Series,
     StackedBar,
     StackedBars,
+    thinned,
 )
 from climassay.reporting.html import (
     AnswerCard,
@@ -31,11 +32,23 @@ from climassay.reporting.html import (
     render_page,
     write_page,
 )
-from climassay.reporting.tables import Mark, Table, as_csv, as_latex, as_markdown, as_rich, counted
+from climassay.reporting.tables import (
+    Mark,
+    Table,
+    as_csv,
+    as_latex,
+    as_markdown,
+    as_rich,
+    counted,
+    percent,
+    percent_interval,
+    shown_p_value,
+)
 
 __all__ = [
     "AnswerCard", "AnswerRow", "AnswerTables", "AnsweredQuestion", "Axis", "Case", "Cases", "Category", "Cloud",
     "Dot", "DotPlot", "Facts", "HeatMap", "Label", "LinePlot", "Mark", "Option", "Point", "Prose", "Report",
     "ScatterPlot", "Section", "Series", "SourceText", "StackedBar", "StackedBars", "Table", "as_csv", "as_latex",
-    "as_markdown", "as_rich", "counted", "render_page", "write_page",
+    "as_markdown", "as_rich", "counted", "percent", "percent_interval", "render_page", "shown_p_value", "thinned",
+    "write_page",
 ]  # fmt: skip

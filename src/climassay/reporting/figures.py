@@ -4,8 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import TypeVar
 
 from climassay.reporting.tables import Column, Table, counted
+
+T = TypeVar("T")
 
 _TURNS = 8
 """Turns in which clouds of specks are drawn."""
@@ -47,10 +50,18 @@ class Axis:
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         if high - low < 1e-9 * max(1.0, abs(low), abs(high)):
             low, high = low - 0.5, high + 0.5
-        step = _round_step((high - low) / (at_most - 1))
+        # The smallest of 1, 2, 2.5 and 5 times a power of ten with which so many ticks are enough.
+        least = (high - low) / (at_most - 1)
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9))
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         ticks = tuple(round(number * step, 12) for number in range(first, last + 1))
         return cls(label, ticks[0], ticks[-1], ticks, percent)
+
+    @classmethod
+    def shares(cls, label: str, *, percent: bool = True) -> "Axis":
+        """An axis from 0 to 1, by default written as 0 to 100%."""
+        return cls(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=percent)
 
     @classmethod
     def at(cls, label: str, ticks: Sequence[float]) -> "Axis":
@@ -132,7 +143,7 @@ class DotPlot:
     @property
     def measure(self) -> Axis:
         """The axis that dots are placed on."""
-        return self.scale or Axis(self.axis, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
+        return self.scale or Axis.shares(self.axis)
 
     @property
     def rows(self) -> tuple[tuple[str, tuple[Dot, ...]], ...]:
@@ -165,6 +176,12 @@ class DotPlot:
     def label_width(self) -> int:
         """Room for the longest label, in units of the drawing (about 6.6 a character at its font size)."""
         return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
+
+
+def thinned(points: Sequence[T], at_most: int = 25) -> list[T]:
+    """So many of the points of a curve at most, about evenly apart, first and last included."""
+    step = max(1.0, (len(points) - 1) / (at_most - 1))
+    return [points[round(number * step)] for number in range(min(len(points), at_most))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,9 +477,3 @@ class StackedBars:
             for number, category in enumerate(self.categories)
             if any(bar.counts[number] for bar in self.bars)
         )
-
-
-def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least so large."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9))

@@ -89,6 +89,21 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def percent(share: float) -> str:
+    """A share as per cent with one decimal, without the sign."""
+    return f"{100 * share:.1f}"
+
+
+def percent_interval(ends: tuple[float, float]) -> str:
+    """An interval of shares as per cent, for example ``52.0-69.4``."""
+    return "-".join(map(percent, ends))
+
+
+def shown_p_value(value: float) -> str:
+    """A p-value with three decimals."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def split_columns(table: Table, leading: int, at_most: int) -> list[Table]:
     """Tables of at most so many columns beside the leading ones, for screens that are too narrow for all of them.
 

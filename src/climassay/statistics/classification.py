@@ -41,21 +41,14 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
         bins: Number of bins.
 
     Raises:
-        InputError: The shapes differ, or there is nothing.
+        InputError: As :func:`~climassay.statistics.classification.reliability_curve`.
 
     References:
         Naeini, Cooper and Hauskrecht (2015), AAAI.
     """
-    given, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
-    if given.shape != right.shape or given.size == 0:
-        raise InputError("Calibration needs as many confidences as outcomes, and at least one.")
-    index = np.minimum((given * bins).astype(int), bins - 1)
-    gaps = [
-        abs(given[index == k].mean() - right[index == k].mean()) * (index == k).mean()
-        for k in range(bins)
-        if (index == k).any()
-    ]
-    return float(sum(gaps))
+    curve = reliability_curve(confidence, correct, bins)
+    gaps = (abs(one.confidence - one.accuracy.value) * one.accuracy.n for one in curve)
+    return sum(gaps) / sum(one.accuracy.n for one in curve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +133,6 @@ def selective_curve(confidence: Sequence[Any], correct: Sequence[bool], *, items
 
 def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10) -> tuple[ReliabilityBin, ...]:
     """Accuracy against confidence over equal-width bins.
-
-    The bins are those of :func:`~climassay.statistics.classification.expected_calibration_error`.
 
     Args:
         confidence: Shape [n], in 0..1.

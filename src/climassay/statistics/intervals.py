@@ -121,7 +121,7 @@ def mean_estimate(
         seed: Seed of the resampling.
     """
     array = np.asarray(values, dtype=np.float64)
-    interval = bootstrap_interval(array, _mean, level=level, resamples=resamples, seed=seed)
+    interval = bootstrap_interval(array, lambda rows: float(rows.mean()), level=level, resamples=resamples, seed=seed)
     return Estimate(float(array.mean()), interval, len(array), level)
 
 
@@ -176,17 +176,6 @@ def paired_difference(
 ) -> PairedDifference:
     """Mean of second - first over items with its sign-flip test; see :func:`paired_differences`."""
     return paired_differences([(first, second)], level=level, flips=flips, seed=seed)[0]
-
-
-def _mean(rows: NDArray[np.float64]) -> float:
-    return float(rows.mean())
-
-
-def _gaps(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if a.shape != b.shape or a.ndim != 1 or a.size == 0:
-        raise InputError(f"Paired scores must be two lists of equal length, got {a.shape} and {b.shape}.")
-    return b - a
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +295,12 @@ def paired_differences(
         Hartigan, J. A. (1969), Using subsample values as typical values, J. Am. Stat. Assoc. 64, 1303-1317.
     """
     _check_level(level)
-    gaps = [_gaps(first, second) for first, second in pairs]
+    gaps = []
+    for first, second in pairs:
+        a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+        if a.shape != b.shape or a.ndim != 1 or a.size == 0:
+            raise InputError(f"Paired scores must be two lists of equal length, got {a.shape} and {b.shape}.")
+        gaps.append(b - a)
     found: dict[int, PairedDifference] = {}
     for alike in _by_length(gaps):
         for start in range(0, len(alike), _PAIRS_AT_ONCE):
@@ -357,8 +351,14 @@ def _intervals(table: NDArray[np.float64], level: float, resamples: int, seed: i
     step = _rows_at_once(size)
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        drawn = _draw_counts(generator, size, rows).astype(np.float64)
-        means[start : start + rows] = middle + drawn @ (table - middle) / size
+        # How often each item is drawn in each resample, [rows, items].
+        if size <= _MANY_ITEMS:
+            drawn = generator.multinomial(size, np.full(size, 1 / size), size=rows)
+        else:
+            # The same distribution at a fifth of the cost; of fewer items the draws stay those of published figures.
+            samples = (generator.integers(0, size, size) for _ in range(rows))
+            drawn = np.stack([np.bincount(sample, minlength=size) for sample in samples])
+        means[start : start + rows] = middle + drawn.astype(np.float64) @ (table - middle) / size
     constant = np.ptp(table, axis=0) == 0
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
     low, high = np.where(constant, table[0], low), np.where(constant, table[0], high)
@@ -368,14 +368,6 @@ def _intervals(table: NDArray[np.float64], level: float, resamples: int, seed: i
 def _rows_at_once(size: int) -> int:
     """Resamples or sign flips of so many items that are held in memory at a time."""
     return _ROWS_AT_ONCE if size <= _MANY_ITEMS else max(1, 2_000_000 // size)
-
-
-def _draw_counts(generator: np.random.Generator, size: int, rows: int) -> NDArray[np.int64]:
-    """How often each item is drawn in each resample; shape [rows, size]."""
-    if size <= _MANY_ITEMS:
-        return generator.multinomial(size, np.full(size, 1 / size), size=rows)
-    # The same distribution at a fifth of the cost; of fewer items the draws stay those of published figures.
-    return np.stack([np.bincount(generator.integers(0, size, size), minlength=size) for _ in range(rows)])
 
 
 def _subset_means(table: NDArray[np.float64], flips: int, seed: int) -> NDArray[np.float64]:

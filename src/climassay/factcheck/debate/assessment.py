@@ -34,7 +34,15 @@ from climassay.factcheck.transcript import (
     coherent,
 )
 from climassay.models.calibration import BLANK, option_probabilities
-from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Sampling
+from climassay.models.contract import (
+    Completion,
+    GenerationRequest,
+    Message,
+    OptionRequest,
+    OptionScores,
+    Sampling,
+    object_schema,
+)
 from climassay.prompts import RenderedPrompt
 
 Elicitation = Literal["scored", "schema"]
@@ -337,9 +345,9 @@ def answer_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> dic
     judged = _judgement_schema(interview, config, text)
     fields: dict[str, Any] = {}
     if interview.replies:
-        fields["replies"] = _table({str(number): text for number in range(1, interview.replies + 1)})
+        fields["replies"] = object_schema({str(number): text for number in range(1, interview.replies + 1)})
     if interview.statements and interview.apart:
-        fields["statements"] = _table({str(number): _table(judged) for number in interview.statements})
+        fields["statements"] = object_schema({str(number): object_schema(judged) for number in interview.statements})
         judged = {name: kind for name, kind in judged.items() if name != "quotations"}
     fields |= judged
     if interview.gate:
@@ -349,8 +357,8 @@ def answer_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> dic
         question = {"to": _words(interview.others), "question": text}
         if config.queries:
             question["queries"] = {"type": "array", "items": text, "maxItems": config.queries}
-        fields["questions"] = {"type": "array", "items": _table(question), "maxItems": MOST_QUESTIONS}
-    return _table(fields)
+        fields["questions"] = {"type": "array", "items": object_schema(question), "maxItems": MOST_QUESTIONS}
+    return object_schema(fields)
 
 
 def _judgement_schema(
@@ -368,7 +376,7 @@ def _judgement_schema(
         if interview.statements and not interview.apart:
             number = {"type": "integer", "minimum": 1, "maximum": max(interview.statements)}
             quotation["statements"] = {"type": "array", "items": number, "maxItems": len(interview.statements)}
-        grounds["quotations"] = {"type": "array", "items": _table(quotation), "maxItems": _MOST_QUOTATIONS}
+        grounds["quotations"] = {"type": "array", "items": object_schema(quotation), "maxItems": _MOST_QUOTATIONS}
     grounds["reasoning"] = text
     certainty: dict[str, Any] = {
         "evidence": _words(EVIDENCE),
@@ -381,10 +389,6 @@ def _judgement_schema(
 
 def _words(words: Sequence[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
-
-
-def _table(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
 
 
 def _by_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:

@@ -25,7 +25,7 @@ from climassay.factcheck.debate.context import as_one_line, provenance
 from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, AskPassages, Found, Steps, ask_text, gather
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.grounding import CollectionGroup
-from climassay.models.contract import Encoder, GenerationRequest, Sampling
+from climassay.models.contract import Encoder, GenerationRequest, Sampling, object_schema
 from climassay.prompts import Prompt
 
 MOST_CANDIDATES = 24
@@ -226,9 +226,7 @@ def _schema(passages: int, statements: int) -> dict[str, Any]:
     if statements > 1:
         number = {"type": "integer", "minimum": 1, "maximum": statements}
         entry["statements"] = {"type": "array", "maxItems": statements, "items": number}
-    one = {"type": "object", "properties": entry, "required": list(entry), "additionalProperties": False}
-    grades = {"type": "array", "maxItems": passages, "items": one}
-    return {"type": "object", "properties": {"grades": grades}, "required": ["grades"], "additionalProperties": False}
+    return object_schema({"grades": {"type": "array", "maxItems": passages, "items": object_schema(entry)}})
 
 
 RERANK_FACTOR = 4

@@ -15,7 +15,7 @@ from climassay.corpus.sentences import locate_quotation, split_sentences
 from climassay.factcheck.configuration import Splitter
 from climassay.factcheck.debate.steps import Steps, ask_text
 from climassay.factcheck.transcript import Subclaim
-from climassay.models.contract import GenerationRequest, Sampling
+from climassay.models.contract import GenerationRequest, Sampling, object_schema
 from climassay.models.profiles import Profile
 from climassay.prompts import Prompt
 
@@ -122,13 +122,9 @@ def _schema(length: int, judged: bool, queries: int) -> dict[str, Any]:
     if queries:
         query = {"type": "string", "maxLength": _LONGEST_QUERY}
         part["queries"] = {"type": "array", "maxItems": queries, "items": query}
-    parts = {"type": "array", "minItems": 0 if judged else 1, "maxItems": MOST, "items": _object(part)}
+    parts = {"type": "array", "minItems": 0 if judged else 1, "maxItems": MOST, "items": object_schema(part)}
     kinds = {"type": "string", "enum": ["checkable", *_REFUSED]}
-    return _object({"reason": text, "kind": kinds, "parts": parts} if judged else {"parts": parts})
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return object_schema({"reason": text, "kind": kinds, "parts": parts} if judged else {"parts": parts})
 
 
 def _accepted(text: str, answer: str, profile: Profile) -> Reading | None:
@@ -137,9 +133,12 @@ def _accepted(text: str, answer: str, profile: Profile) -> Reading | None:
         data = json.loads(answer)
         if not profile.brief and (refused := _REFUSED.get(data["kind"])) is not None:
             return Reading((whole(text),), "model", refused, " ".join(str(data["reason"]).split()))
-        parts = [
-            (str(part["quotation"]), str(part["statement"]), _queries(part, profile.queries)) for part in data["parts"]
-        ]
+        parts = []
+        for part in data["parts"]:
+            written = (" ".join(str(query).split()) for query in part["queries"]) if profile.queries else ()
+            # Each search query once, without those that say nothing.
+            queries = tuple(dict.fromkeys(query for query in written if _words(query)))[: profile.queries]
+            parts.append((str(part["quotation"]), str(part["statement"]), queries))
     except (ValueError, KeyError, TypeError):
         return None
     if len(parts) == 1 and not profile.brief:
@@ -169,12 +168,6 @@ def _accepted(text: str, answer: str, profile: Profile) -> Reading | None:
         for number, (span, statement, queries) in enumerate(placed, start=1)
     ]
     return Reading(tuple(subclaims), "model") if all(one.text for one in subclaims) else None
-
-
-def _queries(part: Mapping[str, Any], most: int) -> tuple[str, ...]:
-    """A part's search queries, each once, without those that say nothing."""
-    written = (" ".join(str(query).split()) for query in part["queries"]) if most else ()
-    return tuple(dict.fromkeys(query for query in written if _words(query)))[:most]
 
 
 def _own_words(quotation: str, statement: str) -> str:

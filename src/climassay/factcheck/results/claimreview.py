@@ -1,6 +1,5 @@
 """A verdict as schema.org ClaimReview, the form in which search engines and archives of fact-checks read it."""
 
-import json
 import re
 from typing import Any, Literal
 
@@ -88,17 +87,6 @@ def claim_review(
     cited = cited_numbers(verdict.explanation, verdict.quotations)
     review["citation"] = [_work(source) for source in transcript.sources if source.number in cited]
     return review
-
-
-def claim_review_script(review: dict[str, Any]) -> str:
-    """The review as a ``<script type="application/ld+json">`` element that can be put into any page.
-
-    ``<``, ``>`` and ``&`` are written as JSON escapes, so that no text of a claim can end the element.
-    """
-    text = json.dumps(review, ensure_ascii=False, indent=2)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return f'<script type="application/ld+json">\n{text}\n</script>\n'
 
 
 def _claim(transcript: Transcript, appearance: str | None, claimant: PartyKind) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from climassay.factcheck.results.analysis import MEDIATOR, Disagreement, LevelChange, RiskCoverage, RunAnalysis
+from climassay.factcheck.results.analysis import MEDIATOR, RiskCoverage, RunAnalysis
 from climassay.factcheck.results.page_words import DEMONSTRATION
-from climassay.factcheck.results.scoring import NO_VERDICT, VerdictFigures, VerdictScores, interval, percent
+from climassay.factcheck.results.scoring import NO_VERDICT, VerdictFigures, VerdictScores
 from climassay.reporting import (
     Axis,
     Case,
@@ -23,6 +23,11 @@ from climassay.reporting import (
     StackedBar,
     StackedBars,
     Table,
+    counted,
+    percent,
+    percent_interval,
+    shown_p_value,
+    thinned,
 )
 from climassay.reporting.html import Block
 from climassay.statistics import Estimate
@@ -31,8 +36,6 @@ SHOWN_DISAGREEMENTS = 200
 """More would make the report too long to read."""
 ENOUGH_OTHERS = 20
 """Claims outside the most frequent class from which a verdict is compared with the constant answer in words."""
-CURVE_POINTS = 25
-"""Drawn of a risk-coverage curve; the area is over all of them."""
 
 
 def factcheck_report(
@@ -46,48 +49,39 @@ def factcheck_report(
         facts: Run id, models and what else belongs at the end.
         pages: Address of each claim's own page by the claim's id, relative to the report; claims may be missing.
     """
-    sections = [
-        ("Verdicts against the published ones", _score_blocks(analysis)),
-        ("Verdicts given", (_distribution_figure(analysis), distribution_table(analysis), nei_table(analysis))),
-        ("How the debates went", (outcome_table(analysis), round_table(analysis), agreement_table(analysis))),
-        ("What drove the verdicts", (left_out_table(analysis),)),
-        ("What the explanations rest on", (citation_table(analysis), contradiction_table(analysis))),
-        ("How sure the verdicts are", (_risk_plot(analysis.risk) if analysis.risk else None, risk_table(analysis))),
-        ("Disagreements", _disagreement_blocks(analysis, pages or {})),
-    ]
     advocates = [one.party for one in analysis.distributions if one.party not in ("published", MEDIATOR)]
     who = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
-    filled = [(heading, tuple(block for block in blocks if block is not None)) for heading, blocks in sections]
+    sections: dict[str, Sequence[Block]] = {
+        "Verdicts against the published ones": _score_blocks(analysis),
+        "Verdicts given": (_distribution_figure(analysis), distribution_table(analysis), nei_table(analysis)),
+        "How the debates went": (outcome_table(analysis), round_table(analysis), agreement_table(analysis)),
+        "What drove the verdicts": (left_out_table(analysis),),
+        "What the explanations rest on": (citation_table(analysis), contradiction_table(analysis)),
+        "How sure the verdicts are": (_risk_plot(analysis.risk), risk_table(analysis)) if analysis.risk else (),
+        "Disagreements": _disagreement_blocks(analysis, pages or {}),
+    }
+    filled = {
+        heading: tuple(block for block in blocks if not isinstance(block, Table) or block.rows)
+        for heading, blocks in sections.items()
+    }
     return Report(
         title=f"Fact-checks of {file}",
         lead=f"{analysis.claims} claims, {analysis.with_truth} of them with a published verdict, {who}; verdicts by "
         "language models, not reviewed by a person." + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
-        sections=tuple(Section(heading, blocks) for heading, blocks in filled if blocks),
+        sections=tuple(Section(heading, blocks) for heading, blocks in filled.items() if blocks),
         facts=(("Scale", analysis.scale.name), *facts),
     )
 
 
-def _score_blocks(analysis: RunAnalysis) -> tuple[Block | None, ...]:
+def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
+    """Whether the mediator is better than a constant answer, in words, figures and tables."""
     if not analysis.scores:
         return (
             Prose("No claim has a published verdict, so that nothing can be said about how right the verdicts are."),
         )
-    mediator = analysis.scores[0]
-    return (
-        _headline(mediator.levels),
-        _dot_plot(analysis),
-        score_table(analysis),
-        informed_score_table(analysis),
-        published_table(analysis),
-        round_score_table(analysis),
-        *(_heat_map(scores) for scores in mediator.levels),
-    )
-
-
-def _headline(levels: Sequence[VerdictScores]) -> Facts:
-    """One sentence per level, which says whether the mediator is better than a constant answer."""
+    mediator = analysis.scores[0].levels
     lines = []
-    for scores in levels:
+    for scores in mediator:
         figures = scores.rows.figures
         constant = figures.constant_accuracy.value
         low, high = figures.accuracy.interval
@@ -100,24 +94,21 @@ def _headline(levels: Sequence[VerdictScores]) -> Facts:
             f"{percent(constant)}% of always answering '{figures.constant}'"
         )
         lines.append((f"Mediator, {len(scores.classes)} classes", words))
-    return Facts(tuple(lines))
-
-
-def _dot_plot(analysis: RunAnalysis) -> DotPlot:
-    dots = tuple(
-        Dot(
-            f"{one.party}, {len(scores.classes)} classes",
-            one.party,
-            scores.rows.figures.accuracy.value,
-            scores.rows.figures.accuracy.interval[0],
-            scores.rows.figures.accuracy.interval[1],
-            scores.rows.figures.constant_accuracy.value,
-        )
-        for levels in zip(*(one.levels for one in analysis.scores), strict=True)
-        for one, scores in zip(analysis.scores, levels, strict=True)
-    )
+    dots = [
+        Dot(f"{party}, {classes}", party, one.accuracy.value, *one.accuracy.interval, one.constant_accuracy.value)
+        for classes, party, scores in _by_level(analysis)
+        for one in [scores.rows.figures]
+    ]
     note = "Dots: accuracy. Bars: 95% interval, bootstrap over claims. Dashed tick: the best constant answer."
-    return DotPlot("Accuracy of the mediator and the advocates", dots, note=note)
+    return (
+        Facts(tuple(lines)),
+        DotPlot("Accuracy of the mediator and the advocates", tuple(dots), note=note),
+        score_table(analysis),
+        informed_score_table(analysis),
+        *([published_table()] if analysis.scale.name == "climate-feedback" else []),
+        round_score_table(analysis),
+        *map(_heat_map, mediator),
+    )
 
 
 def _heat_map(scores: VerdictScores) -> HeatMap:
@@ -152,27 +143,26 @@ def _distribution_figure(analysis: RunAnalysis) -> StackedBars:
 
 
 def _risk_plot(risk: RiskCoverage) -> LinePlot:
-    # Points about evenly apart, first and last included.
-    step = max(1.0, (len(risk.points) - 1) / (CURVE_POINTS - 1))
-    drawn = [risk.points[round(number * step)] for number in range(min(len(risk.points), CURVE_POINTS))]
     curve = Series(
         "the surest verdicts",
         tuple(
             Point(point.coverage, point.accuracy.value, *point.accuracy.interval, f"{point.accuracy.n} verdicts")
-            for point in drawn
+            for point in thinned(risk.points)
         ),
     )
     level = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))
     constant = Series(f"always '{risk.constant}'", level, reference=True)
-    axes = [
-        Axis(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
-        for label in ("claims covered", "accuracy on them")
-    ]
     note = (
         f"Verdicts from the surest on, by {risk.ordered_by}. Bars: 95% interval (Wilson). 'Not enough information' and "
         f"failed checks cover nothing. Dashed: always '{risk.constant}' ({percent(risk.constant_accuracy)}%)."
     )
-    return LinePlot("Accuracy against coverage", (curve, constant), axes[0], axes[1], note=note)
+    return LinePlot(
+        "Accuracy against coverage",
+        (curve, constant),
+        Axis.shares("claims covered"),
+        Axis.shares("accuracy on them"),
+        note=note,
+    )
 
 
 def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tuple[Block, ...]:
@@ -182,27 +172,26 @@ def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tup
         return (Prose("No verdict differs from the published one."),)
     shown = analysis.disagreements[:SHOWN_DISAGREEMENTS]
     left = len(analysis.disagreements) - len(shown)
+    cases = []
+    for found in shown:
+        facts = [("Published", found.truth), ("Given", found.verdict)]
+        if found.distance is not None:
+            facts.append(("Distance", counted(found.distance, "step")))
+        if found.probability is not None:
+            facts.append(("Probability", f"{percent(found.probability)}%"))
+        if found.confidence is not None:
+            facts.append(("Confidence", found.confidence))
+        words = found.text.split()
+        text = found.text if len(words) <= 60 else " ".join(words[:60]) + " ..."
+        cases.append(Case(text, tuple(facts), found.explanation, pages.get(found.claim, "")))
     note = "Farthest from the published verdict first, then the most probable. 'Not enough information' is not listed."
     return (
         Cases(
             f"{len(analysis.disagreements)} verdicts other than the published ones, {analysis.shown} classes",
-            tuple(_case(one, pages.get(one.claim, "")) for one in shown),
+            tuple(cases),
             note + (f" {left} more are left out here." if left else ""),
         ),
     )
-
-
-def _case(found: Disagreement, page: str) -> Case:
-    facts = [("Published", found.truth), ("Given", found.verdict)]
-    if found.distance is not None:
-        facts.append(("Distance", f"{found.distance} step{'' if found.distance == 1 else 's'}"))
-    if found.probability is not None:
-        facts.append(("Probability", f"{percent(found.probability)}%"))
-    if found.confidence is not None:
-        facts.append(("Confidence", found.confidence))
-    words = found.text.split()
-    text = found.text if len(words) <= 60 else " ".join(words[:60]) + " ..."
-    return Case(text, tuple(facts), found.explanation, page)
 
 
 _NONE = "-"
@@ -231,7 +220,7 @@ def analysis_tables(analysis: RunAnalysis) -> list[Table]:
         contradiction_table(analysis),
         risk_table(analysis),
     ]
-    return [table for table in tables if table is not None]
+    return [table for table in tables if table.rows]
 
 
 def outcome_table(analysis: RunAnalysis) -> Table:
@@ -250,16 +239,14 @@ def outcome_table(analysis: RunAnalysis) -> Table:
     return Table.of("Fact-checks", ["what", "number"], rows, note="Tokens: those served from the records included.")
 
 
-def score_table(analysis: RunAnalysis) -> Table | None:
+def score_table(analysis: RunAnalysis) -> Table:
     """Accuracy and macro-F1 of everybody on every level, beside the constant answer; NEI is wrong."""
-    if not analysis.scores:
-        return None
     rows = [
         (classes, party, *_figure_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
         for classes, party, scores in _by_level(analysis)
     ]
-    constants = [(len(one.classes), one.rows.figures.constant) for one in analysis.scores[0].levels]
-    named = "; ".join(f"{classes}: {label!r}" for classes, label in constants)
+    mediator = analysis.scores[0].levels if analysis.scores else ()
+    named = "; ".join(f"{len(one.classes)}: {one.rows.figures.constant!r}" for one in mediator)
     return Table.of(
         "Verdicts against the published ones (%)",
         ["classes", "party", *_FIGURE_HEADINGS, "NEI", "none"],
@@ -273,15 +260,15 @@ def score_table(analysis: RunAnalysis) -> Table | None:
     )
 
 
-def informed_score_table(analysis: RunAnalysis) -> Table | None:
-    """The same on the claims where a party had enough information; None where that makes no difference."""
+def informed_score_table(analysis: RunAnalysis) -> Table:
+    """The same on the claims where a party had enough information; empty where that makes no difference."""
     levels = list(_by_level(analysis))
-    if not any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels):
-        return None
+    differs = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [
         (classes, party, *((_NONE,) * 7 if informed is None else _figure_cells(informed)))
         for classes, party, scores in levels
         for informed in [scores.rows.without_nei]
+        if differs
     ]
     return Table.of(
         "The same without 'not enough information' (%)",
@@ -305,22 +292,23 @@ def _by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]
             yield f"{len(scores.classes)} classes", one.party, scores
 
 
+def _share_cells(share: Estimate) -> tuple[str, str, str]:
+    """n, value and interval."""
+    return str(share.n), percent(share.value), percent_interval(share.interval)
+
+
 def _figure_cells(figures: VerdictFigures) -> tuple[str, ...]:
     return (
         str(figures.n),
-        percent(figures.accuracy.value),
-        interval(figures.accuracy),
+        *_share_cells(figures.accuracy)[1:],
         percent(figures.constant_accuracy.value),
-        percent(figures.f1.value),
-        interval(figures.f1),
+        *_share_cells(figures.f1)[1:],
         percent(figures.constant_f1.value),
     )
 
 
-def round_score_table(analysis: RunAnalysis) -> Table | None:
+def round_score_table(analysis: RunAnalysis) -> Table:
     """Where everybody stood after each round."""
-    if not analysis.by_round:
-        return None
     rows = [
         (
             one.party,
@@ -354,11 +342,9 @@ def distribution_table(analysis: RunAnalysis) -> Table:
     )
 
 
-def nei_table(analysis: RunAnalysis) -> Table | None:
+def nei_table(analysis: RunAnalysis) -> Table:
     """How often everybody had not enough information."""
-    if not analysis.nei:
-        return None
-    rows = [(one.party, str(one.share.n), percent(one.share.value), interval(one.share)) for one in analysis.nei]
+    rows = [(one.party, *_share_cells(one.share)) for one in analysis.nei]
     return Table.of(
         "Not enough information (%)",
         ["party", "debates", "share", "95% interval"],
@@ -367,26 +353,27 @@ def nei_table(analysis: RunAnalysis) -> Table | None:
     )
 
 
-def round_table(analysis: RunAnalysis) -> Table | None:
+def round_table(analysis: RunAnalysis) -> Table:
     """How many rounds it took, and why."""
     rounds = analysis.rounds
-    if not rounds.debates:
-        return None
     rows = [("rounds needed", str(number), str(count)) for number, count in rounds.needed]
     rows += [("closed because", reason, str(count)) for reason, count in rounds.closed]
     rows += [("went on because", reason, str(count)) for reason, count in rounds.opened]
-    rows.append(("opinions", "changed from one round to the next", str(rounds.changed)))
+    rows += [("opinions", "changed from one round to the next", str(rounds.changed))] if rounds.debates else []
     return Table.of(f"Rounds of {rounds.debates} debates", ["what", "", "number"], rows, left=2)
 
 
-def agreement_table(analysis: RunAnalysis) -> Table | None:
+def agreement_table(analysis: RunAnalysis) -> Table:
     """Alpha between advocates."""
-    if not analysis.agreement:
-        return None
-    rows = [
-        (one.stage, str(one.claims), *(cell for alpha in (one.ordinal, one.sides) for cell in _alpha_cells(alpha)))
-        for one in analysis.agreement
-    ]
+    rows = []
+    for one in analysis.agreement:
+        cells = [one.stage, str(one.claims)]
+        for alpha in (one.ordinal, one.sides):
+            shown = (_NONE, _NONE)
+            if alpha is not None:
+                shown = (f"{alpha.value:.2f}", " to ".join(f"{end:.2f}" for end in alpha.interval))
+            cells += shown
+        rows.append(cells)
     return Table.of(
         "Agreement between the advocates (Krippendorff's alpha)",
         ["when", "claims", "ordinal", "95% interval", "two sides", "95% interval"],
@@ -395,21 +382,18 @@ def agreement_table(analysis: RunAnalysis) -> Table | None:
     )
 
 
-def _alpha_cells(alpha: Estimate | None) -> tuple[str, str]:
-    if alpha is None:
-        return _NONE, _NONE
-    return f"{alpha.value:.2f}", f"{alpha.interval.low:.2f} to {alpha.interval.high:.2f}"
-
-
-def left_out_table(analysis: RunAnalysis) -> Table | None:
+def left_out_table(analysis: RunAnalysis) -> Table:
     """What drove the verdicts."""
-    if not analysis.left_out:
-        return None
-    rows = [
-        (one.advocate, str(one.claims), str(one.failed), str(level.classes), *_change_cells(level))
-        for one in analysis.left_out
-        for level in one.levels
-    ]
+    rows: list[tuple[str, ...]] = []
+    for one in analysis.left_out:
+        for level in one.levels:
+            gained: tuple[str, ...] = (_NONE,) * 4
+            if level.gain is not None:
+                gain = level.gain.difference
+                reach = " to ".join(f"{100 * end:+.1f}" for end in gain.interval)
+                gained = (str(gain.n), f"{100 * gain.value:+.1f}", reach, shown_p_value(level.gain.p_value))
+            changed = _share_cells(level.changed)[1:]
+            rows.append((one.advocate, str(one.claims), str(one.failed), str(level.classes), *changed, *gained))
     rows += [(one.advocate, "0", str(one.failed), *(_NONE,) * 7) for one in analysis.left_out if not one.levels]
     return Table.of(
         "Without each advocate in turn (%)",
@@ -422,22 +406,10 @@ def left_out_table(analysis: RunAnalysis) -> Table | None:
     )
 
 
-def _change_cells(level: LevelChange) -> tuple[str, ...]:
-    shares = (percent(level.changed.value), interval(level.changed))
-    if level.gain is None:
-        return (*shares, *(_NONE,) * 4)
-    gain = level.gain.difference
-    p_value = "<0.001" if level.gain.p_value < 0.001 else f"{level.gain.p_value:.3f}"
-    reach = f"{100 * gain.interval.low:+.1f} to {100 * gain.interval.high:+.1f}"
-    return (*shares, str(gain.n), f"{100 * gain.value:+.1f}", reach, p_value)
-
-
-def citation_table(analysis: RunAnalysis) -> Table | None:
+def citation_table(analysis: RunAnalysis) -> Table:
     """What explanations rest on."""
-    if not any(one.sentences or one.removed for one in analysis.citations):
-        return None
     rows = []
-    for one in analysis.citations:
+    for one in analysis.citations if any(one.sentences or one.removed for one in analysis.citations) else ():
         shares = (one.cited, one.attributed, one.in_house, one.with_foreign_numbers)
         entailed = (_NONE, _NONE) if one.entailed is None else (percent(one.entailed.value), str(one.entailed.n))
         parts = [percent(count / one.sentences) if one.sentences else _NONE for count in shares]
@@ -453,17 +425,13 @@ def citation_table(analysis: RunAnalysis) -> Table | None:
     )  # fmt: skip
 
 
-def contradiction_table(analysis: RunAnalysis) -> Table | None:
+def contradiction_table(analysis: RunAnalysis) -> Table:
     """Explanations against verdicts."""
     rows = [
-        (one.party, _NONE, _NONE, _NONE, str(one.unknown))
-        if one.share is None
-        else (one.party, str(one.share.n), percent(one.share.value), interval(one.share), str(one.unknown))
+        (one.party, *((_NONE,) * 3 if one.share is None else _share_cells(one.share)), str(one.unknown))
         for one in analysis.contradictions
         if one.share is not None or one.unknown
     ]
-    if not rows:
-        return None
     return Table.of(
         "Explanations that contradict their verdict (%)",
         ["party", "n", "share", "95% interval", "unknown"],
@@ -472,13 +440,13 @@ def contradiction_table(analysis: RunAnalysis) -> Table | None:
     )
 
 
-def risk_table(analysis: RunAnalysis) -> Table | None:
+def risk_table(analysis: RunAnalysis) -> Table:
     """Accuracy of the surest verdicts."""
     risk = analysis.risk
     if risk is None:
-        return None
+        return Table.of("Accuracy of the surest verdicts", [], [])
     rows = [
-        (name, percent(point.coverage), str(point.accuracy.n), percent(point.accuracy.value), interval(point.accuracy))
+        (name, percent(point.coverage), *_share_cells(point.accuracy))
         for name, share in (("surest quarter", 0.25), ("surest half", 0.5), ("all verdicts", 1.0))
         for point in [min(risk.points, key=lambda one: abs(one.coverage - share * risk.points[-1].coverage))]
     ]
@@ -492,10 +460,8 @@ def risk_table(analysis: RunAnalysis) -> Table | None:
     )
 
 
-def published_table(analysis: RunAnalysis) -> Table | None:
-    """The paper's figures; only for the scale that they are on."""
-    if analysis.scale.name != "climate-feedback":
-        return None
+def published_table() -> Table:
+    """The paper's figures, on the scale of Climate Feedback."""
     return Table.of(
         "Published: accuracy / macro F1 (%) on 170 claims of Climate Feedback",
         ["system", "7 classes", "5 classes", "2 classes"],

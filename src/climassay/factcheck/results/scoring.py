@@ -7,7 +7,7 @@ where it is predicted; a prediction that is missing is wrong, and no class.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from climassay.claim_identity import claim_key
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
-from climassay.reporting import Dot, DotPlot, Report, Section, Table
+from climassay.reporting import Dot, DotPlot, Report, Section, Table, percent, percent_interval
 from climassay.statistics import Estimate, Interval
 
 Unknown = Literal["error", "wrong"]
@@ -333,11 +333,6 @@ _PAGE = 100
 """Characters across the page of a report."""
 
 
-class _Variant(NamedTuple):
-    name: str
-    figures: VerdictFigures
-
-
 def verdict_data(scores: VerdictScores) -> dict[str, Any]:
     """Everything, for JSON; the figures of all rows appear at the top.
 
@@ -369,54 +364,44 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
     cells = zip(*([column.heading for column in named.columns], *named.rows), strict=True)
     wide = sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in cells)
     fits = width is None or wide <= width
-    return [_figure_table(scores), named if fits else _confusion_table(scores, numbered=True)]
-
-
-def _variants(scores: VerdictScores) -> Iterator[_Variant]:
-    """The sets of rows that differ, the whole one first."""
-    for rows, whole, informed in (
-        (scores.rows, "all rows", "without NEI"),
-        (scores.without_duplicates if scores.duplicates else None, "each claim once", "each claim once, without NEI"),
-    ):
-        if rows is not None:
-            yield _Variant(whole, rows.figures)
-            if rows.without_nei is not None and rows.without_nei.n < rows.figures.n:
-                yield _Variant(informed, rows.without_nei)
-
-
-def percent(share: float) -> str:
-    """A share as per cent with one decimal."""
-    return f"{100 * share:.1f}"
-
-
-def interval(estimate: Estimate) -> str:
-    """An interval of shares as per cent."""
-    return f"{percent(estimate.interval.low)}-{percent(estimate.interval.high)}"
-
-
-def _figure_table(scores: VerdictScores) -> Table:
     rows = [
         (
-            variant.name,
             name,
-            str(variant.figures.n),
-            percent(value.value),
-            interval(value),
-            percent(constant.value),
-            interval(constant),
+            measure,
+            str(figures.n),
+            *(cell for one in (value, constant) for cell in (percent(one.value), percent_interval(one.interval))),
         )
-        for variant in _variants(scores)
-        for name, value, constant in _lines(variant.figures)
+        for name, figures in _variants(scores)
+        for measure, value, constant in _lines(figures)
     ]
-    level = f"{100 * scores.rows.figures.accuracy.level:g}%"
-    return Table.of(
+    whole = scores.rows.figures
+    level = f"{100 * whole.accuracy.level:g}%"
+    others = [f"{one.constant!r} {name}" for name, one in _variants(scores) if one.constant != whole.constant]
+    note = f"const.: always {', '.join([repr(whole.constant), *others])}."
+    if whole.constant_accuracy.value > whole.accuracy.value:
+        note += " The constant answer is right more often than the verdicts scored here."
+    repeated = ", each with all of its rows" if scores.duplicates else ""
+    figures = Table.of(
         f"Verdicts against the truth: {scores.scale}, {len(scores.classes)} classes (%)",
         ["rows", "figure", "n", "value", f"{level} interval", "const.", f"const.\n{level} interval"],
         rows,
         left=2,
         grouped=1,
-        note=" ".join(_constant_sentences(scores)),
+        note=f"{note} Intervals: bootstrap over {scores.rows.claims:,} claims{repeated}.",
     )
+    return [figures, named if fits else _confusion_table(scores, numbered=True)]
+
+
+def _variants(scores: VerdictScores) -> Iterator[tuple[str, VerdictFigures]]:
+    """Names and figures of the sets of rows that differ, the whole one first."""
+    for rows, whole, informed in (
+        (scores.rows, "all rows", "without NEI"),
+        (scores.without_duplicates if scores.duplicates else None, "each claim once", "each claim once, without NEI"),
+    ):
+        if rows is not None:
+            yield whole, rows.figures
+            if rows.without_nei is not None and rows.without_nei.n < rows.figures.n:
+                yield informed, rows.without_nei
 
 
 def _lines(figures: VerdictFigures) -> tuple[tuple[str, Estimate, Estimate], ...]:
@@ -426,16 +411,6 @@ def _lines(figures: VerdictFigures) -> tuple[tuple[str, Estimate, Estimate], ...
         ("macro recall", figures.recall, figures.constant_recall),
         ("macro F1", figures.f1, figures.constant_f1),
     )
-
-
-def _constant_sentences(scores: VerdictScores) -> Iterator[str]:
-    figures = scores.rows.figures
-    others = [f"{v.figures.constant!r} {v.name}" for v in _variants(scores) if v.figures.constant != figures.constant]
-    yield f"const.: always {', '.join([repr(figures.constant), *others])}."
-    if figures.constant_accuracy.value > figures.accuracy.value:
-        yield "The constant answer is right more often than the verdicts scored here."
-    repeated = ", each with all of its rows" if scores.duplicates else ""
-    yield f"Intervals: bootstrap over {scores.rows.claims:,} claims{repeated}."
 
 
 def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
@@ -483,10 +458,10 @@ def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[st
     """Scores of ``subject`` as a self-contained report; ``facts`` appear at its end."""
     figures = scores.rows.figures
     dots = tuple(
-        Dot(f"{name}, {variant.name}", name, value.value, value.interval.low, value.interval.high, constant.value)
-        for variant in _variants(scores)
-        for name, value, constant in _lines(variant.figures)
-        if name in ("accuracy", "macro F1")
+        Dot(f"{measure}, {name}", measure, value.value, *value.interval, constant.value)
+        for name, one in _variants(scores)
+        for measure, value, constant in _lines(one)
+        if measure in ("accuracy", "macro F1")
     )
     note = "Dots: share. Bars: bootstrap interval over claims. Dashed tick: the best constant answer."
     plot = DotPlot("Accuracy and macro F1", dots, axis="share", note=note)
