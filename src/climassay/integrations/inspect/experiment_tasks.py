@@ -250,13 +250,14 @@ class _Runner:
             if log.status == "cancelled":
                 raise KeyboardInterrupt
             if log.status == "error" and log.error is not None:
-                raise InputError(f"Inspect cannot run {log.eval.task}: {log.error.message}")
+                raise InputError(f"Inspect cannot run {log.eval.task}: {log.error.message.rstrip('.')}.")
         return logs
 
 
 def _sentence(error: Exception) -> str:
     text = str(getattr(error, "message", "") or error).strip().removeprefix("Error: ")
-    return text if type(error).__module__.startswith("inspect_ai") else f"{type(error).__name__}: {text}"
+    said = text if type(error).__module__.startswith("inspect_ai") else f"{type(error).__name__}: {text}"
+    return f"{said.rstrip('.')}."
 
 
 @contextmanager
