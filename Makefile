@@ -14,7 +14,7 @@ PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist worksteal
 # What takes longer than the quick tests; tests/groups.py says which test belongs where.
 GROUPS := process browser cluster model postgres docs faults
 
-.PHONY: demo test test-all $(GROUPS:%=test-%) test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench screenshots docs docs-check notebooks audit release-check clean
+.PHONY: demo test test-all $(GROUPS:%=test-%) test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench screenshots docs docs-check gallery notebooks audit release-check clean
 
 demo: $(DEMO_READY)
 	$(BIN)/climassay demo --output demo/report.html
@@ -73,6 +73,10 @@ screenshots: $(READY)
 	CLIMASSAY_REQUIRE=browser CLIMASSAY_SCREENSHOTS=demo/screenshots $(PYTEST) --group=browser
 	mkdir -p docs/screenshots
 	for name in $(SCREENS); do cp demo/screenshots/$$name.png docs/screenshots/; done
+
+# The reports of docs/gallery, made anew by following the tutorials with the bundled model: some minutes.
+gallery: $(READY)
+	cd tests && ../$(BIN)/python gallery.py
 
 # The documentation site, into site/; open site/index.html. Every warning is an error.
 DOCS_READY := $(VENV)/.ready-docs

@@ -96,6 +96,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.evaluate_entailment,
     climassay.evaluate_fallacies,
     climassay.evaluate_judge,
+    climassay.evaluate_inspect,
     climassay.evaluate_lm_eval,
     climassay.evaluate_maskers,
     climassay.evaluate_tagger,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from climassay.api.benchmarks import (
         Evaluation as Evaluation,
         evaluate as evaluate,
+        evaluate_inspect as evaluate_inspect,
         evaluate_lm_eval as evaluate_lm_eval,
         run_experiment_file as run_experiment_file,
     )

@@ -48,6 +48,28 @@ def test_the_list_as_json_can_be_filtered(climassay, kept):
     assert json.loads(climassay("list", "--words", "penguins", "--json")[1])["checks"] == []
 
 
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (("--reviewer", "ann"), [0]),
+        (("--reviewer", "carl"), []),
+        (("--collection", "ar6"), [0, 1]),
+        (("--collection", "books"), []),
+        (("--since", "2020-01-01", "--verdict", "incorrect"), [0]),
+        (("--until", "2020-01-01"), []),
+        (("--source", "no such paper"), []),
+        (("--topic", "9.9"), []),
+    ],
+)
+def test_lists_and_exports_take_the_filters_of_the_page(filters, found, climassay, kept, tmp_path):
+    wanted = {kept[number] for number in found}
+    listed = json.loads(done(climassay("list", *filters, "--json")))
+    assert {one["id"] for one in listed["checks"]} == wanted
+    file = tmp_path / "some.jsonl"
+    done(climassay("export", file, *filters))
+    assert {json.loads(line)["id"] for line in file.read_text(encoding="utf-8").splitlines()} == wanted
+
+
 def test_a_check_is_shown_with_verdict_and_reviews(climassay, kept):
     out = done(climassay("show", kept[0]))
     for words in ("Verdict: incorrect", "ann disagrees (changed since)", "[bold]Too harsh.", "bob agrees"):
@@ -72,9 +94,10 @@ def test_all_checks_are_exported_one_a_line(climassay, kept, tmp_path):
     [
         (("show", "c0"), "There is no check 'c0'."),
         (("list", "--review", "liked"), "Checks are agreed, disagreed, divided, commented, unreviewed, not 'liked'."),
+        (("list", "--since", "May"), "'May' is no day"),
         (("export", "checks.csv"), "checks.csv must end in .jsonl"),
     ],
-    ids=["unknown", "filter", "kind"],
+    ids=["unknown", "filter", "day", "kind"],
 )
 def test_what_does_not_fit_is_told_in_one_sentence(climassay, arguments, sentence):
     assert sentence in refused(climassay(*arguments))

@@ -13,6 +13,7 @@ from climassay.evaluation.experiment_file import (
     BenchmarkSpec,
     ExperimentPlan,
     HarnessSpec,
+    InspectSpec,
     MetricSpec,
     ModelSpec,
     load_plan,
@@ -127,6 +128,7 @@ def test_files_are_looked_for_beside_the_experiment(tmp_path):
         (Training, set()),
         (MetricSpec, set()),
         (HarnessSpec, set()),
+        (InspectSpec, set()),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

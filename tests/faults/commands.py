@@ -65,6 +65,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "evaluate run": ((BAD,),),
     "evaluate judge-check": ((BAD, *SERVER),),
     "evaluate lm-eval": (("task", "--include-path", BAD),),
+    "evaluate inspect": ((f"{BAD}@task", *SERVER),),
     "evaluate contamination": ((BAD, "--against", "{document}"), ("{questions}", "--against", BAD)),
     "generate screen": ((BAD,),),
     "generate run": ((BAD,),),
@@ -121,6 +122,9 @@ KILLED: Mapping[str, str] = {
     "evaluate run": _HERE + "command_ends_as_if_it_had_never_been_killed",
     "evaluate judge-check": _ANY_MOMENT,
     "evaluate lm-eval": "tests/integrations/test_harness_tasks.py::test_a_killed_command_asks_only_what_is_missing",
+    "evaluate inspect": (
+        "tests/integrations/test_inspect_experiments.py::test_an_ended_command_asks_only_what_is_missing"
+    ),
     "generate run": "tests/generation/test_line.py::test_a_killed_line_goes_on_as_if_it_had_never_stopped",
     "generate screen": _HERE + "command_ends_as_if_it_had_never_been_killed",
     "judge benchmark": "tests/cli/test_cli_judge_kill.py::test_a_killed_benchmark_goes_on_where_it_stopped",

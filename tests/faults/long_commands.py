@@ -57,6 +57,7 @@ COMMANDS = {
     "evaluate lm-eval": LongCommand(
         "evaluate lm-eval climate_topics --include-path {given}/harness --model {model} --json -w {w}"
     ),
+    "evaluate inspect": LongCommand("evaluate inspect {given}/inspect_tasks.py@words --model {model} --json -w {w}"),
     "generate run": LongCommand("generate run {given}/recipe.toml -w {w} --json"),
     "generate screen": LongCommand(
         "generate screen {given}/sample.jsonl --consistency openai:test --base-url {url} --concurrency 1 "

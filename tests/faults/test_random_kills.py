@@ -44,6 +44,7 @@ def given(tmp_path_factory, server):
     make_model(folder / "model")
     (folder / "harness").mkdir()
     write_tasks(folder / "harness")
+    shutil.copy(Path(__file__).parents[1] / "inspect_tasks.py", folder)
     load_encoder("local:minilm").encode(["The graph is made before anything is killed."])
     long_commands.make_workspace(folder / "w")
     return folder

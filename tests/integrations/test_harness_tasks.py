@@ -15,7 +15,7 @@ from climassay.errors import InputError
 from climassay.evaluation import experiment_report, experiment_tables, load_experiment, load_plan, score_experiment
 from climassay.evaluation.results import Cell
 from climassay.integrations.lm_eval_model import ClimassayLM, chosen_text
-from climassay.integrations.lm_eval_tasks import sample_scores
+from climassay.integrations.sample_scores import SampleScores
 from climassay.records import Records
 from climassay.session import ModelOptions, Session
 from climassay.workspace import Workspace
@@ -139,7 +139,9 @@ def test_parts_in_a_macro_f1_have_its_mean_and_its_spread():
     gold = draw.integers(0, 4, 300)
     found = np.where(draw.random(300) < 0.6, gold, draw.integers(0, 4, 300))
     items = list(zip(gold.tolist(), found.tolist(), strict=True))
-    parts = np.array(sample_scores(items, macro)[""])
+    scores = SampleScores(range(300), ())
+    scores.add_whole("f1,none", macro(items), {one: macro(items[:one] + items[one + 1 :]) for one in range(300)})
+    parts = np.array([one["f1,none"] for one in scores.scores.values()])
     assert parts.mean() == pytest.approx(macro(items), abs=1e-12)
     places = [draw.integers(0, 300, 300) for _ in range(400)]
     bootstrap = np.std([macro([items[place] for place in one]) for one in places])

@@ -32,6 +32,7 @@ ANNOTATOR = {
 }
 ADJUDICATOR = {
     "POST /library/collections/{collection}/documents",
+    "PATCH /library/collections/{collection}/documents/{document}",
     "POST /annotate/datasets/{dataset}/items/{draft}/adjudicate",
     "GET /annotate/datasets/{dataset}/conflicts",
     "GET /annotate/datasets/{dataset}/agreement",

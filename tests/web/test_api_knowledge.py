@@ -141,6 +141,15 @@ def document(server):
     assert "no document 'none'" in server.get(path + "none", status=404)["error"]
 
 
+@calls("PATCH /library/collections/{collection}/documents/{document}")
+def rename_document(server):
+    path = f"/library/collections/spare-three/documents/{spare(server, 'spare-three')}"
+    renamed = server.ask("PATCH", path, role="adjudicator", status=200, json={"title": " The  ice,\nsecond edition "})
+    assert renamed["title"] == server.get(path)["title"] == "The ice, second edition"
+    assert "1 to 300 characters" in server.ask("PATCH", path, status=400, json={"title": " "})["error"]
+    assert "no document 'none'" in server.ask("PATCH", f"{path[:-4]}none", status=404, json={"title": "Ice"})["error"]
+
+
 @calls("DELETE /library/collections/{collection}/documents/{document}")
 def remove_document(server):
     gone = spare(server, "spare-two")

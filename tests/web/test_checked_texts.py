@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from climassay.corpus import Block, Collection, Document
+from climassay.corpus import Block, Collection, Document, read, remove_collection
 from climassay.web.checks.texts import LONGEST_TEXT
+from library_parts import pdf_of
 from web_parts import HOSTILE_DRAFTS, csrf_of, stored_rows
 from web_routes import Site, turned_away
 
@@ -84,6 +85,24 @@ def test_each_passage_is_quoted_and_linked_in_its_own_collection(anybody, answer
         assert link.startswith(f"/library/{name}/passages/")
         assert f"On &lt;b&gt;{name}&lt;/b&gt;" in citation
         assert anybody.get(link).status_code == 200
+
+
+def test_evidence_of_a_pdf_opens_its_page_with_the_words_marked(site, anybody, tmp_path):
+    file = tmp_path / "glaciers.pdf"
+    file.write_bytes(pdf_of("Heat waves are hotter than they were.", SEA, title="Seas"))
+    collection = Collection.create(site.place.workspace, "printed", site.place.encoder())
+    collection.add(read(file).documents)
+    try:
+        [shown] = findings(checked(anybody, SEA.partition(". Thermal")[0] + ".", ("printed",)))
+        links = dict(re.findall(r'<a href="(/library/[^"]+)">([^<]+)</a>', shown))
+        [printed] = [html.unescape(link) for link, words in links.items() if "of the PDF" in words]
+        page = anybody.get(printed, follow_redirects=True)
+        assert page.request.url.path.endswith("/pages/2")
+        assert "0.20 m" in "".join(re.findall(r"<mark>(.*?)</mark>", page.text, re.DOTALL))
+        [passage] = [html.unescape(link) for link, words in links.items() if "of the PDF" not in words]
+        assert "0.20 m" in "".join(re.findall(r"<mark>(.*?)</mark>", anybody.get(passage).text, re.DOTALL))
+    finally:
+        remove_collection(site.place.workspace, "printed")
 
 
 def test_the_page_says_how_often_marks_are_right(answer):

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from climassay.corpus import Collection, list_collections, remove_collection
+from climassay.corpus.collection_storage import CollectionStore
 from climassay.models.encoders.embedding_cache import CachedEncoder
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, teach
 from web_routes import Site, turned_away
@@ -360,3 +361,26 @@ def test_a_search_of_several_collections_encodes_its_words_once(place, reader):
     for _ in range(2):
         assert hits(reader.get("/library/search?q=a+glacier+that+melts"))
     assert (known.wrapped, encoder.queries) == (encoder, 1)
+
+
+def test_collections_in_an_object_store_are_listed_and_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_COLLECTIONS", f"file://{tmp_path / 'store'}")
+    monkeypatch.setattr("climassay.web.library.cache.NAMES_SECONDS", 0)
+    site = Site(tmp_path / "site")
+    try:
+        reader = site.visitor("annotator")
+        assert "There are no collections yet" in reader.get("/library").text
+        add_book(site.place, "oceans")
+        listed = reader.get("/library").text
+        assert "/library/oceans" in listed
+        assert "<dt>Passages</dt><dd>3</dd>" in listed
+        assert "<dt>Size</dt>" not in listed
+        assert "Seas.pdf" in reader.get("/library/oceans").text
+        assert hits(reader.get("/library/oceans", params={"q": "glacier"}))
+        assert reader.get("/library/nowhere").status_code == 404
+        monkeypatch.setattr(CollectionStore, "names", lambda _store: 1 / 0)
+        refused = reader.get("/library")
+        assert refused.status_code == 400
+        assert "their object store does not answer" in refused.text
+    finally:
+        site.close()

@@ -156,7 +156,42 @@ def test_invalid_answers_and_most_wrong_ones_first(place):
     assert index.numbers(QuestionFilter(invalid=True), 1000) == invalid
     wrong = [sum(map(is_wrong, stored.outcomes[key])) for key in stored.questions]
     expected = sorted(range(len(wrong)), key=lambda number: (-wrong[number], number))
-    assert index.numbers(QuestionFilter(), 1000, wrong_first=True) == expected
+    assert index.numbers(QuestionFilter(), 1000, by="wrong") == expected
+
+
+def test_the_grid_is_sorted_by_any_column(place, client_of):
+    run, second = store_experiment(place.records), store_experiment(place.records, experiment(seed=5))
+    index, there = (QuestionIndex(place, require_run(place.database, one)) for one in (run, second))
+    stored, other = (StoredRun(run_details(place.database, one)) for one in (run, second))
+    keys = list(stored.questions)
+    for column in (*index.columns(), *there.columns()):
+
+        def score(number, column=column):
+            said = (stored if column.run == run else other).outcomes[keys[number]]
+            [one] = [one for one in said if (one.cell.model, one.cell.setting) == column[1:]]
+            binary = [name for name in one.scores if name in ("accuracy", "exact_match")]
+            return one.scores[binary[0]] if binary else None
+
+        scored = [number for number in range(len(keys)) if score(number) is not None]
+        for backwards in (False, True):
+            found = index.numbers(QuestionFilter(), 1000, by=column, backwards=backwards)
+            assert sorted(found) == list(range(len(keys)))
+            sign = -1 if backwards else 1
+            expected = sorted(scored, key=lambda number: (sign * score(number), number))
+            assert [number for number in found if number in expected] == expected
+    ids = [keys[number][1] for number in index.numbers(QuestionFilter(), 1000, by="question", backwards=True)]
+    assert ids == sorted(ids, reverse=True)
+    reader = client_of("annotator")
+    address = f"/results/{run}/questions?kind=mcq&beside={second}&order=3"
+    page = Page(reader.get(address).text)
+    [heading] = page.root.css("table.grid th[aria-sort]")
+    assert heading.attributes["aria-sort"] == "ascending"
+    marks = [row.css("td")[3].text() for row in page.root.css("table.grid tbody tr")]
+    assert "wrong" in marks[0]
+    assert "right" in marks[-1]
+    [turned] = [link for link in page.links if "direction=down" in link and "order=3" in link]
+    marks = [row.css("td")[3].text() for row in Page(reader.get(turned).text).root.css("table.grid tbody tr")]
+    assert "right" in marks[0]
 
 
 def test_option_orders_that_disagree(place):

@@ -313,20 +313,30 @@ def _run(
             on_training=on_training,
             load=None if session.pool is None else session.pool.load_model,
         )
-        opened = replace(opened, trained_judge=partial(side_by_side_judge, session))
-        if plan.lm_eval.tasks:
-            from climassay.integrations.lm_eval_tasks import run_tasks
 
-            opened = replace(opened, harness=partial(run_tasks, load=partial(_load_for_harness, session=session)))
-
-        def open_model(spec: "ModelSpec", adapter: Path | None) -> Generator:
+        def open_model(spec: "ModelSpec", adapter: Path | None = None) -> Generator:
             held = loaded.get(spec.shown) if adapter is None else None
             return held or opened.open_model(spec, adapter)
 
+        kept, harnesses = tuple(loaded.values()), {}
+        if plan.lm_eval.tasks:
+            from climassay.integrations import lm_eval_tasks
+
+            harnesses["lm_eval"] = partial(lm_eval_tasks.run_tasks, load=partial(_load_for_harness, session=session))
+        if plan.inspect.tasks:
+            from climassay.integrations.inspect import experiment_tasks
+
+            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, kept=kept)
         return run_experiment(
             plan,
             sets,
-            replace(opened, open_model=open_model, kept=tuple(loaded.values())),
+            replace(
+                opened,
+                open_model=open_model,
+                kept=kept,
+                harnesses=harnesses,
+                trained_judge=partial(side_by_side_judge, session),
+            ),
             session.records,
             prompts=templates,
             use_cache=not session.options.no_cache,
@@ -404,6 +414,62 @@ def evaluate_lm_eval(
         )
         check_plan(plan, "The command")
         return _scored(_run(plan, {}, {}, session, command="evaluate lm-eval"), plan, {})
+
+
+def evaluate_inspect(
+    tasks: str | Sequence[str],
+    *,
+    models: Models = DEFAULT_MODEL,
+    task_args: Mapping[str, Any] | None = None,
+    epochs: int | None = None,
+    grader: str | None = None,
+    max_tokens: int | None = None,
+    log_dir: str | Path = "",
+    limit: int | None = None,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Evaluation:
+    """Ask models tasks of Inspect, with intervals, constant answers and paired tests of its scores.
+
+    Every answer is kept: of a run that was killed, the same call asks only what is missing.
+
+    Args:
+        tasks: ``FILE.py@NAME``, a file for all of its tasks, or a package's ``PACKAGE/NAME``. Tasks run code of their
+            authors.
+        models: As in :func:`evaluate`.
+        task_args: Arguments of the tasks.
+        epochs: How often each sample is asked; by default as each task says. The epochs of a sample are one outcome.
+        grader: Model that grades answers where a task has them graded; by default the model that is asked.
+        max_tokens: Maximum number of tokens of an answer, if a task sets none.
+        log_dir: Folder for Inspect's own logs; by default none are kept.
+        limit: Ask only the first so many samples of each task.
+        seed: Seed of the resampling.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: There is no such task, it cannot be loaded or run, or it needs tools, which no model here uses.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay import evaluation
+    from climassay.evaluation.experiment_file import InspectSpec, check_plan
+
+    names = one_or_several(tasks)
+    with Session.opened(workspace) as session:
+        specs, loaded = _model_specs(models, session)
+        judge = None
+        if grader is not None:
+            judge = evaluation.ModelSpec(grader, **_shared_options(session.options.fitting_each([grader])[grader]))
+        plan = evaluation.ExperimentPlan(
+            name=", ".join(names),
+            benchmarks=(),
+            models=specs,
+            settings=(evaluation.parse_spec("default"),),
+            limit=limit,
+            seed=seed,
+            inspect=InspectSpec(names, dict(task_args or {}), epochs, judge, max_tokens, str(log_dir)),
+        )
+        check_plan(plan, "The command")
+        return _scored(_run(plan, {}, loaded, session, command="evaluate inspect"), plan, {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.factcheck import CheckedClaims, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
+    from climassay.factcheck import CheckedClaims, CheckFilter, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
     from climassay.factcheck.checking import Checker, OnEvent
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
@@ -337,27 +337,23 @@ def estimate_debates(
             return estimate_debate(table, company, claims, samples, lambda model: seconds_per_answer(database, model))
 
 
-def list_checks(
-    words: str = "", verdict: str = "", review: str = "", *, page: int = 1, workspace: Place = None
-) -> Shown:
+def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
     """Checks that were asked for in the browser, the newest first, and how often people agree with the verdicts.
 
     Args:
-        words: Words that all appear in the claim or its source.
-        verdict: Label of the verdict, or the outcome of a check without one.
-        review: Opinion of most reviewers.
+        wanted: Which ones (:class:`climassay.factcheck.CheckFilter`); all by default.
         page: Page of fifty checks.
         workspace: Where the records lie.
 
     Raises:
-        InputError: There is no such opinion.
+        InputError: There is no such opinion, or no such day.
     """
-    from climassay.factcheck import CheckFilter, CheckStore
+    from climassay.factcheck import CheckStore
     from climassay.factcheck.check_store import iso_time, summary_data
 
     with Session.opened(workspace) as session:
         checks = CheckStore(session.records)
-        found, share = checks.list(CheckFilter(words, verdict, review), page), checks.agreement()
+        found, share = checks.list(wanted, page), checks.agreement()
     records = [summary_data(one) for one in found.checks]
     data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
     rows = []
@@ -406,15 +402,16 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     return Shown(lambda: check_data(found, reviews), said=lines)
 
 
-def export_checks(file: Path, *, workspace: Place = None) -> Shown:
+def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
     """Write all checks, the oldest first, with their debates and every review.
 
     Args:
         file: Ends in .jsonl: one check per line.
+        wanted: Only these checks (:class:`climassay.factcheck.CheckFilter`).
         workspace: Where the records lie.
 
     Raises:
-        InputError: The file cannot be written.
+        InputError: The file cannot be written, or there is no such opinion or day.
     """
     from climassay.factcheck import CheckStore
 
@@ -423,7 +420,7 @@ def export_checks(file: Path, *, workspace: Place = None) -> Shown:
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        found = CheckStore(session.records).each(debates=True)
+        found = CheckStore(session.records).each(wanted, debates=True)
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in found][::-1]
     # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
     write_file(file, "".join(lines).encode("utf-8", "surrogateescape"))

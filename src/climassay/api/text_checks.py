@@ -1,7 +1,7 @@
 """A text checked sentence by sentence against collections: what bears it, what contradicts it, what nothing bears."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from climassay.grounding.text_check import (
     LONGEST_TEXT,
     PASSAGES,
     CheckedSentence,
+    Evidence,
     SupportJudge,
     check_sentences,
     sentence_data,
@@ -134,21 +135,22 @@ class TextCheck(Result):
 
     def page(self) -> str:
         """The text with every sentence coloured by its support, and what was found about it."""
-        return self._rendered("check_text.html.j2", {})
+        return self._rendered("check_text.html.j2", lambda _evidence: None)
 
-    def sentences_html(self, links: Mapping[str, str]) -> str:
+    def sentences_html(self, places: Callable[[Evidence], Any]) -> str:
         """The coloured text and its sentences as safe HTML, for a page that is made elsewhere.
 
         Args:
-            links: Addresses of passages by their ids; of others only the citation is shown.
+            places: Where the evidence of a sentence can be looked at: addresses ``passage`` and ``page``, and the words
+                ``page_words``; None for nowhere, where only the citation is shown.
         """
-        return self._rendered("check_text_sentences.html.j2", links)
+        return self._rendered("check_text_sentences.html.j2", places)
 
-    def _rendered(self, template: str, links: Mapping[str, str]) -> str:
+    def _rendered(self, template: str, places: Callable[[Evidence], Any]) -> str:
         from climassay.reporting.html import render_page
 
         counts = status_counts(self.sentences)
-        return render_page(template, check=self, counts=counts, problems=problems, links=links)
+        return render_page(template, check=self, counts=counts, problems=problems, places=places)
 
 
 def problems(sentence: CheckedSentence) -> list[str]:

@@ -1,5 +1,6 @@
 """``climassay evaluate``: models measured on benchmarks, and what is done before and after."""
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -150,6 +151,66 @@ def lm_eval(
             include_path=include_path or (),
             num_fewshot=num_fewshot or (),
             chat_template=chat_template,
+            limit=limit,
+            seed=seed,
+            workspace=session,
+        )
+    to.emit(done)
+
+
+@app.command()
+def inspect(
+    tasks: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TASK...", help="FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run."
+        ),
+    ],
+    model: ModelsOption = None,
+    task_arg: Annotated[
+        list[str] | None,
+        typer.Option("--task-arg", "-T", metavar="NAME=VALUE", help="Argument of the tasks; repeat."),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="How often each sample is asked; by default as each task says.")
+    ] = None,
+    grader: Annotated[
+        str | None,
+        typer.Option(help="Model that grades where a task has answers graded; by default the model that is asked."),
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of tokens of an answer, if a task sets none.")
+    ] = None,
+    log_dir: Annotated[
+        Path | None, typer.Option(help="Keep Inspect's own logs in this folder (inspect view --log-dir).")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many samples of each task.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+    loading: LoadingOptions = LoadingOptions(),
+    to: ResultOptions = ResultOptions(),
+) -> None:
+    """Run tasks of Inspect: recorded, resumable, with intervals and paired tests."""
+    from climassay.api.benchmarks import evaluate_inspect
+    from climassay.models import DEFAULT_MODEL
+
+    given = {}
+    for one in task_arg or ():
+        name, sign, value = one.partition("=")
+        if not sign or not name.strip():
+            raise InputError(f"{one!r} is no argument of a task: write NAME=VALUE, for example split=test.")
+        try:
+            given[name.strip()] = json.loads(value)
+        except ValueError:
+            given[name.strip()] = value
+    with to.session(loading) as session:
+        done = evaluate_inspect(
+            tasks,
+            models=model or DEFAULT_MODEL,
+            task_args=given,
+            epochs=epochs,
+            grader=grader,
+            max_tokens=max_tokens,
+            log_dir=log_dir or "",
             limit=limit,
             seed=seed,
             workspace=session,

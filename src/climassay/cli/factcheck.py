@@ -26,6 +26,7 @@ from climassay.cli.output import (
     write_text,
 )
 from climassay.errors import InputError, ModelError
+from climassay.factcheck.check_filter import CheckFilter
 from climassay.factcheck.configuration import (
     AdvocateSettings,
     DebateSettings,
@@ -257,13 +258,20 @@ app.command("apply")(evidence.apply)
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)
 
 
+@dataclass(frozen=True)
+@with_flags(CheckFilter)
+class FilterOptions:
+    """Which checks are meant."""
+
+    @property
+    def wanted(self) -> CheckFilter:
+        """As the store takes them."""
+        return CheckFilter(**given(self, CheckFilter))
+
+
 @kept.command("list")
 def list_checks(
-    words: Annotated[str, typer.Option(help="Words that all stand in the claim or its source.")] = "",
-    verdict: Annotated[str, typer.Option(help="Label of the verdict, or the outcome of a check without one.")] = "",
-    review: Annotated[
-        str, typer.Option(help="Opinion of most reviewers: agreed, disagreed, divided, commented or unreviewed.")
-    ] = "",
+    filters: FilterOptions = FilterOptions(),
     page: Annotated[int, typer.Option(min=1, help="Page of fifty checks, the newest first.")] = 1,
     to: ResultOptions = ResultOptions(),
 ) -> None:
@@ -271,7 +279,7 @@ def list_checks(
     from climassay.api import claims
 
     with to.session() as session:
-        to.emit(claims.list_checks(words, verdict, review, page=page, workspace=session))
+        to.emit(claims.list_checks(filters.wanted, page=page, workspace=session))
 
 
 @kept.command()
@@ -289,13 +297,14 @@ def show(
 @kept.command()
 def export(
     file: Annotated[Path, typer.Argument(help="File to write: one check per line (.jsonl), with debate and reviews.")],
+    filters: FilterOptions = FilterOptions(),
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Write all checks, the oldest first, with their debates and every review."""
+    """Write all checks, or those that fit, the oldest first, with their debates and every review."""
     from climassay.api import claims
 
     with to.session() as session:
-        to.emit(claims.export_checks(file, workspace=session))
+        to.emit(claims.export_checks(file, filters.wanted, workspace=session))
 
 
 _REASONS = {

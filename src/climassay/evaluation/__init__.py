@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         BenchmarkSpec as BenchmarkSpec,
         ExperimentPlan as ExperimentPlan,
         HarnessSpec as HarnessSpec,
+        InspectSpec as InspectSpec,
         ModelSpec as ModelSpec,
         load_plan as load_plan,
         parse_plan as parse_plan,

@@ -151,6 +151,42 @@ class HarnessSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class InspectSpec:
+    """Tasks of Inspect, which every model of an experiment is asked."""
+
+    tasks: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Tasks of Inspect: FILE.py@NAME, all tasks of FILE.py, or a package's PACKAGE/NAME.",
+            examples=[("tasks.py@topics",)],
+        ),
+    ] = ()
+    task_args: Annotated[
+        Mapping[str, Any], Field(description="Arguments of the tasks.", examples=[{"split": "test"}])
+    ] = field(default_factory=dict)
+    epochs: Annotated[
+        int | None,
+        Field(ge=1, description="How often each sample is asked; by default as each task says.", examples=[3]),
+    ] = None
+    grader: Annotated[
+        ModelSpec | None,
+        Field(
+            description="Model that grades answers where a task has them graded: its name, or the label of one of the "
+            "above; by default the model that is asked.",
+            examples=["openai:NAME"],
+        ),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        Field(ge=1, description="Maximum number of tokens of an answer, if a task sets none.", examples=[512]),
+    ] = None
+    log_dir: Annotated[
+        str,
+        Field(description="Folder for Inspect's own logs (inspect view); by default none are kept.", examples=["logs"]),
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentPlan:
     """A whole matrix, as it is to be run."""
 
@@ -193,6 +229,8 @@ class ExperimentPlan:
     metrics: MetricSpec = field(default_factory=MetricSpec)
     lm_eval: HarnessSpec = field(default_factory=HarnessSpec)
     """Tasks of lm-evaluation-harness that appear beside the benchmarks; the limit takes their first samples."""
+    inspect: InspectSpec = field(default_factory=InspectSpec)
+    """Tasks of Inspect that appear beside the benchmarks; the limit takes their first samples."""
     folder: Path = Path()
     """Where relative files are looked for."""
 
@@ -242,6 +280,7 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
         "settings": tuple(settings or [parse_spec("default")]),
         "metrics": _metrics(metrics, values["models"], where),
         "lm_eval": filled(HarnessSpec, values.get("lm_eval", {}), where, "[lm_eval]"),
+        "inspect": _inspect(values.get("inspect", {}), values["models"], where),
         "folder": folder,
     }
     shown = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
@@ -258,7 +297,7 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
     """
     if min(plan.lm_eval.num_fewshot, default=0) < 0:
         raise InputError(f"{where}: num_fewshot cannot be negative.")
-    if not plan.benchmarks and not plan.lm_eval.tasks:
+    if not plan.benchmarks and not plan.lm_eval.tasks and not plan.inspect.tasks:
         raise InputError(f'{where}: name at least one question file, for example benchmarks = ["primer"].')
     if not plan.models:
         raise InputError(f"{where}: name at least one model in a table [[model]].")
@@ -307,14 +346,29 @@ def _setting(entry: Mapping[str, Any], where: str, seed: object) -> SettingSpec:
 def _metrics(entries: Mapping[str, Any], models: Sequence[ModelSpec], where: str) -> MetricSpec:
     """The table of metrics; its judge is a table like ``[[model]]``, the label of one of them, or a model's name."""
     values = dict(entries)
-    judge = values.pop("judge", None)
-    if isinstance(judge, Mapping):
-        values["judge"] = filled(ModelSpec, judge, where, "[metrics.judge]")
-    elif isinstance(judge, str):
-        values["judge"] = next((one for one in models if judge in (one.shown, one.name)), ModelSpec(judge))
-    elif judge is not None:
-        raise InputError(f'{where}: the judge is a model, for example judge = "openai:NAME", or a table.')
+    if "judge" in values:
+        values["judge"] = _model_of(values["judge"], models, where, "[metrics.judge]")
     return filled(MetricSpec, values, where, "[metrics]")
+
+
+def _inspect(entries: object, models: Sequence[ModelSpec], where: str) -> InspectSpec:
+    """The table of Inspect's tasks; its grader is a model as the judge of the metrics is."""
+    if not isinstance(entries, Mapping):
+        raise InputError(f"{where}: the tasks of Inspect are a table that begins with [inspect].")
+    values = dict(entries)
+    if "grader" in values:
+        values["grader"] = _model_of(values["grader"], models, where, "[inspect.grader]")
+    return filled(InspectSpec, values, where, "[inspect]")
+
+
+def _model_of(value: object, models: Sequence[ModelSpec], where: str, table: str) -> ModelSpec:
+    """A model of an entry: a table like ``[[model]]``, the label of one of them, or a name."""
+    if isinstance(value, Mapping):
+        return filled(ModelSpec, value, where, table)
+    if isinstance(value, str):
+        return next((one for one in models if value in (one.shown, one.name)), ModelSpec(value))
+    entry = table.strip("[]").rpartition(".")[2]
+    raise InputError(f'{where}: the {entry} is a model, for example {entry} = "openai:NAME", or a table.')
 
 
 def _texts(value: object, where: str, name: str) -> tuple[str, ...]:
@@ -373,12 +427,13 @@ settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION
 """
         + commented(
             ExperimentPlan,
-            leave_out=("name", "benchmarks", "models", "settings", "tasks", "metrics", "lm_eval", "folder"),
+            leave_out=("name", "benchmarks", "models", "settings", "tasks", "metrics", "lm_eval", "inspect", "folder"),
         ),
         commented(ModelSpec, "[[model]]", values={"name": "local:smollm2"}),
         _EXAMPLES,
         commented(MetricSpec, "[metrics]"),
         commented(HarnessSpec, "[lm_eval]"),
+        commented(InspectSpec, "[inspect]"),
     )
 )
 """The file that ``climassay evaluate init`` writes."""

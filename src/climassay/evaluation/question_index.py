@@ -6,6 +6,7 @@ by is written into tables when an experiment ends, or for runs of before when so
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +14,8 @@ import sqlalchemy as sa
 from climassay.evaluation.comparing import metrics_in
 from climassay.evaluation.report import experiment_report, is_wrong
 from climassay.evaluation.results import Experiment
-from climassay.questions import Question
+from climassay.metrics.registry import METRICS, Metric
+from climassay.questions import Kind, Question
 from climassay.records import tables
 from climassay.records.computed import kept
 from climassay.records.database import Database
@@ -25,11 +27,11 @@ _INSERTED = 5000
 """Rows of one statement."""
 metadata = sa.MetaData()
 indexes = sa.Table(
-    "question_indexes",
+    "scored_question_indexes",
     metadata,
     sa.Column("run", sa.String(16), primary_key=True),
     sa.Column("rows", sa.Integer, nullable=False),
-    comment="Runs whose questions are in the next two tables. rows: stored rows of the run at that time.",
+    comment="Runs whose questions are in the next three tables. rows: stored rows of the run at that time.",
 )
 questions = sa.Table(
     "indexed_questions",
@@ -63,6 +65,16 @@ answers = sa.Table(
     sa.Index("indexed_answers_by_model", "run", "model", "wrong", "number"),
     comment="Answers to these questions. invalid: failed or against the rules of an answer; unstable: option orders "
     "disagree; position: of the answer's row.",
+)
+
+scores = sa.Table(
+    "indexed_scores",
+    metadata,
+    sa.Column("run", sa.String(16), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("score", sa.Float, nullable=False),
+    comment="What answers are sorted by, a higher score being the better one; answers without a score have no row.",
 )
 
 
@@ -166,7 +178,13 @@ def write_index(
     listed = experiment.questions.items() if experiment else ()
     saved = (key for name, ones in listed for key in ((name, one.id) for one in ones))
     found = {key: place for place, key in enumerate(saved)} if places is None else places
-    said = list(_answer_rows(run, experiment, numbers, positions))
+    found_answers = list(_answer_rows(run, experiment, numbers, positions))
+    said = [row for row, _ in found_answers]
+    scored = [
+        {"run": run, "number": row["number"], "position": row["position"], "score": score}
+        for row, score in found_answers
+        if score is not None
+    ]
     wrong: dict[int, int] = defaultdict(int)
     for row in said:
         wrong[row["number"]] += row["wrong"]
@@ -187,9 +205,9 @@ def write_index(
     database.create_tables(metadata)
 
     def work(connection: sa.Connection) -> None:
-        for table in (indexes, questions, answers):
+        for table in (indexes, questions, answers, scores):
             connection.execute(table.delete().where(table.c.run == run))
-        for table, written in ((questions, lines), (answers, said)):
+        for table, written in ((questions, lines), (answers, said), (scores, scored)):
             for start in range(0, len(written), _INSERTED):
                 connection.execute(table.insert(), written[start : start + _INSERTED])
         connection.execute(indexes.insert(), [{"run": run, "rows": rows}])
@@ -202,9 +220,15 @@ def _answer_rows(
     experiment: Experiment | None,
     numbers: Mapping[tuple[str, str], int],
     positions: Sequence[int] | None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[tuple[dict[str, Any], float | None]]:
     if experiment is None:
         return
+
+    @cache
+    def sorted_by(task: Kind, names: tuple[str, ...]) -> Metric | None:
+        metrics = [one for one in METRICS.ordered(names) if one.scores(task)]
+        return next((one for one in metrics if one.binary), metrics[0] if metrics else None)
+
     chosen: dict[tuple[Any, str], set[int | None]] = defaultdict(set)
     for cell, predictions in experiment.predictions.items():
         for one in predictions:
@@ -213,7 +237,9 @@ def _answer_rows(
     for position, outcome in zip(places, experiment.outcomes, strict=True):
         key = (outcome.cell.benchmark, outcome.question)
         if key in numbers:
-            yield {
+            metric = sorted_by(outcome.cell.task, tuple(outcome.scores))
+            score = None if metric is None else outcome.scores[metric.name]
+            row = {
                 "run": run,
                 "number": numbers[key],
                 "position": position,
@@ -224,3 +250,4 @@ def _answer_rows(
                 "unstable": len(chosen[outcome.cell, outcome.question]) > 1,
                 "words": outcome.answer.lower(),
             }
+            yield row, -score if score is not None and metric is not None and metric.lower else score

@@ -170,7 +170,7 @@ _GROUP = TypeAdapter(TaskGroup)
 _PREFERENCE = TypeAdapter(Preference)
 _CONSTANTS = TypeAdapter(tuple[ConstantScore, ...])
 
-COMMANDS = ("evaluate run", "evaluate mcq", "evaluate lm-eval")
+COMMANDS = ("evaluate run", "evaluate mcq", "evaluate lm-eval", "evaluate inspect")
 """Commands whose runs keep an experiment."""
 
 

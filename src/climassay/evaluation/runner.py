@@ -69,7 +69,7 @@ CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
 
 
 class HarnessCell(NamedTuple):
-    """A model's answers to one task or group of lm-evaluation-harness in one setting."""
+    """A model's answers to one task of another framework in one setting."""
 
     record: CellRecord
     outcomes: list[Outcome]
@@ -86,6 +86,9 @@ class HarnessCells(NamedTuple):
 
 
 Harness = Callable[[ExperimentPlan, ModelSpec, Ask, "Progress"], HarnessCells]
+"""Asks a model the plan's tasks of one other framework."""
+HARNESSES = {"lm_eval": "lm-evaluation-harness", "inspect": "Inspect"}
+"""Frameworks whose tasks stand in experiments, by the entry of a plan that names the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,8 @@ class EvaluationResources:
     """Makes the scorer of answers in words; models that it asks go through the records."""
     checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
     """Makes what looks the sentences and references of long answers up; None where no collection is named."""
-    harness: "Harness | None" = None
-    """Asks a model the plan's tasks of lm-evaluation-harness."""
+    harnesses: "Mapping[str, Harness]" = field(default_factory=dict)
+    """What asks the tasks of other frameworks, by :data:`HARNESSES`."""
     trained_judge: Callable[[Path], Comparer] | None = None
     """Opens the file of a judge that compares long answers side by side."""
     kept: Sequence[Generator] = ()
@@ -147,6 +150,8 @@ class _Work:
     predictions: dict[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
     tallies: list[RequestCounts] = field(default_factory=list)
     harness_questions: dict[str, tuple[Question, ...]] = field(default_factory=dict)
+    harness_of: dict[str, str] = field(default_factory=dict)
+    """Framework of each of their benchmarks."""
     constants: dict[tuple[str, str], ConstantScore] = field(default_factory=dict)
     groups: dict[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
 
@@ -246,7 +251,7 @@ def run_experiment(
                 finally:
                     if not any(loaded is one for one in resources.kept):
                         loaded.close()
-            _run_harness(work, model)
+            _run_harnesses(work, model)
         preferences = tuple(_compare(work, trained))
         if work.scorer is not None and work.scorer.judge is not None:
             work.scorer.judge.close()
@@ -304,22 +309,23 @@ def _compare(work: _Work, trained: Mapping[str, Comparer]) -> "Iterator[Preferen
                 yield from compare_answers(asked, found, compare, name)
 
 
-def _run_harness(work: _Work, model: ModelSpec) -> None:
-    if not work.plan.lm_eval.tasks:
-        return
-    if work.resources.harness is None:
-        raise InputError("The plan names tasks of lm-evaluation-harness, which nothing here can run.")
-    done = work.resources.harness(work.plan, model, work.recorded, work.progress)
-    work.groups |= done.groups
-    for found in done.cells:
-        name = found.record.cell.benchmark
-        if name in work.sets:
-            raise InputError(f"Both a benchmark and a task of lm-evaluation-harness are called {name!r}.")
-        work.cells.append(found.record)
-        work.outcomes += found.outcomes
-        work.harness_questions[name] = found.questions
-        work.constants |= {(one.benchmark, one.metric): one for one in found.constants}
-        work.tallies.append(found.tally)
+def _run_harnesses(work: _Work, model: ModelSpec) -> None:
+    for entry, framework in HARNESSES.items():
+        if not getattr(work.plan, entry).tasks:
+            continue
+        if entry not in work.resources.harnesses:
+            raise InputError(f"The plan names tasks of {framework}, which nothing here can run.")
+        done = work.resources.harnesses[entry](work.plan, model, work.recorded, work.progress)
+        work.groups |= done.groups
+        for found in done.cells:
+            name = found.record.cell.benchmark
+            if name in work.sets or work.harness_of.setdefault(name, framework) != framework:
+                raise InputError(f"Both a task of {framework} and another benchmark are called {name!r}.")
+            work.cells.append(found.record)
+            work.outcomes += found.outcomes
+            work.harness_questions[name] = found.questions
+            work.constants |= {(one.benchmark, one.metric): one for one in found.constants}
+            work.tallies.append(found.tally)
 
 
 def _by_adapter(

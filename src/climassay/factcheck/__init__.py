@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
+    from climassay.factcheck.check_filter import CheckFilter as CheckFilter
     from climassay.factcheck.check_store import (
-        CheckFilter as CheckFilter,
         CheckReview as CheckReview,
         CheckStore as CheckStore,
         CheckSummary as CheckSummary,

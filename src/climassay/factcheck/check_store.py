@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
+from climassay.factcheck.check_filter import CheckFilter, Reviewed
 from climassay.factcheck.configuration import DebateSettings, parse_settings, settings_tables
 from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.records import Records
@@ -96,8 +97,6 @@ def current_reviews(ids: Sequence[str] | None = None) -> sa.Select[tuple[str, in
 CheckState = Literal["waiting", "done", "failed", "stopped"]
 """``waiting`` until its debate has ended; ``failed`` where something broke, ``stopped`` where a person said so."""
 Opinion = Literal["agree", "disagree", "undecided"]
-Reviewed = Literal["agreed", "disagreed", "divided", "commented", "unreviewed"]
-"""What most of those who reviewed a check hold of it: more agree, more disagree, as many of both, only comments."""
 LONGEST_CLAIM = 2000
 LONGEST_SOURCE = 500
 LONGEST_COMMENT = 4000
@@ -170,30 +169,6 @@ class CheckReview:
     """Seconds since 1970-01-01 UTC."""
     current: bool
     """Whether it is the person's last word."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckFilter:
-    """Which checks a list shows; an empty text leaves a filter out."""
-
-    words: str = ""
-    """All of them must appear in the claim or its source, in any case."""
-    verdict: str = ""
-    """Label, or outcome of a check without one."""
-    review: str = ""
-    """One of :data:`Reviewed`."""
-    topic: str = ""
-    """Contrarian claim (``2.1``) or group of them (``2``), as in :mod:`climassay.factcheck.fallacies`."""
-    collection: str = ""
-    """Name of a collection that an advocate read."""
-    source: str = ""
-    """Must stand in what is said of the claim's source, in any case."""
-    since: str = ""
-    """First day on which a check was asked for: ISO 8601, UTC."""
-    until: str = ""
-    """Last day."""
-    reviewer: str = ""
-    """Name of an account that has reviewed it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,6 @@
 The harness builds the prompts, filters the answers and scores each sample; what it says of every sample becomes an
 outcome, so that intervals, paired tests, tables and pages are those of all experiments. A score has the harness's name,
 ``acc,none`` or ``exact_match,strict``: metric and filter.
-
-Where a task's aggregate is the mean over samples, a sample's score is the harness's own. Other aggregates, such as a
-macro-averaged F1, are not means of anything that belongs to one sample. There a sample's score is its part in the
-aggregate by the jackknife: with T the aggregate of all n samples and T_i that of all but sample i,
-``T + (n - 1) * (mean of all T_j - T_i)``. The mean of these is T exactly, and their spread gives its interval.
-
-References:
-    Efron and Stein (1981), The Jackknife Estimate of Variance, Annals of Statistics 9(3), section 1.
 """
 
 import hashlib
@@ -44,6 +36,7 @@ from climassay.evaluation import (
     TaskGroup,
 )
 from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, Place
+from climassay.integrations.sample_scores import SampleScores, is_mean
 from climassay.metrics.registry import LOWER
 from climassay.models.contract import Generator, number_format
 from climassay.questions import LETTERS, Question
@@ -192,39 +185,6 @@ def _mean(values: list[Any]) -> Any:
     return sum(values) / len(values)
 
 
-def sample_scores(values: list[Any], aggregate: Aggregate) -> dict[str, list[float]]:
-    """A score for each sample, of which the mean is the aggregate.
-
-    Args:
-        values: What the harness keeps of each sample: numbers, or for example pairs of label and prediction.
-        aggregate: From a list of them to one number, or several by name.
-
-    Returns:
-        Scores by the aggregate's names, ``""`` where it is one number.
-    """
-    whole = _numbers(aggregate, values)
-    if all(isinstance(value, Real | np.bool_) for value in values):
-        plain = [float(value) for value in values]
-        if list(whole) == [""] and abs(whole[""] - sum(plain) / len(plain)) < 1e-9:
-            return {"": plain}
-    if len(values) == 1:
-        return {name: [total] for name, total in whole.items()}
-    known: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
-    without = []
-    for place, value in enumerate(values):
-        key = repr(value)
-        if key not in known:
-            known[key] = _numbers(aggregate, values[:place] + values[place + 1 :])
-        without.append(known[key])
-    found = {}
-    for name, total in whole.items():
-        left = np.array([one.get(name, np.nan) for one in without])
-        parts = total + (len(values) - 1) * (left.mean() - left)
-        if np.isfinite(parts).all():
-            found[name] = [float(part) for part in parts]
-    return found
-
-
 def _numbers(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
     with redirect_stdout(io.StringIO()):  # some tasks print while they count
         found = aggregate(values)
@@ -311,29 +271,24 @@ class _TaskOutcomes:
                 for sample in samples:
                     for metric in sample["metrics"]:
                         values[metric, sample["filter"]][doc] = sample[metric]
-        scores: dict[int, dict[str, float]] = {doc: {} for doc in self.by_doc}
-        lost = [doc for doc in self.by_doc if doc in self.errors or doc in self.unparsed]
-        parts = []
+        scores = SampleScores(self.by_doc, [doc for doc in self.by_doc if doc in self.errors or doc in self.unparsed])
         for (metric, chosen), by_doc in values.items():
-            found = sample_scores(list(by_doc.values()), self._aggregate(metric))
-            if not found:
-                self.notes += (
-                    f"{self.name}: {metric} has no interval, for it cannot be computed without any one sample.",
-                )
-            for more, column in found.items():
-                key = self._metric(metric, more, chosen)
-                for doc, value in zip(by_doc, column, strict=True):
-                    scores[doc][key] = value
-                for doc in lost:
-                    scores[doc][key] = max(column) if LOWER in key else 0.0
-                if column != list(by_doc.values()):
-                    parts.append(key)
-        if parts:
-            self.notes += (
-                f"{self.name}: {', '.join(parts)} is not a mean over samples; a sample's score is its part in the "
-                "whole by the jackknife, and the mean of these is the harness's figure.",
-            )
-        return scores
+            column, aggregate = list(by_doc.values()), self._aggregate(metric)
+            whole = _numbers(aggregate, column)
+            named = {more: self._metric(metric, more, chosen) for more in whole}
+            if list(whole) == [""] and is_mean(whole[""], column):
+                scores.add(named[""], dict(zip(by_doc, map(float, column), strict=True)))
+                continue
+            known: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
+            for place, value in enumerate(column):
+                if (key := repr(value)) not in known and len(column) > 1:
+                    known[key] = _numbers(aggregate, column[:place] + column[place + 1 :])
+            without = {doc: known.get(repr(value), {}) for doc, value in by_doc.items()}
+            for more, key in named.items():
+                parts = {doc: left.get(more, np.nan) for doc, left in without.items()}
+                scores.add_whole(key, whole[more], parts)
+        self.notes += scores.notes(self.name, "the harness")
+        return scores.scores
 
     def _metric(self, metric: str, more: str, chosen: str) -> str:
         better = self.task.higher_is_better().get(metric, True)

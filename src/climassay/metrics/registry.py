@@ -117,9 +117,10 @@ LOWER = "↓"
 
 
 class Metrics(Registry[Metric]):
-    """climassay's metrics and those of packages; a name with a comma is one of lm-evaluation-harness.
+    """climassay's metrics and those of packages; a name with a comma is one of another framework.
 
-    The harness calls a score by metric and filter, ``exact_match,strict``. Every task may bring metrics of its own, so
+    lm-evaluation-harness calls a score by metric and filter, ``exact_match,strict``, and Inspect's are called by metric
+    and scorer, ``accuracy,choice``. Every task may bring metrics of its own, so
     they are made when they are looked up, and appear in no list.
     """
 

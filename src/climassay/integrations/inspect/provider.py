@@ -1,20 +1,35 @@
 """Climassay's models in Inspect: ``--model climassay/local:smollm2`` or ``climassay/openai:NAME``."""
 
-from typing import Any
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelCall, ModelOutput, ModelUsage, modelapi
 from inspect_ai.model import StopReason as InspectStop
+from inspect_ai.solver._task_state import sample_state
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
-from climassay.models.contract import Completion, GenerationRequest, Generator, Message, Sampling
+from climassay.models.contract import (
+    Completion,
+    ConcurrentModel,
+    GenerationRequest,
+    Generator,
+    Message,
+    Sampling,
+    unwrapped,
+)
 from climassay.redaction import TrustedUrl
 
 CONNECTIONS = 64
 """Requests that wait together by default: a local model computes them side by side."""
+_EPOCH_SEEDS = 1000
+"""Distance of the seeds of two epochs: so often may a sample repeat a request within one."""
 
 
 class _Waiting:
@@ -31,10 +46,20 @@ class _RequestBatcher:
     Whoever comes first asks for all that are waiting; the others find their answers when it is their turn.
     """
 
-    def __init__(self, model: Generator) -> None:
+    def __init__(self, model: Generator, on_answer: Callable[[int], None] = lambda _count: None) -> None:
         self._model = model
+        self._on_answer = on_answer
         self._waiting: list[_Waiting] = []
         self._turn = anyio.Lock()
+        self._thread: int | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End what is being asked, and ask nothing more."""
+        self._stopped = True
+        model, thread = unwrapped(self._model), self._thread
+        if isinstance(model, ConcurrentModel) and thread is not None:
+            model.cancel([thread])
 
     async def ask(self, request: GenerationRequest) -> Completion:
         mine = _Waiting(request)
@@ -50,16 +75,30 @@ class _RequestBatcher:
 
     def _answer(self, group: list[_Waiting]) -> None:
         """Runs in a thread, and keeps the answers itself: the task that started it may be cancelled meanwhile."""
-        answers = self._model.generate([one.request for one in group])
-        for one, answer in zip(group, answers, strict=True):
-            one.answer = answer
+
+        def keep(place: int, answer: Completion) -> None:
+            group[place].answer = answer
+            self._on_answer(1)
+            if self._stopped:
+                raise ModelError(f"{self._model.name} was interrupted.")
+
+        self._thread = threading.get_ident()
+        try:
+            if not self._stopped:
+                answers = self._model.generate([one.request for one in group], on_result=keep)
+                for one, answer in zip(group, answers, strict=True):
+                    one.answer = answer
+        except KeyboardInterrupt as end:  # a thread's own would end the event loop in the middle of its work
+            raise ModelError(f"{self._model.name} was interrupted.") from end
+        finally:
+            self._thread = None
 
 
-@modelapi(name="climassay")
 class ClimassayModel(ModelAPI):
-    """A model of climassay as an Inspect provider; answers are neither recorded nor cached.
+    """A model of climassay as an Inspect provider; answers are recorded only where the model that it is made of is.
 
-    A chat that ends with the assistant is the start of the answer, which the model goes on from.
+    A chat that ends with the assistant is the start of the answer, which the model goes on from. The seed of a request
+    is Inspect's and a number of its own for each epoch, and for each time that a sample repeats it.
     """
 
     def __init__(
@@ -68,15 +107,19 @@ class ClimassayModel(ModelAPI):
         base_url: str | None = None,
         api_key: str | None = None,
         config: GenerateConfig | None = None,
+        opened: Generator | None = None,
+        on_answer: Callable[[int], None] = lambda _count: None,
         **model_args: Any,
     ) -> None:
-        """Load the model.
+        """Load the model, or take one that is loaded.
 
         Args:
             model_name: As climassay names it, for example ``local:smollm2``.
             base_url: Server of an ``openai:`` model, as Inspect's command line or a program names it.
             api_key: Not used: climassay reads the key from the environment.
             config: Inspect's own settings.
+            opened: A loaded model, for example behind records.
+            on_answer: Told of every answer, in the thread that asks.
             model_args: ``device``, ``dtype`` and ``adapter`` of a local model (``-M dtype=float32``).
 
         Raises:
@@ -86,8 +129,15 @@ class ClimassayModel(ModelAPI):
         unknown = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
         if unknown:
             raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown))}.")
-        self.model = load_model(model_name, base_url=base_url and TrustedUrl(base_url), **model_args)
-        self._batcher = _RequestBatcher(self.model)
+        self.model = opened or load_model(model_name, base_url=base_url and TrustedUrl(base_url), **model_args)
+        self._batcher = _RequestBatcher(self.model, on_answer)
+        self._repeated: Counter[tuple[object, GenerationRequest]] = Counter()
+        self.refused: InputError | None = None
+        """Why a task cannot be put to the model at all."""
+
+    def stop(self) -> None:
+        """End what is being asked, as soon as the next answer is there, and ask nothing more."""
+        self._batcher.stop()
 
     async def generate(
         self,
@@ -102,11 +152,15 @@ class ClimassayModel(ModelAPI):
             InputError: Tools are offered, or several choices asked for.
             ModelError: The model could not answer.
         """
-        if tools:
-            raise InputError(f"{self.model.name} uses no tools in Inspect: run a task without them.")
-        if (config.num_choices or 1) > 1:
-            raise InputError(f"{self.model.name} gives one choice: use epochs for several answers.")
-        request = as_request(input, config)
+        try:
+            if tools:
+                raise InputError(f"{self.model.name} uses no tools in Inspect: run a task without them.")
+            if (config.num_choices or 1) > 1:
+                raise InputError(f"{self.model.name} gives one choice: use epochs for several answers.")
+            request = self._seeded(as_request(input, config))
+        except InputError as error:
+            self.refused = error
+            raise
         answer = await self._batcher.ask(request)
         if answer.error is not None:
             raise ModelError(answer.error)
@@ -124,6 +178,16 @@ class ClimassayModel(ModelAPI):
         prompt = self.model.render(request.messages, request.assistant_prefix)
         asked = {"prompt": prompt, "max_tokens": request.sampling.max_tokens, "fingerprint": self.model.fingerprint}
         return output, ModelCall.create(asked, {"text": answer.text, "finish_reason": answer.finish_reason})
+
+    def _seeded(self, request: GenerationRequest) -> GenerationRequest:
+        """The same request with a seed for the epoch, and for each time that the sample asks it."""
+        state = sample_state()
+        if state is None:
+            return request
+        repeated = self._repeated[state.uuid, request]
+        self._repeated[state.uuid, request] += 1
+        seed = request.sampling.seed + _EPOCH_SEEDS * (state.epoch - 1) + repeated
+        return replace(request, sampling=replace(request.sampling, seed=seed))
 
     def max_connections(self) -> int:
         """Requests under way at the same time."""
@@ -158,3 +222,20 @@ def as_request(chat: list[ChatMessage], config: GenerateConfig) -> GenerationReq
         stop=tuple(config.stop_seqs or ()),
     )
     return GenerationRequest(tuple(messages), sampling, assistant_prefix=prefix)
+
+
+@modelapi(name="climassay")
+def provider() -> type[ModelAPI]:
+    """What Inspect knows as ``climassay/NAME``."""
+    return ClimassayModel
+
+
+def inspect_model(opened: Generator, *, on_answer: Callable[[int], None] = lambda _count: None) -> ClimassayModel:
+    """A loaded model as Inspect's provider; whoever loaded it closes it.
+
+    Args:
+        opened: For example a recorded model, whose every answer is stored before Inspect sees it.
+        on_answer: Told of every answer, in the thread that asks.
+    """
+    make = cast(Callable[..., ClimassayModel], provider)  # the decorator takes it for a class
+    return make(opened.name, opened=opened, on_answer=on_answer)

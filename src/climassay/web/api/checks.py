@@ -6,7 +6,8 @@ from fastapi import Request
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
 from starlette.responses import JSONResponse, Response
 
-from climassay.factcheck.check_store import CheckReview, CheckState, CheckSummary, Opinion, Reviewed
+from climassay.factcheck.check_filter import Reviewed
+from climassay.factcheck.check_store import CheckReview, CheckState, CheckSummary, Opinion
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
 from climassay.web.access import Annotator, Asker, Reader

@@ -37,7 +37,7 @@ from climassay.web.library.search import (
     search_collection,
     search_spec,
 )
-from climassay.web.library.uploads import RESERVED, SentFile, receive_addition, submit
+from climassay.web.library.uploads import RESERVED, SentFile, plain_text, receive_addition, submit
 
 router = area("/library", "library")
 CollectionName = Annotated[str, named("Name of the collection.", "primer")]
@@ -69,7 +69,7 @@ class CollectionData(Data):
     encoder: str = field("local:minilm", "Name of the model that its vectors come from.")
     documents: Annotated[int, BeforeValidator(len)] = field(12)
     passages: int = field(340)
-    bytes: int = field(5_400_000, "On disk, with vectors and index.")
+    bytes: int = field(5_400_000, "On disk, with vectors and index; 0 in an object store.")
     page: Annotated[str, AfterValidator("/library/{}".format)] = field("/library/primer", validation_alias="name")
     """Address of its page on this server."""
 
@@ -88,6 +88,12 @@ class DocumentData(Data):
     edition: str | None = field(None)
     licence: str | None = field("CC BY 4.0")
     url: str | None = field("https://example.org/carbon-cycle")
+
+
+class DocumentChange(Data):
+    """What is to be different about a document."""
+
+    title: ShortText = field("The carbon cycle, second edition", "By which it is listed, found and cited from now on.")
 
 
 class PassageData(Data):
@@ -201,6 +207,16 @@ def add_documents(
 def get_document(app: App, user: Reader, collection: CollectionName, document: DocumentId) -> StoredDocument:
     """One document."""
     return library_of(app).contents(collection).document(document)
+
+
+@router.patch("/collections/{collection}/documents/{document}", response_model=DocumentData)
+def rename_document(
+    app: App, user: Adjudicator, collection: CollectionName, document: DocumentId, change: DocumentChange
+) -> StoredDocument:
+    """Give a document another title."""
+    library = library_of(app)
+    library.rename_document(collection, document, plain_text(change.title))
+    return library.contents(collection).document(document)
 
 
 @router.delete("/collections/{collection}/documents/{document}", status_code=204, response_class=Response)

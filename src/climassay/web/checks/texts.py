@@ -1,8 +1,7 @@
 """The page on which a text is checked sentence by sentence against collections; nothing that is sent is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Request
 from markupsafe import Markup
@@ -11,12 +10,14 @@ from starlette.responses import Response
 from climassay.api.text_checks import TextCheck
 from climassay.confidence.overstatement import overstatement
 from climassay.errors import ClimassayError, InputError
+from climassay.grounding.text_check import Evidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
 from climassay.metrics.entailment_loading import load_entailment
 from climassay.web.access import Asker
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.library.cache import found_passage, library_of
+from climassay.web.library.evidence import CitationLinks, Evidence
 from climassay.web.pages import as_file, page, readable_text
 
 LONGEST_TEXT = 10_000
@@ -95,21 +96,23 @@ def _page(
         chosen=[one.name for one in contents] if names is None else names,
         found=found,
         # Escaped by the template of the report.
-        sentences=Markup(found.sentences_html(_links(app, found))) if found else "",
+        sentences=Markup(found.sentences_html(_places(app, found))) if found else "",
         longest=LONGEST_TEXT,
     )
 
 
-def _links(app: AppState, found: TextCheck) -> dict[str, str]:
-    """Address of every passage that is shown, by its id."""
-    links: dict[str, str] = {}
-    wanted = dict.fromkeys(one.evidence.passage for one in found.sentences if one.evidence)
-    for passage in wanted:
+def _places(app: AppState, found: TextCheck) -> Callable[[SentenceEvidence], Evidence | None]:
+    """Where the evidence of each sentence can be looked at, with its quotation marked."""
+    library = library_of(app)
+    links = CitationLinks(library)
+
+    def place(evidence: SentenceEvidence) -> Evidence | None:
         for name in found.collections:
             try:
-                found_passage(library_of(app), name, passage)
+                passage = found_passage(library, name, evidence.passage)
             except Missing:
                 continue
-            links[passage] = f"/library/{quote(name)}/passages/{quote(passage, safe='')}"
-            break
-    return links
+            return links.evidence(name, passage, [evidence.quotation] if evidence.quotation else ())
+        return None
+
+    return place

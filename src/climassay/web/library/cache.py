@@ -1,11 +1,12 @@
 """The collections of a workspace, opened once a server, with what pages tell about them."""
 
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from climassay.corpus.collection import Collection, list_collections
+from climassay.corpus.collection import Collection
 from climassay.corpus.collection_rows import StoredDocument, distinct_titles
 from climassay.corpus.collection_storage import CollectionStore, check_name
 from climassay.corpus.documents import Passage
@@ -15,6 +16,8 @@ from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
 from climassay.web.failures import Missing
 
+NAMES_SECONDS = 5.0
+"""How long the names of the collections in an object store are believed."""
 _Mark = tuple[int, int]
 """Tells a collection's folder from one of the same name that was made after this one was removed."""
 
@@ -29,7 +32,7 @@ class Contents:
     """By title."""
     passages: int
     bytes: int
-    """On disk, with vectors and index."""
+    """On disk, with vectors and index; 0 in an object store."""
     version: int
 
     def document(self, document_id: str) -> StoredDocument:
@@ -67,12 +70,13 @@ class CollectionCache:
 
     def __init__(self, app: AppState) -> None:
         self._app = app
-        self._folder = app.workspace.collections
+        self._store = CollectionStore.at(app.workspace)
+        self._named: tuple[float, frozenset[str]] | None = None
         self._lock = threading.Lock()
         self._open: dict[tuple[str, bool], tuple[_Mark, Collection]] = {}
         self._contents: dict[str, tuple[_Mark, Contents]] = {}
         self._titles = Titles([])
-        self.originals = Originals(CollectionStore.at(app.workspace).originals)
+        self.originals = Originals(self._store.originals)
 
     def has(self, name: str) -> bool:
         """Whether there is a collection of that name."""
@@ -111,6 +115,7 @@ class CollectionCache:
         check_name(name)
         if not self.has(name):
             Collection.create(self._app.workspace, name, self._app.encoder(BUNDLED_ENCODER))
+            self._named = None
         return self.search(name)
 
     def contents(self, name: str) -> Contents:
@@ -126,7 +131,7 @@ class CollectionCache:
         if known is None or known[0] != mark or known[1].version != version:
             documents = tuple(collection.documents())
             passages = sum(document.passages for document in documents)
-            size = _size(self._folder / f"{name}.lance")
+            size = 0 if self._store.folder is None else _size(self._store.folder / f"{name}.lance")
             contents = Contents(name, collection.settings.encoder, documents, passages, size, version)
             known = self._contents[name] = (mark, contents)
         return known[1]
@@ -134,7 +139,7 @@ class CollectionCache:
     def all_contents(self) -> list[Contents]:
         """What every collection holds; tables that are none of ours are left out."""
         found = []
-        for name in CollectionStore.at(self._app.workspace).names():
+        for name in self._store.names() if self._store.folder is not None else sorted(self._remote_names()):
             try:
                 found.append(self.contents(name))
             except (InputError, Missing):
@@ -143,10 +148,7 @@ class CollectionCache:
 
     def with_passages(self) -> list[str]:
         """Names of the collections that answers and debates may rest on."""
-        # What is known of folders is kept by the time of their last change, which object stores do not tell.
-        remote = CollectionStore.at(self._app.workspace).folder is None
-        found = list_collections(self._app.workspace) if remote else self.all_contents()
-        return [one.name for one in found if one.passages]
+        return [one.name for one in self.all_contents() if one.passages]
 
     def titles(self) -> "Titles":
         """The titles of all documents as they are now; whoever shows many passages asks once."""
@@ -188,10 +190,29 @@ class CollectionCache:
 
     def _mark(self, name: str) -> _Mark:
         try:
-            state = (self._folder / f"{check_name(name)}.lance").stat()
+            check_name(name)
+            if self._store.folder is not None:
+                state = (self._store.folder / f"{name}.lance").stat()
+                return state.st_ino, state.st_ctime_ns
         except (InputError, OSError):
             raise Missing(f"There is no collection {name!r}.") from None
-        return state.st_ino, state.st_ctime_ns
+        if name not in self._remote_names():
+            raise Missing(f"There is no collection {name!r}.")
+        return 0, 0  # an object store tells no time of change; the version of a collection does
+
+    def _remote_names(self) -> frozenset[str]:
+        """Names of the collections in an object store, asked for anew after :data:`NAMES_SECONDS`.
+
+        Raises:
+            InputError: It does not answer.
+        """
+        if self._named is None or time.monotonic() > self._named[0] + NAMES_SECONDS:
+            try:
+                names = frozenset(self._store.names())
+            except Exception as error:  # each kind of store fails in ways of its own
+                raise InputError("The collections cannot be listed: their object store does not answer.") from error
+            self._named = time.monotonic(), names
+        return self._named[1]
 
 
 def found_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:

@@ -267,6 +267,7 @@ def show_runs(
     return page(
         request,
         "results/runs.html.j2",
+        comparable=COMMANDS,
         part=part_of(found.lines, number, found.total, PAGE, "/results", {**filters, **sorting}),
         headings=part_of((), 1, 0, PAGE, "/results", filters),
         commands=found.commands,

@@ -21,6 +21,7 @@ from climassay.evaluation.question_index import (
     indexes,
     metadata,
     questions,
+    scores,
     write_index,
 )
 from climassay.evaluation.report import answer_row, is_wrong
@@ -129,11 +130,38 @@ class QuestionIndex:
         write_index(self._database, self.run, experiment, self._rows, places=known, positions=positions)
 
     def numbers(
-        self, wanted: QuestionFilter, most: int, *, skip: int = 0, after: int = -1, wrong_first: bool = False
+        self,
+        wanted: QuestionFilter,
+        most: int,
+        *,
+        skip: int = 0,
+        after: int = -1,
+        by: Literal["", "wrong", "question"] | Column = "",
+        backwards: bool = False,
     ) -> list[int]:
-        """Numbers of the questions that fit, from 0, in their order, or those with most wrong answers first."""
+        """Numbers of the questions that fit, from 0, in their order or in another one.
+
+        Args:
+            wanted: Which questions.
+            most: How many.
+            skip: So many come before.
+            after: Only questions with higher numbers.
+            by: Most wrong answers first, by the question's id, or the worst answer of a column first; questions without
+                a score there are the last.
+            backwards: The other way round.
+        """
         query = self._fitting(questions.c.number, wanted=wanted).where(questions.c.number > after)
-        order = (questions.c.wrong.desc(), questions.c.number) if wrong_first else (questions.c.number,)
+        order: tuple[sa.ColumnElement[Any], ...] = ()
+        if isinstance(by, Column):
+            found = _scores_of(by)
+            same = (found.c.question == questions.c.question) & (found.c.benchmark == questions.c.benchmark)
+            query = query.join(found, same, isouter=True)
+            order = (found.c.score.is_(None), found.c.score.desc() if backwards else found.c.score)
+        elif by == "wrong":
+            order = (questions.c.wrong if backwards else questions.c.wrong.desc(),)
+        elif by == "question":
+            order = (questions.c.question.desc() if backwards else questions.c.question,)
+        order = (*order, questions.c.number)
         with self._database.read() as connection:
             return list(connection.execute(query.order_by(*order).offset(skip).limit(most)).scalars())
 
@@ -238,6 +266,17 @@ def _answered(cell: Column, *, wrong: bool) -> sa.ColumnElement[bool]:
     return sa.select(sa.literal(1)).select_from(joined).where(*same, *there, said.c.wrong == wrong).exists()
 
 
+def _scores_of(cell: Column) -> sa.Subquery:
+    """The score of each question in a column, also of another run; of several, the worst."""
+    asked, said = questions.alias(), answers.alias()
+    same = (said.c.run == asked.c.run) & (said.c.number == asked.c.number)
+    scored = (scores.c.run == said.c.run) & (scores.c.number == said.c.number) & (scores.c.position == said.c.position)
+    there = said.c.run == cell.run, said.c.model == cell.model, said.c.setting == cell.setting
+    keys = asked.c.benchmark, asked.c.question
+    found = sa.select(*keys, sa.func.min(scores.c.score).label("score"))
+    return found.select_from(asked.join(said, same).join(scores, scored)).where(*there).group_by(*keys).subquery()
+
+
 @router.get("/results/{run}/questions")
 def show_questions(
     request: Request,
@@ -254,7 +293,8 @@ def show_questions(
     fails: Place = "",
     invalid: bool = False,
     unstable: bool = False,
-    order: Literal["", "wrong"] = "",
+    order: Annotated[str, Query(pattern=r"^(wrong|question|[0-9]{1,4})?$")] = "",
+    direction: Literal["", "down"] = "",
     beside: Word = "",
     number: PageNumber = 1,
 ) -> Response:
@@ -264,7 +304,9 @@ def show_questions(
     wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip(), good, bad, invalid, unstable)
     total = index.count(wanted)
     shown = within(number, total, PAGE)
-    found = index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE, wrong_first=order == "wrong") if total else []
+    by: Any = next(iter(columns[int(order) :]), "") if order.isdigit() else order
+    backwards = direction == "down"
+    found = index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE, by=by, backwards=backwards) if total else []
     lines = [
         {"question": row.question, "benchmark": row.key[0], "address": _address(run, row.key)}
         | {
@@ -281,13 +323,15 @@ def show_questions(
     ]
     others = {one.id: one.name for one in (*([other.summary] if other else []), *listed) if one.id != run}
     filters = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
-    filters |= {"order": order, "beside": beside, "right": right, "fails": fails}
+    filters |= {"beside": beside, "right": right, "fails": fails}
     filters |= {name: "true" for name, on in (("wrong", wrong), ("invalid", invalid), ("unstable", unstable)) if on}
+    address = f"/results/{run}/questions"
     return page(
         request,
         "results/questions.html.j2",
         run=index.summary,
-        part=part_of(lines, shown, total, PAGE, f"/results/{run}/questions", filters),
+        part=part_of(lines, shown, total, PAGE, address, {**filters, "order": order, "direction": direction}),
+        headings=part_of((), 1, 0, PAGE, address, filters),
         lines=lines,
         wanted=wanted,
         choices=index.choices(),
@@ -297,6 +341,7 @@ def show_questions(
         right=right,
         fails=fails,
         order=order,
+        direction=direction,
         beside=other.run if other else "",
     )
 

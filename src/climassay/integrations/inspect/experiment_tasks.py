@@ -1,0 +1,488 @@
+"""Inspect's tasks inside an experiment: asked by climassay's recorded models, solved and scored by Inspect.
+
+Inspect builds the prompts, solves the samples, and reduces and scores them; what it says of every sample becomes an
+outcome, so that intervals, paired tests, tables and pages are those of all experiments. A score has Inspect's names,
+``accuracy,choice``: metric and scorer, with the key of a score that has several values (``mean,marks.clarity``) and the
+reducer of epochs, if that is not their mean (``accuracy,match.pass_at_2``). Several epochs of a sample are one outcome.
+"""
+
+import hashlib
+import json
+import signal
+import tempfile
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from importlib.metadata import version
+from math import isfinite
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from inspect_ai import eval as inspect_eval
+from inspect_ai.log import EvalLog, EvalSample, EvalScore, recompute_metrics
+from inspect_ai.model import ChatMessage, GenerateConfig, Model
+from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, PARTIAL, value_to_float
+
+from climassay.errors import InputError
+from climassay.evaluation import (
+    OVERALL,
+    Ask,
+    Cell,
+    CellRecord,
+    ConstantScore,
+    ExperimentPlan,
+    HarnessCell,
+    HarnessCells,
+    ModelSpec,
+    Outcome,
+    Progress,
+)
+from climassay.integrations.inspect.provider import ClimassayModel, inspect_model
+from climassay.integrations.sample_scores import SampleScores, is_mean
+from climassay.models.contract import (
+    Completion,
+    CompletionCallback,
+    GenerationRequest,
+    Generator,
+    Message,
+    number_format,
+)
+from climassay.questions import LETTERS, Kind, Question
+from climassay.records import RecordedModel, RequestCounts
+from climassay.settings import located
+
+SETTING = "default"
+_SPREADS = {"stderr", "bootstrap_stderr", "std", "var"}
+"""Inspect's metrics of how far scores spread; climassay's intervals stand in their place."""
+_QUIET: Mapping[str, Any] = {
+    "display": "none",
+    "log_level": "error",
+    "log_realtime": False,
+    "log_buffer": 1000,
+    "score_display": False,
+    "ctl_server": False,
+    "acp_server": False,
+}
+_to_float = value_to_float()
+
+
+def run_tasks(
+    plan: ExperimentPlan,
+    model: ModelSpec,
+    ask: Ask,
+    progress: Progress,
+    *,
+    load: Callable[[ModelSpec], Generator],
+    kept: Sequence[Generator] = (),
+) -> HarnessCells:
+    """Ask one model all tasks of Inspect that a plan names.
+
+    Args:
+        plan: Its :attr:`~ExperimentPlan.inspect` names the tasks, its limit takes the first samples of each.
+        model: Who is asked.
+        ask: Puts records around the loaded model.
+        progress: Callbacks that follow the run.
+        load: Loads a model; it is closed in the end.
+        kept: Models that stay open, because they belong to the caller.
+
+    Raises:
+        InputError: There is no such task, it cannot be loaded or run, or it needs what no model of climassay has.
+        ModelError: The model cannot be loaded.
+    """
+    spec, cells = plan.inspect, []
+    with ExitStack() as closing:
+
+        def opened_model(one: ModelSpec) -> Generator:
+            found = load(one)
+            if not any(found is other for other in kept):
+                closing.callback(found.close)
+            return found
+
+        opened = opened_model(model)
+        recorded = ask(opened)
+        assert isinstance(recorded, RecordedModel)
+        runner = _Runner(plan, closing.enter_context(tempfile.TemporaryDirectory(prefix="climassay-inspect-")))
+        planned = runner.planned()
+        due = sum(planned.values())
+        progress.on_more(due)
+
+        def on_answer(count: int) -> None:
+            nonlocal due
+            due -= count
+            if due < 0:  # a sample may take several requests, which nobody knows before
+                progress.on_more(count)
+            progress.on_answer(count)
+
+        asked = inspect_model(recorded, on_answer=on_answer)
+        grader = None if spec.grader is None else inspect_model(ask(opened_model(spec.grader)))
+        for name in planned:
+            progress.on_cell(Cell(name, model.shown, SETTING, "mcq"), "asked")
+        logs = runner.run(asked, grader)
+        left = recorded.tally
+        for log in logs:
+            found = _TaskOutcomes(log)
+            cell = Cell(found.name, model.shown, SETTING, found.kind)
+            outcomes = found.outcomes(cell)
+            ours = {f"climassay/{one.model_name}" for one in (asked, grader) if one is not None}
+            others = [
+                f"{found.name} itself asked {one}, past the records."
+                for one in log.stats.model_usage
+                if one not in ours
+            ]
+            record = CellRecord(
+                cell=cell,
+                model=model.name,
+                fingerprint=opened.fingerprint,
+                setting={
+                    "task_args": dict(spec.task_args),
+                    "epochs": log.eval.config.epochs,
+                    "grader": spec.grader and spec.grader.name,
+                    "version": log.eval.task_version,
+                    "inspect_ai": version("inspect_ai"),
+                },
+                prompt=f"Inspect, {found.name}",
+                prompt_sha256=found.prompts_sha256,
+                asked=left.asked,
+                failed=len(found.errors),
+                notes=(*found.notes, *others),
+                dtype=number_format(opened),
+            )
+            constants = runner.constants(found) if model == plan.models[0] else ()
+            cells.append(HarnessCell(record, outcomes, found.questions, constants, left))
+            left = RequestCounts()  # asked once, counted once
+    return HarnessCells(cells, {})
+
+
+class _Runner:
+    """Runs a plan's tasks with Inspect.
+
+    Args:
+        plan: Names the tasks.
+        folder: Takes the logs that nobody wants.
+    """
+
+    def __init__(self, plan: ExperimentPlan, folder: str) -> None:
+        self._plan, self._spec, self._folder = plan, plan.inspect, folder
+        self._places: dict[str, str] = {}
+
+    def planned(self) -> dict[str, int]:
+        """Number of answers wanted from each task, by its name, epochs counted.
+
+        Raises:
+            InputError: A task is not there or cannot be loaded, or two have one name.
+        """
+        found: dict[str, int] = {}
+        taken: set[str] = set()
+        for name in self._spec.tasks:
+            file, at, one = name.partition("@")
+            place = f"{located(self._plan.folder, file)}{at}{one}"
+            for log in self._eval([place], constant_model(""), what=name, run_samples=False):
+                task = log.eval.task
+                if task in found:
+                    raise InputError(f"Two tasks of Inspect are called {task!r}: run them one after the other.")
+                taken |= set(log.eval.task_args)
+                own = log.eval.task_registry_name or task
+                self._places[task] = place if at or not Path(place).is_file() else f"{place}@{own}"
+                found[task] = len((log.eval.dataset.sample_ids or [])[: self._plan.limit]) * (
+                    log.eval.config.epochs or 1
+                )
+        if unknown := sorted(set(self._spec.task_args) - taken):
+            raise InputError(f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown)}.")
+        return found
+
+    def run(self, asked: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
+        """Logs of all tasks, asked of a model.
+
+        Raises:
+            InputError: A task cannot be run, or needs what no model of climassay has.
+            KeyboardInterrupt: Somebody wants it to end.
+        """
+        model = Model(asked, GenerateConfig(max_tokens=self._spec.max_tokens))
+        roles = {} if grader is None else {"grader": Model(grader, GenerateConfig())}
+        both = [asked] if grader is None else [asked, grader]
+        folder = str(self._plan.folder / self._spec.log_dir) if self._spec.log_dir else self._folder
+        with _stopping(both):
+            logs = self._eval(list(self._places.values()), model, log_dir=folder, model_roles=roles)
+        for one in both:
+            if one.refused is not None:
+                raise one.refused
+        return logs
+
+    def constants(self, found: "_TaskOutcomes") -> tuple[ConstantScore, ...]:
+        """What the most frequent target would get as the answer to every sample, as Inspect scores it.
+
+        None where a sample takes more than one request: what grades the answer would be answered likewise.
+        """
+        if found.log.eval.sandbox is not None or not found.single_request:
+            return ()
+        target = Counter(found.targets).most_common(1)[0][0]
+        model = constant_model(f"ANSWER: {target}" if found.choices else target)
+        [log] = self._eval([self._places[found.name]], model)
+        shown = target if len(target) < 80 else f"{target[:79]}…"
+        by_metric: dict[str, list[float]] = defaultdict(list)
+        for scores in _TaskOutcomes(log).scores().values():
+            for metric, value in scores.items():
+                by_metric[metric].append(value)
+        return tuple(
+            ConstantScore(found.name, metric, OVERALL, shown, sum(values) / len(values), found.kind)
+            for metric, values in by_metric.items()
+        )
+
+    def _eval(self, places: list[str], model: Model, *, what: str = "", **more: Any) -> list[EvalLog]:
+        options: dict[str, Any] = {
+            "task_args": dict(self._spec.task_args),
+            "limit": self._plan.limit,
+            "epochs": self._spec.epochs,
+            "log_dir": self._folder,
+            "fail_on_error": False,  # samples that fail are counted
+            **_QUIET,
+            **more,
+        }
+        try:
+            logs = inspect_eval(places, model=model, **options)
+        except Exception as error:  # a task is anybody's code, and its data may lie on a hub
+            raise InputError(f"Inspect cannot run {what or ', '.join(self._spec.tasks)}: {_sentence(error)}") from error
+        for log in logs:
+            if log.status == "cancelled":
+                raise KeyboardInterrupt
+            if log.status == "error" and log.error is not None:
+                raise InputError(f"Inspect cannot run {log.eval.task}: {log.error.message.rstrip('.')}.")
+        return logs
+
+
+def _sentence(error: Exception) -> str:
+    text = str(getattr(error, "message", "") or error).strip().removeprefix("Error: ")
+    said = text if type(error).__module__.startswith("inspect_ai") else f"{type(error).__name__}: {text}"
+    return f"{said.rstrip('.')}."
+
+
+@contextmanager
+def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
+    """Ctrl-C ends what the models are asked in other threads; only the main thread receives signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for model in models:
+            model.stop()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def constant_model(answer: str) -> Model:
+    """A model that gives one and the same answer to everything."""
+    return Model(inspect_model(_ConstantGenerator(answer)), GenerateConfig())
+
+
+class _ConstantGenerator:
+    name = "constant"
+    fingerprint = "constant"
+
+    def __init__(self, answer: str) -> None:
+        self._answer = answer
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
+    ) -> list[Completion]:
+        answers = [Completion(self._answer, "stop") for _ in requests]
+        for place, answer in enumerate(answers):
+            if on_result is not None:
+                on_result(place, answer)
+        return answers
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        return "\n\n".join([*(one.content for one in messages), assistant_prefix])
+
+    def close(self) -> None:
+        pass
+
+
+def _score_name(score: EvalScore) -> str:
+    """A scorer's name, with the key of a score that has several values and with the reducer of epochs."""
+    name = score.scorer if score.name == score.scorer else f"{score.scorer}.{score.name}"
+    return name if score.reducer in (None, "mean") else f"{name}.{score.reducer}"
+
+
+def _figures(score: EvalScore) -> dict[str, float]:
+    """Inspect's figures of one scorer, by the names of scores."""
+    return {
+        f"{name.replace(',', ';')},{_score_name(score)}".replace(" ", "_"): float(metric.value)
+        for name, metric in score.metrics.items()
+        if not _SPREADS & {name, metric.name, metric.group}
+    }
+
+
+def _number(value: Any, key: str | None) -> float | None:
+    """A sample's value as Inspect's metrics take it, or that of one key; None where it is no number."""
+    if key is not None and isinstance(value, Mapping):
+        value = value.get(key)
+    if isinstance(value, str):
+        named = value in (CORRECT, INCORRECT, PARTIAL, NOANSWER) or value.lower() in ("yes", "no", "true", "false")
+        return _to_float(value) if named or _is_number(value) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
+    """The letter of an option that a target or an answer is; None where it is none, or several."""
+    one = text[0] if isinstance(text, list) and len(text) == 1 else text
+    known = isinstance(one, str) and len(one) == 1 and one.upper() in LETTERS.upper()[: len(options)]
+    return one.upper() if known and isinstance(one, str) else None
+
+
+def _text(given: str | list[ChatMessage]) -> str:
+    return given if isinstance(given, str) else "\n\n".join(turn.text for turn in given)
+
+
+class _TaskOutcomes:
+    """What Inspect says of each sample of a task.
+
+    Args:
+        log: Inspect's, with all samples.
+    """
+
+    def __init__(self, log: EvalLog) -> None:
+        self.log, self.name = log, log.eval.task
+        self.by_id: dict[str, list[EvalSample]] = defaultdict(list)
+        for sample in log.samples or ():
+            self.by_id[str(sample.id)].append(sample)
+        if not self.by_id:
+            raise InputError(f"The task {self.name} of Inspect has no sample.")
+        self.errors = {
+            name: next(one.error.message for one in samples if one.error)
+            for name, samples in self.by_id.items()
+            if any(one.error for one in samples)
+        }
+        firsts = [samples[0] for samples in self.by_id.values()]
+        letters = [_letter(one.target, one.choices or ()) for one in firsts]
+        steps = {one.solver.rpartition("/")[2] for one in log.plan.steps}
+        chosen = "multiple_choice" in steps or "choice" in {
+            one.name.rpartition("/")[2] for one in log.eval.scorers or ()
+        }
+        few = all(1 < len(one.choices or ()) <= len(LETTERS) for one in firsts)
+        self.choices = chosen and few and None not in letters
+        self.kind: Kind = "mcq" if self.choices else "freeform"
+        written = [one.target if isinstance(one.target, str) else ", ".join(one.target) for one in firsts]
+        self.targets = [str(one) for one in letters] if self.choices else written
+        self.questions = tuple(self._question(*one) for one in zip(firsts, self.targets, strict=True))
+        self.notes: tuple[str, ...] = ()
+        asked = json.dumps([[str(one.id), _text(one.input), one.choices, one.target] for one in firsts])
+        self.prompts_sha256 = hashlib.sha256((asked + log.plan.model_dump_json()).encode()).hexdigest()
+
+    @property
+    def single_request(self) -> bool:
+        """Whether every sample was answered, and scored, with one request at most."""
+        return all(
+            sum(event.event == "model" for event in one.events) <= 1 for ones in self.by_id.values() for one in ones
+        )
+
+    def _question(self, sample: EvalSample, target: str) -> Question:
+        options = tuple(sample.choices or ()) if self.choices else ()
+        correct = LETTERS.upper().index(target) if options else None
+        answer = target if correct is None else options[correct]
+        name = f"{self.name}-{sample.id}"
+        return Question(name, self.kind, _text(sample.input).strip(), answer.strip(), None, options, correct)
+
+    def outcomes(self, cell: Cell) -> list[Outcome]:
+        """An outcome per sample; one that failed in any epoch has 0 in every score."""
+        scores = self.scores()
+        found = []
+        for question, (name, samples) in zip(self.questions, self.by_id.items(), strict=True):
+            chosen, answer, failed = None, "", name in self.errors
+            if not failed and self.choices:
+                said = [_letter(one.answer or "", question.options) for one in (samples[0].scores or {}).values()]
+                chosen = next((LETTERS.upper().index(letter) for letter in said if letter), None)
+                answer = "" if chosen is None else question.options[chosen]
+            elif not failed:
+                answer = samples[0].output.completion.strip()
+            unparsed = self.choices and chosen is None and not failed
+            found.append(
+                Outcome(
+                    cell=cell,
+                    question=question.id,
+                    level=None,
+                    answer=answer,
+                    scores=scores[name],
+                    chosen=chosen,
+                    violations=("none of the choices",) if unparsed else (),
+                    error=self.errors.get(name),
+                )
+            )
+        return found
+
+    def scores(self) -> dict[str, dict[str, float]]:
+        """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`."""
+        there = [name for name in self.by_id if name not in self.errors]
+        scores = SampleScores(self.by_id, list(self.errors))
+        if not there:
+            return scores.scores
+        whole = self._without() if self.errors else self.log
+
+        @cache
+        def figures_without(name: str) -> dict[str, float]:
+            results = self._without(name).results
+            return {key: one for score in (results.scores if results else ()) for key, one in _figures(score).items()}
+
+        for score in whole.results.scores if whole.results else ():
+            values = self._values(score, whole)
+            numbers = {name: value for name, value in values.items() if value is not None}
+            for metric, figure in _figures(score).items():
+                if values and len(numbers) == len(values) and is_mean(figure, list(numbers.values())):
+                    scores.add(metric, numbers)
+                elif len(values) == 1:
+                    scores.add_whole(metric, figure, dict.fromkeys(values, figure))
+                elif not values:
+                    self.notes += (f"{self.name}: {metric} scores no sample.",)
+                else:
+                    parts = {name: figures_without(name).get(metric, np.nan) for name in values}
+                    scores.add_whole(metric, figure, parts)
+        self.notes += scores.notes(self.name, "Inspect")
+        return scores.scores
+
+    def _values(self, score: EvalScore, log: EvalLog) -> dict[str, float | None]:
+        """What a scorer says of each sample, epochs reduced; without samples that it does not score."""
+        key = None if score.name == score.scorer else score.name
+        chosen = (score.scorer, score.reducer)
+        reduced = next((one.samples for one in log.reductions or () if (one.scorer, one.reducer) == chosen), None)
+        values: dict[str, list[float | None]] = defaultdict(list)
+        if reduced is not None:
+            for one in reduced:
+                values[str(one.sample_id)].append(_number(one.value, key))
+        else:  # a metric that takes every epoch by itself
+            for sample in log.samples or ():
+                if sample.scores and score.scorer in sample.scores:
+                    values[str(sample.id)].append(_number(sample.scores[score.scorer].value, key))
+        found: dict[str, float | None] = {}
+        for name, ones in values.items():
+            known = [one for one in ones if one is not None]
+            mean = sum(known) / len(known) if len(known) == len(ones) else None
+            if mean is None or np.isfinite(mean):
+                found[name] = mean
+        return found
+
+    def _without(self, name: str = "") -> EvalLog:
+        """The log with the figures that Inspect computes without the samples that failed, and without one more."""
+        samples = [one for one in self.log.samples or () if str(one.id) not in self.errors and str(one.id) != name]
+        log = self.log.model_copy(update={"samples": samples})
+        try:
+            recompute_metrics(log)
+        except Exception as error:  # a metric is anybody's code
+            raise InputError(f"Inspect cannot compute the metrics of {self.name} again: {_sentence(error)}") from error
+        return log

@@ -1,0 +1,82 @@
+"""Scores of single samples, made of what another framework computes of all of them.
+
+Where a framework's figure is the mean over samples, a sample's score is the framework's own. Other figures, such as a
+macro-averaged F1, are not means of anything that belongs to one sample. There a sample's score is its part in the
+figure by the jackknife: with T the figure of all n samples and T_i that of all but sample i,
+``T + (n - 1) * (mean of all T_j - T_i)``. The mean of these is T exactly, and their spread gives its interval.
+
+References:
+    Efron and Stein (1981), The Jackknife Estimate of Variance, Annals of Statistics 9(3), section 1.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from numbers import Real
+from typing import Any, Generic, TypeGuard, TypeVar
+
+import numpy as np
+
+from climassay.metrics.registry import LOWER
+
+K = TypeVar("K")
+
+
+def is_mean(figure: float, values: Sequence[Any]) -> "TypeGuard[Sequence[float]]":
+    """Whether a figure is the mean of values, all of them numbers."""
+    if not all(isinstance(value, Real | np.bool_) for value in values):
+        return False
+    return abs(figure - sum(float(value) for value in values) / len(values)) < 1e-9
+
+
+class SampleScores(Generic[K]):
+    """Scores of every sample of a task, by metric.
+
+    Args:
+        samples: Names of all samples.
+        lost: Those without an answer; they have 0, or the worst score of the others where a lower value is better.
+    """
+
+    def __init__(self, samples: Iterable[K], lost: Collection[K]) -> None:
+        self.scores: dict[K, dict[str, float]] = {sample: {} for sample in samples}
+        self._lost: Collection[K] = lost
+        self._parts: list[str] = []
+        self._unknown: list[str] = []
+
+    def add(self, metric: str, scores: Mapping[K, float]) -> None:
+        """Take a metric whose figure is the mean of these scores.
+
+        Args:
+            metric: By the names of :data:`~climassay.metrics.registry.METRICS`.
+            scores: By sample, without the lost ones; a sample that is missing has no score.
+        """
+        for sample, value in scores.items():
+            self.scores[sample][metric] = value
+        for sample in self._lost:
+            self.scores[sample][metric] = max(scores.values(), default=0.0) if LOWER in metric else 0.0
+
+    def add_whole(self, metric: str, whole: float, without: Mapping[K, float]) -> None:
+        """Take a metric whose figure is no mean of scores.
+
+        Args:
+            metric: As in :meth:`add`.
+            whole: The figure of all samples that are not lost.
+            without: The figure of all but one of them, by the sample left out; NaN where it cannot be computed.
+        """
+        left = np.array(list(without.values()))
+        parts = np.full(1, whole) if len(left) == 1 else whole + (len(left) - 1) * (left.mean() - left)
+        if np.isfinite(parts).all():
+            self.add(metric, dict(zip(without, map(float, parts), strict=True)))
+            self._parts.append(metric)
+        else:
+            self._unknown.append(metric)
+
+    def notes(self, task: str, framework: str) -> tuple[str, ...]:
+        """What a reader of the figures must know, as sentences."""
+        unknown = [
+            f"{task}: {metric} has no interval, for it cannot be computed without any one sample."
+            for metric in self._unknown
+        ]
+        parts = (
+            f"{task}: {', '.join(self._parts)} is not a mean over samples; a sample's score is its part in the whole "
+            f"by the jackknife, and the mean of these is the figure of {framework}."
+        )
+        return (*unknown, *([parts] if self._parts else []))
