@@ -78,10 +78,9 @@ def test_calibrate_window_on_a_file(climassay, tmp_path):
         (["score", "ANSWERS", "-m", "rouge"], "not a metric"),
         (["score", "ANSWERS", "-m", "bert_score", "--encoder", "minilm"], "names no encoder"),
         (["calibrate-window", "ANSWERS"], "has no statement"),
-        (["calibrate-window", "--floor", "2"], "--floor"),
         (["calibrate-window", "--encoder", "local:/no/such/folder"], "no encoder folder"),
     ],
-    ids=["file", "metric", "encoder", "columns", "floor", "folder"],
+    ids=["file", "metric", "encoder", "columns", "folder"],
 )
 def test_wrong_input_is_one_sentence_and_code_two(climassay, answers, arguments, word):
     given = [str(answers) if part == "ANSWERS" else part for part in arguments]
@@ -134,3 +133,9 @@ def test_a_judge_needs_questions(monkeypatch, climassay, tmp_path, answers):
         code, _, err = climassay("metrics score", answers, "-m", "judged_accuracy", *judge)
     assert code == 2
     assert "question" in err
+
+
+def test_a_floor_beyond_its_range_is_refused(climassay):
+    code, out, err = climassay("metrics calibrate-window --floor 2")
+    assert (code, out) == (2, "")
+    assert "Invalid value for '--floor': Input should be less than or equal to 1" in err

@@ -147,7 +147,8 @@ def rename_document(server):
     renamed = server.ask("PATCH", path, role="adjudicator", status=200, json={"title": " The  ice,\nsecond edition "})
     assert renamed["title"] == server.get(path)["title"] == "The ice, second edition"
     assert "1 to 300 characters" in server.ask("PATCH", path, status=400, json={"title": " "})["error"]
-    assert "no document 'none'" in server.ask("PATCH", f"{path[:-4]}none", status=404, json={"title": "Ice"})["error"]
+    missing = server.ask("PATCH", path.replace("-document", "-other"), status=404, json={"title": "Ice"})
+    assert "no document 'spare-three-other'" in missing["error"]
 
 
 @calls("DELETE /library/collections/{collection}/documents/{document}")

@@ -36,7 +36,7 @@ def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, sho
     page.get_by_label("The draft").fill(DRAFT)
     with arriving(page):
         page.get_by_role("button", name="Check the text").click()
-    page.get_by_role("heading", name="8 findings").wait_for()
+    page.get_by_role("heading", name="7 findings").wait_for()
     assert page.locator("mark", has_text="moderate confidence").is_visible()
     page.get_by_role("link", name="Line 3, column 96").click()
     assert page.locator(".place:target").inner_text() == "3"

@@ -219,27 +219,25 @@ class JudgeSpec:
             asked = Questions(self.wanted, session.options.prompts)
             loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
             run = stack.enter_context(session.run(command, {**config, **kept}, seeds))
-            task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
-            recorded = session.recorded(loaded, run)
+            recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
+            notes: tuple[str, ...] = ()
             if known is None:
-                harvester = None
                 if isinstance(loaded, OpenWeights):
                     harvester = Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
                 method = named_judge(name, recorded, asked, harvester)
-                yield Judge(run, method, self.wanted, harvester, recorded, task.advance)
-                return
-            notes: tuple[str, ...] = ()
-            prompt = asked.prompt("contrast" if isinstance(known, PairProbe) else "point")
-            if known.provenance.template_sha256 not in ("", prompt.sha256):
-                notes = (
-                    f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
-                    "transfer on labelled items.",
-                )
-            weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
-            harvester = Harvester(weights, asked, layers, session.activations, self.token_budget)
-            method = probe_judge(known, harvester)
-            yield Judge(run, method, self.wanted, harvester, recorded, task.advance, known.tie_band, notes)
+            else:
+                prompt = asked.prompt("contrast" if isinstance(known, PairProbe) else "point")
+                if known.provenance.template_sha256 not in ("", prompt.sha256):
+                    notes = (
+                        f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
+                        "transfer on labelled items.",
+                    )
+                weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
+                harvester = Harvester(weights, asked, layers, session.activations, self.token_budget)
+                method, tie_band = probe_judge(known, harvester), known.tie_band
+            task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
+            yield Judge(run, method, self.wanted, harvester, recorded, task.advance, tie_band, notes)
 
 
 def evaluate_judge(
