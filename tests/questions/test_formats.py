@@ -191,6 +191,8 @@ def test_long_form_questions_are_read_from_json_from_cells_and_from_plain_lines(
     write_csv(tmp_path / "clinb.csv", cells)
     (tmp_path / "plain.txt").write_text("Why is the sky blue?\n\nIs it, always?\n", encoding="utf-8")
     write_csv(tmp_path / "plain.csv", [{"question": "Why?"}])
+    write_csv(tmp_path / "audience.csv", [{"question": "Why?", "audience": "pupils", "reference_answer": "Because."}])
+    write_csv(tmp_path / "kind.csv", [{"question": "Why?", "kind": "longform", "section": "2"}])
     [one] = read_questions(tmp_path / "own.jsonl").questions
     assert (one.kind, one.audience, one.answer) == ("longform", "a pupil", "")
     assert [(c.text, c.weight, c.level) for c in one.rubric] == [("Says why", 2.0, "should")]
@@ -205,6 +207,10 @@ def test_long_form_questions_are_read_from_json_from_cells_and_from_plain_lines(
         "Is it, always?",
     ]
     assert read_questions(tmp_path / "plain.csv").questions[0].rubric == ()
+    [asked] = read_questions(tmp_path / "audience.csv").questions
+    assert (asked.kind, asked.audience, asked.answer, asked.rubric) == ("longform", "pupils", "Because.", ())
+    [asked] = read_questions(tmp_path / "kind.csv").questions
+    assert (asked.kind, asked.section, asked.answer) == ("longform", "2", "")
 
 
 @pytest.mark.parametrize(

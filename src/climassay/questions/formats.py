@@ -34,6 +34,9 @@ from climassay.questions.types import TYPES
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice import OPTION_MARK
 
+_TELLING = {"answer", "rubric", "criteria", "kind"}
+_PLAIN = {"question", "id", "audience", "reference_answer"}
+"""Columns of climassay's format: one of the first tells it; these alone are questions that want long answers."""
 _SHOWN_CHARACTERS = 300
 """Maximum number of characters of the columns that a message names: a damaged header may be a whole file long."""
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
@@ -150,7 +153,7 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
         return _from_pira_freeform
     if {"Question", "Answer"} <= names:
         return _from_climaqa
-    if "question" in names and ({"answer", "rubric", "criteria"} & names or not names - {"question", "id"}):
+    if "question" in names and (_TELLING & names or names <= _PLAIN):
         return _from_climassay
     shown = shorten(", ".join(sorted(map(str, names))), _SHOWN_CHARACTERS, placeholder=" ...")
     raise InputError(
