@@ -85,6 +85,7 @@ def test_agreement_where_nothing_can_be_said():
     assert rubric_agreement([item("a", alone)], TopicEncoder()) is None
     found = rubric_agreement([item("a", alone, alone)], TopicEncoder())
     assert (found.shared.value, found.floor) == (1.0, 1.0)
+    assert found.shared.interval == (0.0, 1.0), "one question says nothing of others"
     # Everything is a must of weight 1: no coefficient is defined.
     assert (found.levels, found.weights) == (None, None)
     apart = rubric_agreement([item("a", [Criterion("albedo")], [Criterion("ocean")])], TopicEncoder())

@@ -7,7 +7,7 @@ rubrics that differ in anything are a conflict.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -20,7 +20,7 @@ from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, dr
 from climassay.models import Encoder
 from climassay.questions import Criterion, Question
 from climassay.questions.types.longform.rubric import RUBRIC, read_rubric, written_rubric
-from climassay.statistics import Estimate, mean_estimate
+from climassay.statistics import Estimate, Interval, mean_estimate
 
 SAME_CRITERION = 0.5
 """Least cosine, by the bundled encoder, of two criteria that say the same: see benchmarks/rubric_matching.py."""
@@ -144,9 +144,12 @@ def rubric_agreement(items: Iterable[Item], encoder: Encoder, *, seed: int = 0) 
         varied = len({value for pair in pairs for value in pair}) > 1
         return alpha_estimate([*zip(*pairs, strict=True)], groups, seed, nominal=nominal) if varied else None
 
+    share = mean_estimate(shared, seed=seed)
+    if len(shared) == 1:  # resampled, one question would seem certain
+        share = replace(share, interval=Interval(0.0, 1.0))
     return RubricAgreement(
         len(rubrics),
-        mean_estimate(shared, seed=seed),
+        share,
         float(np.mean(floor)) if floor else None,
         len(groups),
         alpha(levels, nominal=True),
