@@ -23,6 +23,10 @@ OLD = {
     ("factcheck", "The sea rises.", "--help"): "check",
     ("factcheck", "check", "--help"): "check",
     ("factcheck", "-c", "ipcc", "--help"): "check",
+    ("metrics", "train-entailment", "--help"): "metrics entailment train",
+    ("metrics", "validate-entailment", "--help"): "metrics entailment evaluate",
+    ("generate", "mask", "measure", "--help"): "generate mask evaluate",
+    ("confidence", "tag", "statement", "--help"): "confidence tag apply",
 }
 
 

@@ -1,7 +1,7 @@
 """``climassay confidence tag``: the level of confidence that a statement would carry in an IPCC report."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from climassay.errors import InputError
 
 class _TagGroup(DefaultCommandGroup):
     default, first = "apply", ("bundled",)
+    old_names: ClassVar = {"statement": "apply bundled"}
 
 
 app = CommandGroup(
@@ -105,7 +106,8 @@ def evaluate(
     model: StatesModelOption = "local:smollm2",
     layer: LayerOption = 20,
     split_by: Annotated[
-        Literal["statement", "document"], typer.Option(help="Unit that training and test do not share.")
+        Literal["statement", "document"],
+        typer.Option("--split-by", "--apart", help="Unit that training and test do not share."),
     ] = "statement",
     folds: FoldsOption = 5,
     seed: SeedOption = 0,

@@ -13,7 +13,7 @@ from climassay.errors import InputError
 
 app = CommandGroup(no_args_is_help=True)
 app.add_typer(generate_learned.validate, name="validate", cls=WholeHelpGroup)
-app.add_typer(generate_learned.mask, name="mask", cls=WholeHelpGroup)
+app.add_typer(generate_learned.mask, name="mask")
 
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 

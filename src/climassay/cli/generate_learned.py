@@ -1,7 +1,7 @@
 """``climassay generate validate`` and ``climassay generate mask``: what learns from experts about questions."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import typer
 
@@ -15,12 +15,18 @@ from climassay.cli.learning_options import (
     SeedOption,
 )
 from climassay.cli.model_options import PromptedOptions, ReachOptions
-from climassay.cli.option_groups import CommandGroup
+from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
 from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions
 from climassay.cli.verbs import verb
 
 validate = CommandGroup(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
-mask = CommandGroup(no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
+
+
+class _MaskGroup(WholeHelpGroup):
+    old_names: ClassVar = {"measure": "evaluate"}
+
+
+mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
 
 
 def _listed(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """``climassay metrics``: score answers against references, and check the metrics themselves."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -21,7 +21,12 @@ from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
 from climassay.cli.output import FilesOption, JsonOption, ResultOptions
 from climassay.cli.verbs import verb
 
-app = CommandGroup(no_args_is_help=True)
+
+class _MetricsGroup(WholeHelpGroup):
+    old_names: ClassVar = {"validate-entailment": "entailment evaluate", "train-entailment": "entailment train"}
+
+
+app = CommandGroup(cls=_MetricsGroup, no_args_is_help=True)
 entailment = CommandGroup(
     no_args_is_help=True, help="Train, evaluate and apply scorers of what a passage does to a statement."
 )

@@ -122,7 +122,7 @@ class DefaultCommandGroup(WholeHelpGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the default command before arguments that name none."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+        if args and args[0] not in {*self.commands, *self.old_names, *ctx.help_option_names}:
             args = [self.default, *self.first, *args]
         return super().parse_args(ctx, args)
 
