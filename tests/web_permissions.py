@@ -164,6 +164,7 @@ ADJUDICATOR = {
     "POST /library/upload",
     "GET /library/uploads/{job_id}",
     "POST /library/{collection}/documents/{document_id}/rename",
+    "PATCH /api/v1/library/collections/{collection}/documents/{document}",
 }
 ADMIN = {
     "POST /annotate/{dataset}/import",

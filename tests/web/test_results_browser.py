@@ -105,7 +105,7 @@ def test_from_an_experiment_to_one_question(visit, experiment_run, shoot):
         page.get_by_role("button", name="Show").click()
     shoot(page, "results-questions")
     with arriving(page):
-        page.locator("table.grid th a").first.click()
+        page.locator("table.grid tbody th a").first.click()
     page.get_by_role("heading", name="What about mcq number").wait_for()
     assert page.locator("tbody tr").count() == 9
     page.locator("details summary", has_text="SmolLM2-135M, rag-source").click()

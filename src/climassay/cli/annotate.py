@@ -53,7 +53,7 @@ def rubrics(
         str, typer.Argument(help="Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.")
     ],
     dataset: Annotated[str, typer.Option(help="Name of a new dataset, in whose queue the questions wait.")],
-    overlap: Annotated[int, typer.Option(min=1, max=20, help="People who write a rubric for each question.")] = 2,
+    overlap: Annotated[int, typer.Option(min=1, max=20, help="Rubrics for each question, by different people.")] = 2,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Have people write the rubrics of long-form questions in the browser; export --format rubrics writes them."""
