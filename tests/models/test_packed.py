@@ -1,10 +1,13 @@
 """Linear layers in the processor's blocks compute what plain ones compute."""
 
+import weakref
+
 import pytest
 import torch
 
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.local import network as networks
+from climassay.models.local import packed as packing
 from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel
 from climassay.models.local.packed import PackedLinear, pack_linear_layers
@@ -47,6 +50,21 @@ def test_a_layer_that_stands_in_two_places_is_packed_once(packed):
     model = torch.nn.Sequential(shared, torch.nn.Sequential(shared)).requires_grad_(False)
     assert pack_linear_layers(model) == 1
     assert model[0] is model[1][0]
+
+
+def test_a_plain_layer_is_given_up_before_the_next_one_is_packed(packed, monkeypatch):
+    model = torch.nn.Sequential(*(torch.nn.Linear(8, 8, dtype=torch.bfloat16) for _ in range(3))).requires_grad_(False)
+    plain = [weakref.ref(layer) for layer in model]
+    alive = []
+
+    class Watched(PackedLinear):
+        def __init__(self, linear):
+            super().__init__(linear)
+            alive.append(sum(layer() is not None for layer in plain))
+
+    monkeypatch.setattr(packing, "PackedLinear", Watched)
+    assert pack_linear_layers(model) == 3
+    assert alive == [3, 3, 2, 1], "the first is the trial"
 
 
 def test_float32_is_left_as_it_is(folder):

@@ -41,16 +41,27 @@ def pack_linear_layers(model: nn.Module) -> int:
     Returns:
         How many layers were replaced.
     """
-    packed: dict[nn.Linear, PackedLinear] = {}
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
+    places = _places(model)
+    count = len(places)
+    if not places or not _exact(next(iter(places))):
+        return 0
+    while places:
+        # Taken out, so that nothing holds a plain layer once the next one's turn has come.
+        linear, found = places.popitem()
+        packed = PackedLinear(linear)
+        for parent, name in found:
+            setattr(parent, name, packed)
+    return count
+
+
+def _places(model: nn.Module) -> dict[nn.Linear, list[tuple[nn.Module, str]]]:
+    """The layers to be packed, each with the modules and names by which it is held."""
+    found: dict[nn.Linear, list[tuple[nn.Module, str]]] = {}
+    for parent in model.modules():
+        for name, child in parent.named_children():
             if type(child) is nn.Linear and child.weight.dtype == torch.bfloat16 and child.weight.device.type == "cpu":
-                if not packed and not _exact(child):
-                    return 0
-                if child not in packed:
-                    packed[child] = PackedLinear(child)
-                setattr(parent, name, packed[child])
-    return len(packed)
+                found.setdefault(child, []).append((parent, name))
+    return found
 
 
 def _exact(linear: nn.Linear) -> bool:
