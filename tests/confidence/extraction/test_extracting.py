@@ -144,7 +144,7 @@ UNSURE = {
     "place of a level": ("Seas have risen everywhere with high confidence, but with low confidence in Asia.", {1}),
     "subordinate clause alone": (
         "Heavy rain, which will become more frequent (high confidence), is driving losses of soil (medium confidence).",
-        None,
+        {0},
     ),
     "end of a noun phrase": (
         "Climate change has increased rain (medium confidence) and waves (high confidence) associated with cyclones.",

@@ -40,7 +40,7 @@ _OPENS = re.compile(
 )
 
 _ALREADY_SAID = re.compile(
-    r"\b(?:has|have|had|is|are|was|were|be|been|assessed|stated|given|of|at)\s*(?:only|a|with|at|of)?\s*$"
+    r"\b(?:has|have|had|is|are|was|were|be|been|of|at|(?:is|are|was|were|be|been)\s+(?:assessed|stated|given))\s*(?:only|a|with|at|of)?\s*$"
 )
 
 _BOUNDARY = re.compile(
@@ -62,7 +62,7 @@ _UNDER = re.compile(
 _INTRODUCTION = re.compile(
     r"(?:[,;:]?\s*\b(?:and|but|while|whereas|although|though|however|there|it|is|was|are|remains?|exists?|only|at\s+least|now|"
     r"also|still|generally|with|an?|the|overall|both|as|well|has|been|leads?|leading|led|to|gives?|giving|provides?"
-    r"|providing|results?|resulting|in|they|we|assess(?:es|ed)?|reports?|reported|finds?|found|concludes?|concluded|stated?|have|yet"
+    r"|providing|results?|resulting|in|they|we|assess(?:es|ed)?|reports?|reported|finds?|found|indicates?|indicated|suggests?|shows?|concludes?|concluded|stated?|have|yet"
     r"|despite)\b,?)*\s*$",
     re.IGNORECASE,
 )
@@ -176,7 +176,10 @@ def _last_boundary(between: str) -> int:
         rest = between[place:]
         if not has_verb(rest) and (between[place].isspace() or not SUBORDINATE.match(CONJUNCTION.sub("", rest))):
             continue  # "agricultural and ecological drought" are no two clauses
-        if len(WORD.findall(between[place:])) >= FEW_WORDS and WORD.search(between[:place]):
+        # "NSA, NES and SCA are projected to increase" is one clause.
+        listed = re.match(r"\s+and\b", rest) and not has_verb(re.split(r"[,;]\s", between[:place])[-1])
+        listed = listed or re.match(r",\s+\w+(?:\s+\w+)?\s+and\s+(?:\w+\s+){1,2}?(?:is|are|was|were|has|have|will)\b", rest)
+        if len(WORD.findall(rest)) >= FEW_WORDS and WORD.search(between[:place]) and not listed:
             return place
     return len(between)
 
@@ -189,7 +192,7 @@ _ANAPHORA = re.compile(
 
 _REGION = re.compile(
     r"(?:(?:the|most|some|all|both|many|other|remaining|each|every|parts?\s+of)\s+)*(?:[A-Z0-9]|(?:(?:north|south|east|west|mid|centr|tropic|subtropic|high|low)[\w-]*\s+)+[A-Z]|(?:\w+\s+){0,2}(?:rest|remainder|elsewhere|"
-    r"(?:sub-?)?regions?|areas?|countries|basins?|hemispheres?|scenarios?|parts|continents?|levels?|seasons?|months|periods?|cent(?:ury|uries))\b)"
+    r"(?:sub-?)?regions?(?!-)|areas?|countries|basins?|hemispheres?|scenarios?|parts|continents?|levels?|seasons?|months|periods?|cent(?:ury|uries))\b)"
 )
 
 _CONTRASTED = re.compile(r"[,;]\s+(?:but|while|whereas|although|though|however)\b|;", re.IGNORECASE)
@@ -197,6 +200,18 @@ _CONTRASTED = re.compile(r"[,;]\s+(?:but|while|whereas|although|though|however)\
 _QUANTITY = re.compile(
     r"(?:(?!(?:in|of|for|over|across|at)\b)[^\s,;]+\s+){0,5}?(?:changes?|increases?|decreases?|trends?|reductions?|declines?|projections?"
     r"|estimates?|observations?|loss|losses|shifts?|attribution|contributions?|influences?|impacts?|effects?|risks?|role)\b",
+    re.IGNORECASE,
+)
+
+_OF_WHAT = re.compile(
+    r"(?:the|its|their)\s+\w+\s*(?:$|[(,;])|(?:an?\s+)?(?:increases?|decreases?|changes?|trends?|declines?)\s*(?:$|[,;])"
+    r"|(?:an?\s+)?(?:increases?|decreases?|changes?|trends?|reductions?|declines?)\s+(?:in|over|across|for|during|since|prior\s+to"
+    r"|before|after|elsewhere)\s+(?:(?:the|and|most|all|some|other|parts\s+of|[A-Z][\w-]*|\d+|regions?|areas?),?\s*)+(?:$|[,;(.]|by\b|until\b)"
+)
+"""Findings whose subject stands elsewhere in the sentence: "low confidence in the magnitude", "in changes in Mexico"."""
+
+_MAIN_CLAUSE_FOLLOWS = re.compile(
+    r"(?:^|\b(?:and|but|yet)\s+)(?:[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|given\s+that)\b[^,]*$",
     re.IGNORECASE,
 )
 
@@ -212,6 +227,8 @@ def opens_finding(sentence: str, clause: Clause) -> bool:
     says where what comes before holds too.
     """
     before, after = sentence[clause.start : clause.marks[0].whole[0]], sentence[clause.marks[-1].whole[1] : clause.end]
+    if _MAIN_CLAUSE_FOLLOWS.search(before) and re.search(r",\s", after):
+        return False  # "and while there is medium confidence that A, B"
     if _SAYS_THAT.match(after):
         return True
     about = _ABOUT.match(after)
@@ -222,10 +239,25 @@ def opens_finding(sentence: str, clause: Clause) -> bool:
     if _LABEL.fullmatch(label) is None or has_verb(label) or SUBORDINATOR.search(label):
         return False
     finding = after[about.end() :]
-    if _ANAPHORA.match(finding) or _CONTRASTED.search(finding) or len(WORD.findall(finding)) < FEW_WORDS:
+    contrasted = _CONTRASTED.search(re.sub(r"\([^()]*\)", "", finding))
+    if _ANAPHORA.match(finding) or contrasted or len(WORD.findall(finding)) < FEW_WORDS:
         return False
+    if _OF_WHAT.match(finding) or (not before.strip() and has_verb(finding, surely=True)):
+        return False  # "low confidence in A is due to B" says B
     exists = re.search(r"\b(?:there|exists?|remains?)\b", introduction.group(), re.IGNORECASE)
     named = _QUANTITY.match(finding) is not None
     return named or (
         about["word"] != "for" and not _REGION.match(finding) and (exists is not None or about["word"] != "about")
     )
+
+
+def about_begins(sentence: str, clause: Clause) -> int:
+    """Where the words begin that a mark in "with low confidence in ..." opens; 0 where nothing but "with" binds it."""
+    before, after = sentence[clause.start : clause.marks[0].whole[0]], sentence[clause.marks[-1].whole[1] : clause.end]
+    about = _ABOUT.match(after)
+    if about is None or _ONLY_WITH.fullmatch(before) is None:
+        return 0
+    return clause.marks[-1].whole[1] + about.end()
+
+
+_ONLY_WITH = re.compile(r"[\s,;]*(?:(?:and|but|although|though|while|albeit|yet)\s+)?with\s+(?:(?:only|an?|at\s+least)\s+)?", re.IGNORECASE)

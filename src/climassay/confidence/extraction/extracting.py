@@ -17,7 +17,7 @@ from climassay.confidence.extraction.cleaning import (
     plain_words,
     references_in,
 )
-from climassay.confidence.extraction.division import Clause, divide, opens_finding
+from climassay.confidence.extraction.division import Clause, about_begins, divide, opens_finding
 from climassay.confidence.extraction.documents import check_language, identify
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
@@ -86,6 +86,9 @@ _WITH = re.compile(
     re.IGNORECASE,
 )
 """Before a level in running words that qualifies what comes before it: "have increased with high confidence"."""
+_EXCEPT = re.compile(r"\b(?:other\s+than|except(?:\s+for)?|apart\s+from|with\s+the\s+exception\s+of|excluding)\b", re.I)
+_DESCRIBES = re.compile(r"\b(?:which|where|who)\b")
+_OTHER_MARK = re.compile(r"\([^()]*\b(?:evidence|agreement|likely|certain)\b[^()]*\)", re.IGNORECASE)
 _NOTE_BEHIND = re.compile(r"(?<=\))[,;]?\s?\d{1,2}\s*$")
 _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
@@ -242,7 +245,7 @@ class _DocumentStatements:
                 yield replace(whole, whole_paragraph=True)
             return
         divided = divide(words, marks)
-        plain = [plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end])) for clause in divided.clauses]
+        plain = [_plain(clause, words) for clause in divided.clauses]
         plain_tail = plain_words(words[divided.tail :])
         has_rest = levelled and bool(plain_tail) and not continues_clause(plain_tail)
         completed = [
@@ -341,6 +344,13 @@ def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
     return found
 
 
+def _plain(clause: Clause, words: str) -> str:
+    """The words of a clause to be completed; of "(..., although with low confidence in A)" only A."""
+    if clause.opened and (begins := about_begins(words, clause)):
+        return plain_words(words[begins : clause.end])
+    return plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end]))
+
+
 def _is_clear(clause: Clause, words: str) -> bool:
     """Whether a mark tells what it is about: it opens its finding, or stands behind all words of its clause.
 
@@ -350,10 +360,16 @@ def _is_clear(clause: Clause, words: str) -> bool:
         return True
     if _TRANSLATION.search(words):
         return False
+    for start, end in bracketed_spans(words):
+        words = f"{words[:start]}{' ' * (end - start)}{words[end:]}"
     after = words[clause.marks[-1].whole[1] : clause.end]
     if clause.opened:
         return opens_finding(words, clause)
     mark = clause.marks[0]
+    excepted = _EXCEPT.search(words, clause.start, mark.whole[0])
+    begins = excepted and (_DESCRIBES.search(words, excepted.end(), mark.whole[0]) or len(_WORD.findall(words, clause.start, excepted.start())) < SHORTEST_UNTAGGED)
+    if excepted and ((clause.start and begins) or _OTHER_MARK.search(words, clause.start, excepted.start())):
+        return False  # "A (...), except in B (...)": the level of B is for the contrary
     qualifies = mark.in_brackets or _WITH.search(words, 0, mark.start) is not None
     return qualifies and not _WORD.search(after)
 

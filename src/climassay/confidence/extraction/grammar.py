@@ -32,15 +32,11 @@ VERB = (
 _NOT_NOUN = r"(?!\s+(?:in|of|and|or|to)\b)"
 
 _AFTER_DETERMINER = "".join(
-    rf"(?<!\b{word} )" for word in ("the", "a", "an", "of", "in", "by", "more", "less", "these", "such")
+    rf"(?<!\b{word} )" for word in ("the", "a", "an", "of", "in", "by", "more", "less", "these", "such", "to")
 )
 
 FINITE = re.compile(rf"\b(?:{_AUXILIARY}|{_AFTER_DETERMINER}{VERB}{_NOT_NOUN})\b", re.IGNORECASE)
 
-BEGINS_WITH_VERB = re.compile(
-    rf"^(?:(?:also|further|likely|then|thus|therefore|not|\w+ly)\s+)*(?:{_AUXILIARY}|be\b|been\b|to\s+\w+|{VERB}{_NOT_NOUN}\b)",
-    re.IGNORECASE,
-)
 
 SUBORDINATE = re.compile(
     r"^(?:which|that|who|whose|where|whereby|thereby|thus|given|followed\s+by|leading\s+to|resulting\s+(?:in|from)|causing|making|driven\s+by|due\s+to|in\s+part|albeit|because|with|including|"
@@ -58,7 +54,7 @@ PREPOSITION = (
 )
 
 BEGINS_WITH_PREPOSITION = re.compile(
-    rf"^(?:(?:also|both|only|mainly|especially)\s+)?(?P<word>{PREPOSITION})\b", re.IGNORECASE
+    rf"^(?:(?:also|both|only|\w+ly)\s+)?(?P<word>{PREPOSITION})\b", re.IGNORECASE
 )
 
 PLACE_OR_TIME = re.compile(
@@ -66,7 +62,9 @@ PLACE_OR_TIME = re.compile(
 )
 
 VERB_GROUP = re.compile(
-    rf"\b{_AUXILIARY}(?:\s+(?:been|being|be)\b)?(?:\s+\w+ly)?(?:\s+\w+(?:ed|en|ing)\b)?(?:\s+to\s+(?:be\s+)?(?!\w+ing\b|an?\b|the\b)\w+)?"
+    r"\b(?:will|would|can|could|may|might|must|should)(?:\s+(?:also|further|\w+ly))*\s+(?:(?:continue|help|tend|begin|need)\s+to\s+)?"
+    r"(?!be\b|have\b|\w+ly\b)[a-z]+(?:\s+(?:to|in|by)\b)?|"
+    rf"\b{_AUXILIARY}(?:\s+(?:been|being|be)\b)?(?:\s+\w+ly)?(?:\s+(?:\w+(?:ed|en|ing)|found|shown|led|due)\b)?(?:\s+to\s+(?:be\s+)?(?!\w+ing\b|an?\b|the\b)\w+)?"
     r"(?:\s+(?:by|to|in|of|including|for|such\s+as)\b)*"
     rf"|\b{VERB}(?:\s+(?:to|in|by|on)\b)?",
     re.IGNORECASE,
@@ -74,7 +72,7 @@ VERB_GROUP = re.compile(
 
 HAS_AUXILIARY = re.compile(rf"\b{_AUXILIARY}", re.IGNORECASE)
 
-NOUN_TOO = re.compile(r"(?:increases|decreases|declines|needs|causes|limits|plays|supports)", re.IGNORECASE)
+NOUN_TOO = re.compile(r"(?:increased|decreased|reduced|improved|enhanced|increases|decreases|declines|needs|causes|limits|plays|supports)", re.IGNORECASE)
 
 INFINITE = re.compile(r"(?:to\s+\w+|be\b|been\b)", re.IGNORECASE)
 
@@ -84,14 +82,21 @@ _PLAIN_VERB = (
     r"|contributes?|contributed|exceeds?|exceeded|provides?|requires?|indicates?|suggests?|includes?|affects?|grew|rose"
     r"|fell|began|persists?|persisted|enables?|emerges?|drove|reduces|intensif(?:y|ies)|enhances|improves|faces|makes"
     r"|prevents|accelerates|plays|shows?|represents?|poses?|constrains?|drives|underpins?|exacerbates?|threatens?"
-    r"|compromises|undermines?|display|displayed|amplif(?:y|ies)|strengthens?|creates?|brings?|helps?"
+    r"|compromises|undermines?|display|displayed|follows?|extends?|amplif(?:y|ies)|strengthens?|creates?|brings?|helps?"
     r"|tends?|tended|alters?|degrades?|disrupts?|dominates?|dominated|demonstrates?|determines?|differs?|disappears?"
-    r"|generates?|impairs?|induces?|inhibits?|involves?|offers?|promotes?|reveals?|allows?|ensures?|relies|rely|yields"
-    r"|arises?|arose|comes?|came|gives?|gave|takes?|took|shifts|reflects?|confirms?|projects|found|finds)"
+    r"|generates?|impairs?|induces?|inhibits?|involves?|offers?|promotes?|reveals?|allows?|ensures?|relies|rely"
+    r"|lost|resulted|concluded|raises?|hinders?|hampers?|worsens?|erodes?|differed|explains?|modif(?:y|ies)|destabilises?"
+    r"|replaces?|restricts?|sustains?|diminish(?:es)?|facilitates?|encourages?|stems|exhibits?|appears?|appeared|seems?"
+    r"|underlies?|undergo(?:es)?|assess(?:es)?"
+    r"|arises?|arose|comes?|came|gives?|gave|takes?|took|reflects?|confirms?|found|finds"
+    r"|(?:shifts|yields|projects|displays?|scales)(?=\s+(?:an?|the|its|their|with|that|upwards?|downwards?|polewards?|\w+ly)\b))"
 )
 
+_AFTER_THESE = r"(?<=\bthese )(?:include|lead|contribute|remain|depend|provide|require|indicate|suggest|enable|affect)"
+"""Verbs that are no nouns, behind a word that elsewhere stands before a noun."""
+
 SURELY_FINITE = re.compile(
-    rf"\b(?:{_AUXILIARY}|{_AFTER_DETERMINER}{_PLAIN_VERB}|(?:also|further)\s+{VERB}|{VERB}(?=\s+(?:an?|the|its|their|\w+ly)\b)"
+    rf"\b(?:{_AUXILIARY}|{_AFTER_DETERMINER}{_PLAIN_VERB}|{_AFTER_THESE}|(?:also|further)\s+{VERB}|{VERB}(?=\s+(?:an?|the|its|their|\w+ly)\b)"
     r"|(?:increased|decreased|declined|continued|warmed|shifted)(?=\s+(?:over|during|since|by|from|between|across|at)\b))\b",
     re.IGNORECASE,
 )
@@ -102,9 +107,15 @@ FINITE_OR_PRESENT = re.compile(
     re.IGNORECASE,
 )
 
+BEGINS_WITH_VERB = re.compile(
+    rf"^(?:(?:also|further|likely|then|thus|therefore|not|\w+ly)\s+)*(?:{_AUXILIARY}|be\b|been\b|to\s+\w+|{VERB}{_NOT_NOUN}\b|{_PLAIN_VERB}\b)",
+    re.IGNORECASE,
+)
+
 SURELY_BEGINS_WITH_VERB = re.compile(
     rf"(?:(?:also|further|then|thus|therefore|not|\w+ly)\s+)*(?:{_AUXILIARY}\b|{_PLAIN_VERB}\b"
-    rf"|{VERB}\s+(?:an?|the|its|their)\b)",
+    rf"|{VERB}\s+(?:an?|the|its|their)\b|(?:increased|decreased|declined|continued|warmed|shifted)\s+(?:over|during|since|by|from"
+    r"|between|across|at)\b)",
     re.IGNORECASE,
 )
 
@@ -114,19 +125,23 @@ GOVERNS_INFINITIVE = re.compile(
 )
 
 INFINITIVE = re.compile(
-    r"(?:lead|contribute|reduce|increase|decrease|decline|improve|enhance|support|cause|limit|affect|provide|remain|become"
-    rf"|create|modify|exacerbate|continue|help|lower|intensify|require|strengthen|weaken|delay|accelerate|amplify|alter"
-    rf"|result|occur|persist|exceed|pose|disrupt|threaten|make|allow|enable|deliver|bring|commit){_NOT_NOUN}\b",
+    rf"(?:(?:increase|decrease|decline|support|cause|limit|affect|help|result|delay){_NOT_NOUN}"
+    r"|(?:lead|contribute|reduce|improve|enhance|provide|remain|become|create|modify|exacerbate|continue|lower|intensify"
+    r"|require|strengthen|weaken|accelerate|amplify|alter|occur|persist|exceed|pose|disrupt|threaten|make|allow|enable"
+    r"|deliver|bring|commit)(?!\s+(?:of|and|or)\b))\b",
     re.IGNORECASE,
 )
 
 ADDS = re.compile(
     r"(?:with|including|especially|particularly|mainly|mostly|primarily|partly|in\s+part|albeit|such\s+as|due\s+to|because|leading\s+to"
-    r"|resulting\s+(?:in|from)|causing|making|driven\s+by|followed\s+by|given|thereby|which|where|even|despite|if|when|unless)\b",
+    r"|resulting\s+(?:in|from)|causing|making|driven\s+by|followed\s+by|given|thereby|which|where|even|despite|if|when|unless"
+    r"|as\s+(?:is|are|was|were|has|have|do|does|did))\b",
     re.IGNORECASE,
 )
 
 RELATIVE_BEFORE = re.compile(r"\b(?:that|which|who)\s+$", re.IGNORECASE)
+
+_REPORTED = re.compile(r"\s+(?:with\s+[\w\s]+\s+)?that\b")
 
 DESCRIBED = re.compile(r"\w+ed\b", re.IGNORECASE)
 """In a list of things, "accelerated melting" is one."""
@@ -144,12 +159,16 @@ def has_verb(words: str, *, surely: bool = False) -> bool:
         surely: Count only verbs that are not nouns, adjectives or participles as well.
     """
     cut = SUBORDINATOR.search(words, 1)
-    pattern = SURELY_FINITE if surely else FINITE
-    return pattern.search(words[: cut.start()] if cut else words) is not None
+    main = words[: cut.start()] if cut else words
+    return SURELY_FINITE.search(main) is not None or (not surely and FINITE.search(main) is not None)
 
 
 def main_verb(text: str) -> re.Match[str] | None:
     """The first finite verb that is not a relative clause's: "include" in "options that tend to help include A"."""
     found = [*SURELY_FINITE.finditer(text)] or [*FINITE.finditer(text)]
-    main = [match for match in found if not RELATIVE_BEFORE.search(text, 0, match.start())]
+    main = [
+        match
+        for match in found
+        if not RELATIVE_BEFORE.search(text, 0, match.start()) and not _REPORTED.match(text, match.end())
+    ]
     return main[0] if main else found[0] if found else None
