@@ -105,6 +105,8 @@ _VERB_BEFORE_LIST = re.compile(r"\b(?:include[sd]?|is|are|was|were|namely|as|to|
 
 _THIRD_PERSON = re.compile(r"(?!is\b|was\b|has\b|does\b)[a-z]{4,}s\s+(?!in\b|of\b|and\b|or\b)[a-z]")
 
+_BASE_FORM = re.compile(r"(?:affect|reduce|increase|decrease|cause|limit|improve|enhance|support|drive)\s+(?!in\b|of\b|and\b|or\b)[a-z]")
+
 _DETERMINER = re.compile(r"an?\s", re.IGNORECASE)
 
 _SAID = re.compile(
@@ -139,7 +141,7 @@ _LEFT_OPEN = re.compile(
 
 _NO_SENTENCE = re.compile(
     rf"(?:for|of)\s[^,]*$|{VERB}\s+\w+ly\b|(?:[^,]{{0,24}},\s+)?even\s+though\b|[^,]{{1,24}},\s+(?:while|although|though|whereas)\b[^,]*$"
-    r"|.*\(i\).*\(ii\)|.*\b(?:reports?|reported|assess(?:es|ed)|found|finds|conclude[sd]?|stated|suggests?|indicates?)\W*$",
+    r"|.*\(i\).*\(ii\)|.*(?<!was)(?<!were)(?<!also)\s(?:reports?|reported|assess(?:es|ed)|found|finds|conclude[sd]?|stated|suggests?|indicates?)\W*$",
     re.IGNORECASE | re.DOTALL,
 )
 """Openings after which no sentence comes: a preposition alone, a verb without subject, a concession."""
@@ -406,17 +408,17 @@ def _completed(
     if infinitive:
         return infinitive
     begins = BEGINS_WITH_VERB.match(plain)
-    if begins and not _JOINS.match(words) and base.text == before and not base.sure and not has_verb(before, surely=True):
+    if begins and not _JOINS.match(words) and base.text == before and not has_verb(before.partition(" ")[2]):
         # "A and B (...) have affected C (...)": the first level interrupts the sentence.
         whole = re.match(r"(?:has|have|had|is|are|was|were|will|can|may|could|would|caused|led)\b", plain) is not None
         return CompletedClause(f"{before.rstrip(_END)}{',' if ', ' in before else ''} {plain}", whole)
     if begins and not (NOUN_TOO.fullmatch(begins.group()) and HAS_AUXILIARY.search(plain, begins.end())):
         return _with_subject(plain, base)
-    if has_verb(plain):
+    preposition = None if _REMARK.match(plain) else BEGINS_WITH_PREPOSITION.match(plain)
+    if has_verb(plain, surely=preposition is not None):
         return _own_clause(words, plain, base.text)
     if words == plain and re.match(r"(?:\w+ly\s+)?(?!during\b|spring\b)\w{3,}ing\s+\w", plain):
         return CompletedClause(f"{last.text.rstrip(_END)} {plain}", last.sure and _HOLDS_LIST.search(last.text) is None)
-    preposition = BEGINS_WITH_PREPOSITION.match(plain)
     if preposition and words == plain:
         # "compromises food (medium confidence) through exposure (low confidence)" goes on with what comes before.
         return CompletedClause(
@@ -516,7 +518,7 @@ def _in_place_of_same_form(
             # ", causing A (...)" goes on with what comes before; after "and", nothing says with what.
             goes_on = re.match(r"\s*,(?!\s*(?:and|or|but|as)\b)", words) is not None
             return CompletedClause(
-                f"{last.text.rstrip(_END)}, {plain}", last.sure and goes_on and _HOLDS_LIST.search(last.text) is None
+                f"{last.text.rstrip(_END)}, {plain}", last.sure and goes_on and _HOLDS_LIST.search(last.text, verb.end() if verb else 0) is None
             )
         finite = SURELY_FINITE.search(base.text)
         if finite and not HAS_AUXILIARY.match(finite.group()) and not re.search(r"\b(?:which|who|that)\b", base.text):
@@ -560,8 +562,9 @@ def _with_subject(words: str, base: CompletedClause) -> CompletedClause:
     relative = re.search(r"\b(?:which|who|that)\b", base.text)
     sure = bool(plain_subject) and SURELY_BEGINS_WITH_VERB.match(words) is not None
     # Two verbs of the same form, "increases A (...) and amplifies B", are no nouns.
-    alike = _THIRD_PERSON.match(base.text, finite.start()) and _THIRD_PERSON.match(words)
-    sure = sure or (bool(alike) and SUBORDINATOR.search(base.text) is None and not subject.endswith("s"))
+    alike = _THIRD_PERSON.match(base.text, finite.start()) and _THIRD_PERSON.match(words) and not subject.endswith("s")
+    alike = alike or (subject.endswith("s") and _BASE_FORM.match(base.text, finite.start()) and HAS_AUXILIARY.match(words))
+    sure = sure or (bool(alike) and SUBORDINATOR.search(base.text) is None)
     return CompletedClause(f"{subject} {words}", base.sure and sure and not relative)
 
 

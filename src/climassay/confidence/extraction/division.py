@@ -217,7 +217,7 @@ _MAIN_CLAUSE_FOLLOWS = re.compile(
 
 _ABOUT = re.compile(r"[\s*_]*(?:\([^()]{0,80}\)\s*)?(?P<word>in|of|for|on|about|regarding|concerning)\s+(?:both\s+)?")
 
-_LABEL = re.compile(r"(?:[A-Z][^.;()]{1,80})?")
+_LABEL = re.compile(r"(?:[A-Z](?:[^.;()]|\.\d){1,80})?")
 
 
 def opens_finding(sentence: str, clause: Clause) -> bool:
