@@ -93,7 +93,8 @@ _EFFECT_ON = re.compile(
 """What a list of short things goes on with, where it ends a sentence: "negative effects on structure and function"."""
 
 _LAST_THE = re.compile(
-    r"(.*\b(?:in|over|across|during|within|around|throughout))\s+(?:the(?=\s)|(?=[A-Z]))(?:\s*(?!of\b|in\b|and\b)\S+){1,6}$", re.IGNORECASE | re.DOTALL
+    r"(.*\b(?:in|over|across|during|within|around|throughout))\s+(?:the(?=\s)|(?=[A-Z]))(?:\s*(?!of\b|in\b|and\b)\S+){1,6}$",
+    re.IGNORECASE | re.DOTALL,
 )
 
 _TWO_CLAIMS = re.compile(r"^[^()]*(?:\([^()]*\)[^()]*)*\w;\s")
@@ -101,11 +102,15 @@ _TWO_CLAIMS = re.compile(r"^[^()]*(?:\([^()]*\)[^()]*)*\w;\s")
 
 _ADVERB_BEFORE_VERB = re.compile(r"\s+(?:(?!supply|family|anomaly|assembly)[a-z]+ly|also|now|already|still)$")
 
-_VERB_BEFORE_LIST = re.compile(r"\b(?:include[sd]?|is|are|was|were|namely|as|to|by|on|in|for|of|through|with|from)$", re.IGNORECASE)
+_VERB_BEFORE_LIST = re.compile(
+    r"\b(?:include[sd]?|is|are|was|were|namely|as|to|by|on|in|for|of|through|with|from)$", re.IGNORECASE
+)
 
 _THIRD_PERSON = re.compile(r"(?!is\b|was\b|has\b|does\b)[a-z]{4,}s\s+(?!in\b|of\b|and\b|or\b)[a-z]")
 
-_BASE_FORM = re.compile(r"(?:affect|reduce|increase|decrease|cause|limit|improve|enhance|support|drive)\s+(?!in\b|of\b|and\b|or\b)[a-z]")
+_BASE_FORM = re.compile(
+    r"(?:affect|reduce|increase|decrease|cause|limit|improve|enhance|support|drive)\s+(?!in\b|of\b|and\b|or\b)[a-z]"
+)
 
 _DETERMINER = re.compile(r"an?\s", re.IGNORECASE)
 
@@ -134,14 +139,14 @@ _LEFT_OPEN = re.compile(
     r"\b(?:either(?!\s+(?:direction|way|case|side)\b)|not\s+only)\b(?!.*\b(?:or|but)\b)|\bbetween\s+[\d–-](?!.*\b(?:and|to)\b)"
     r"|\b(?:and|or|but|nor|of|the|an?|that|which|where|when|if|(?:if|when|because)\s+it|in|to|by|for|with|from|than|as|at|its|their|is|are|was|were|has|have|be|been|we"
     r"|whether|while|e\.g\.|including|such\s+as|in\s+some)\W*$"
-    r"|^\W*there\s+(?:is|was|are)\s+(?:that|among|between|for|in|due|because)\b|\bthe\s+assessment\s+(?:of|that)\b|^(?:stated|found|reported|assessed|concluded|noted|to\s+it)\b|\bmid\W*$|\band\s+(?:while|although|though|if|when)\b[^,]*$|^(?:due\s+to|despite|because|since|although|while|if|as)\b[^,]*$|^that\b|\b(?:where|which|who|when|if|whether)\s+\w+$|\(\s*albeit\b|\bwith\s+in\b|\b(?:and|or|with|in|of)\s*\)"
+    r"|^\W*there\s+(?:is|was|are)\s+(?:that|among|between|for|in|due|because)\b|\bthe\s+assessment\s+(?:of|that)\b|^(?:stated|found|reported|assessed|concluded|noted|to\s+it)\b|\bmid\W*$|\band\s+(?:while|although|though|if|when)\b[^,]*$|^(?:due\s+to|despite|because|since|although|while|if|as)\b[^,]*$|^that\b|\b(?:where|which|who|when|if|whether)\s+\w+$|\bthere\s+(?:is|was|are|were)\s+that\b|\(\s*(?:from|all|but|both)\W|,\s+and\s+(?:low|medium|high|limited)\s+(?:agreement|evidence)\b|\(\s*albeit\b|\bwith\s+in\b|\b(?:and|or|with|in|of)\s*\)"
     r"|\b(?:some|many|most|several|certain)\s+[a-z]*[^s\W]$",
     re.IGNORECASE | re.DOTALL,
 )
 
 _NO_SENTENCE = re.compile(
     rf"(?:for|of)\s[^,]*$|{VERB}\s+\w+ly\b|(?:[^,]{{0,24}},\s+)?even\s+though\b|[^,]{{1,24}},\s+(?:while|although|though|whereas)\b[^,]*$"
-    r"|.*\(i\).*\(ii\)|.*(?<!was)(?<!were)(?<!also)\s(?:reports?|reported|assess(?:es|ed)|found|finds|conclude[sd]?|stated|suggests?|indicates?)\W*$",
+    r"|.*\(i\).*\(ii\)|.*(?<!was)(?<!were)(?<!also)\s(?:reports?|reported|assess(?:es|ed)|found|finds|conclude[sd]?|stated|expressed|suggests?|indicates?)\W*$",
     re.IGNORECASE | re.DOTALL,
 )
 """Openings after which no sentence comes: a preposition alone, a verb without subject, a concession."""
@@ -211,7 +216,8 @@ _HANGS_ON = re.compile(
 )
 
 _CONCESSION = re.compile(
-    r"(?P<remark>[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|given\s+that),?\s+", re.IGNORECASE
+    r"(?P<remark>[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|given\s+that),?\s+",
+    re.IGNORECASE,
 )
 
 _CONCESSION_WITHIN = re.compile(
@@ -277,13 +283,18 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             one = _opened(plain)
             goes_on_directly = False
         elif base:
-            one = _completed(words, CompletedClause(base, base_sure), clauses[number - 1].strip(), found[-1], shared, shortly)
+            one = _completed(
+                words, CompletedClause(base, base_sure), clauses[number - 1].strip(), found[-1], shared, shortly
+            )
         else:
             one = _first(words, [*clauses[number + 1 :], tail], shared)
         if goes_on_directly and not _INTERRUPTED_GOES_ON.match(plain) and not _goes_on(plain, found):
             broken = number + 1  # its mark interrupts a clause, whose words the clauses before may share
         one = one._replace(text=_ALONE_IN_PAIR.sub("", one.text))
-        if goes_on_directly and _INTERRUPTED_GOES_ON.match(plain) and _is_another_thing(clauses[number - 1], ()):
+        shared_end = number > 0 and (
+            _is_another_thing(clauses[number - 1], ()) or re.search(r"\band\s+(?:an?|the)\b", plain)
+        )
+        if goes_on_directly and shared_end and _INTERRUPTED_GOES_ON.match(plain):
             broken = number  # "heat waves (...) and drought (...) on land": nothing says where the first ones are
         if number < len(opened) and opened[number]:
             one = one._replace(sure=not (shared and number + 1 == len(clauses)) and one.sure)
@@ -305,6 +316,10 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
     if len(clauses) == 1:
         return [CompletedClause(one.text, not _is_left_open(one.text)) for one in found]
     shares = _is_another_thing(clauses[-1], opened[-1:]) or re.match(r"\s*and\b", clauses[-1])
+    but = re.match(r"\s*but\s+", clauses[-1])
+    shares = shares or (
+        but and (SURELY_BEGINS_WITH_VERB.match(clauses[-1], but.end()) or INFINITIVE.match(clauses[-1], but.end()))
+    )
     if own_tail and found and shares:
         # "has increased A (...) and B (...) associated with C": nothing says that A is not.
         broken = max(broken, len(found) - 1)
@@ -315,7 +330,7 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             and not tied
             and place >= broken
             and not _is_left_open(one.text)
-            and not (place and _TWO_CLAIMS.search(clauses[place]))
+            and not ((place or (opened and opened[0])) and _TWO_CLAIMS.search(clauses[place]))
             and not _lacks_noun(one.text, [*clauses, tail][place + 1])
         )
         for place, one in enumerate(found)
@@ -342,7 +357,7 @@ def _opened(words: str) -> CompletedClause:
 
 
 def _lacks_noun(text: str, following: str) -> bool:
-    """Whether a clause ends with an adjective whose noun comes with the next one: "in northern (...) and western Asia"."""
+    """Whether a clause ends with an adjective whose noun comes with the next: "in northern (...) and western Asia"."""
     joined = re.match(r"\s*,?\s*(?:and|or|to)\s", following) is not None
     return joined and _ENDS_WITH_ADJECTIVE.search(text) is not None and not has_verb(following, surely=True)
 
@@ -436,9 +451,7 @@ def _completed(
         in_list = re.match(r"\s*(?:,\s+(?!and\b|or\b|as\b)|and\b|or\b)", words) is not None
         one_thing = _PART_OF_THING.search(CONJUNCTION.sub("", before)[link.end() :]) is None
         one_thing = one_thing or _PROCESS.match(plain) is not None or re.match(r"\w+(?:er|ed)\s", plain) is not None
-        return CompletedClause(
-            f"{base.text.rstrip(_END)}, {link.group()} {plain}", base.sure and in_list and one_thing
-        )
+        return CompletedClause(f"{base.text.rstrip(_END)}, {link.group()} {plain}", base.sure and in_list and one_thing)
     return _as_object(words, plain, base, before, last, listed_shortly)
 
 
@@ -470,7 +483,9 @@ def _first(words: str, following: Sequence[str], shared: str) -> CompletedClause
     main_clause = [*following, ""][0]
     main_follows = re.match(r"\s*,\s", main_clause) and not _JOINS.match(main_clause)
     main_follows = main_follows and not ADDS.match(CONJUNCTION.sub("", main_clause)) and has_verb(main_clause)
-    if concession and (main_follows or ("," not in words[concession.end() :] and SURELY_FINITE.search(words, concession.end()))):
+    if concession and (
+        main_follows or ("," not in words[concession.end() :] and SURELY_FINITE.search(words, concession.end()))
+    ):
         # A main clause may stand between the concession and the level too: "although A, B (...), C".
         parts = words[concession.end() :].split(", ")[1:]
         alone = not any(has_verb(part) for part in parts if not CONJUNCTION.match(part))
@@ -511,14 +526,18 @@ def _in_place_of_same_form(
         verb = SURELY_FINITE.search(last.text)
         found = list(place.finditer(last.text, verb.end() if verb and begins.match("doing it") else 0))
         if len(found) == 1:
-            return CompletedClause(f"{last.text[: found[0].start(group)]}{plain}", last.sure)
+            start = found[0].start(group)
+            # "the transition to high risk is (...) and to very high risk" has its verb behind what is replaced.
+            verb_stays = group or not plain.startswith("to ") or main_verb(last.text[:start]) is not None
+            return CompletedClause(f"{last.text[:start]}{plain}", last.sure and bool(verb_stays))
         if BEGINS_WITH_FORM.match(plain) is None or found:
             return CompletedClause(f"{last.text.rstrip(_END)} and {plain}", False)
         if plain.split()[0].lower().endswith("ing") or re.match(r"\w+ly\s+\w+ing\b", plain):
             # ", causing A (...)" goes on with what comes before; after "and", nothing says with what.
             goes_on = re.match(r"\s*,(?!\s*(?:and|or|but|as)\b)", words) is not None
             return CompletedClause(
-                f"{last.text.rstrip(_END)}, {plain}", last.sure and goes_on and _HOLDS_LIST.search(last.text, verb.end() if verb else 0) is None
+                f"{last.text.rstrip(_END)}, {plain}",
+                last.sure and goes_on and _HOLDS_LIST.search(last.text, verb.end() if verb else 0) is None,
             )
         finite = SURELY_FINITE.search(base.text)
         if finite and not HAS_AUXILIARY.match(finite.group()) and not re.search(r"\b(?:which|who|that)\b", base.text):
@@ -563,7 +582,9 @@ def _with_subject(words: str, base: CompletedClause) -> CompletedClause:
     sure = bool(plain_subject) and SURELY_BEGINS_WITH_VERB.match(words) is not None
     # Two verbs of the same form, "increases A (...) and amplifies B", are no nouns.
     alike = _THIRD_PERSON.match(base.text, finite.start()) and _THIRD_PERSON.match(words) and not subject.endswith("s")
-    alike = alike or (subject.endswith("s") and _BASE_FORM.match(base.text, finite.start()) and HAS_AUXILIARY.match(words))
+    alike = alike or (
+        subject.endswith("s") and _BASE_FORM.match(base.text, finite.start()) and HAS_AUXILIARY.match(words)
+    )
     sure = sure or (bool(alike) and SUBORDINATOR.search(base.text) is None)
     return CompletedClause(f"{subject} {words}", base.sure and sure and not relative)
 
@@ -624,11 +645,19 @@ def _as_object(
         return CompletedClause(f"{text[: head.start()]}{plain}", base.sure and len(_HEAD.findall(text)) == 1)
     object_of = _ADDED_OBJECT.search(last.text)
     joined = re.match(r"\s*,?\s*(?:and|or)\b", words) is not None
-    alike = object_of and not has_verb(object_of["object"], surely=True) and (_PART_OF_THING.search(plain) or not _PART_OF_THING.search(object_of["object"]))
+    alike = (
+        object_of
+        and not has_verb(object_of["object"], surely=True)
+        and (_PART_OF_THING.search(plain) or not _PART_OF_THING.search(object_of["object"]))
+    )
     if object_of and alike and joined and before == last.text and not re.match(r"\s*,", words):
         return CompletedClause(f"{object_of[1]} {plain}", last.sure and not _NOT_THING.match(plain))
     the_same = _LAST_THE.search(last.text) if joined and plain.startswith("the ") else None
-    if the_same and re.search(r"\bthe\b", last.text[found.end() if (found := main_verb(last.text)) else 0 : the_same.end(1)]) is None:
+    if (
+        the_same
+        and re.search(r"\bthe\b", last.text[found.end() if (found := main_verb(last.text)) else 0 : the_same.end(1)])
+        is None
+    ):
         return CompletedClause(f"{the_same[1]} {plain}", last.sure and not has_verb(plain))
     effect = _EFFECT_ON.search(text)
     if listed_shortly and effect and not _PART_OF_THING.search(plain) and len(plain.split()) <= _SHORT:
@@ -650,7 +679,15 @@ def _as_object(
     first_words = [{word.rstrip("s,") for word in words.split()[:_SHORT]} for words in (plain, replaced)]
     alike = alike or any(len(word) >= _LONG_WORD for word in first_words[0] & first_words[1])
     repeats = group.group().split()[-1].lower() in plain.lower().split()
-    sure = base.sure and bool(replaced) and (one_thing or alike) and not repeats and not _NOT_THING.match(plain)
+    degree = re.search(r"\s+\w+ly$", group.group()) if HAS_AUXILIARY.match(group.group()) else None
+    sure = (
+        base.sure
+        and bool(replaced)
+        and not degree
+        and (one_thing or alike)
+        and not repeats
+        and not _NOT_THING.match(plain)
+    )
     same_form = _same_form(plain, replaced) or _INCLUDES.fullmatch(group.group().split()[0]) is not None
     sure = sure and not GOVERNS_INFINITIVE.fullmatch(group.group()) and same_form
     return CompletedClause(f"{text[: group.end()].rstrip(_END)} {plain}", sure)

@@ -178,7 +178,9 @@ def _last_boundary(between: str) -> int:
             continue  # "agricultural and ecological drought" are no two clauses
         # "NSA, NES and SCA are projected to increase" is one clause.
         listed = re.match(r"\s+and\b", rest) and not has_verb(re.split(r"[,;]\s", between[:place])[-1])
-        listed = listed or re.match(r",\s+\w+(?:\s+\w+)?\s+and\s+(?:\w+\s+){1,2}?(?:is|are|was|were|has|have|will)\b", rest)
+        listed = listed or re.match(
+            r",\s+\w+(?:\s+\w+)?\s+and\s+(?:\w+\s+){1,2}?(?:is|are|was|were|has|have|will)\b", rest
+        )
         if len(WORD.findall(rest)) >= FEW_WORDS and WORD.search(between[:place]) and not listed:
             return place
     return len(between)
@@ -191,7 +193,7 @@ _ANAPHORA = re.compile(
 )
 
 _REGION = re.compile(
-    r"(?:(?:the|most|some|all|both|many|other|remaining|each|every|parts?\s+of)\s+)*(?:[A-Z0-9]|(?:(?:north|south|east|west|mid|centr|tropic|subtropic|high|low)[\w-]*\s+)+[A-Z]|(?:\w+\s+){0,2}(?:rest|remainder|elsewhere|"
+    r"(?:(?:the|most|some|all|both|many|other|remaining|each|every|parts?\s+of)\s+)*(?:[A-Z0-9]|(?:north|south|east|west)(?:ern)?\b|(?:(?:north|south|east|west|mid|centr|tropic|subtropic|high|low)[\w-]*\s+)+[A-Z]|(?:\w+\s+){0,2}(?:rest|remainder|elsewhere|"
     r"(?:sub-?)?regions?(?!-)|areas?|countries|basins?|hemispheres?|scenarios?|parts|continents?|levels?|seasons?|months|periods?|cent(?:ury|uries))\b)"
 )
 
@@ -205,10 +207,12 @@ _QUANTITY = re.compile(
 
 _OF_WHAT = re.compile(
     r"(?:the|its|their)\s+\w+\s*(?:$|[(,;])|(?:an?\s+)?(?:increases?|decreases?|changes?|trends?|declines?)\s*(?:$|[,;])"
-    r"|(?:an?\s+)?(?:increases?|decreases?|changes?|trends?|reductions?|declines?)\s+(?:in|over|across|for|during|since|prior\s+to"
-    r"|before|after|elsewhere)\s+(?:(?:the|and|most|all|some|other|parts\s+of|[A-Z][\w-]*|\d+|regions?|areas?),?\s*)+(?:$|[,;(.]|by\b|until\b)"
+    r"|(?:an?\s+)?(?:(?:observed|projected|moderate|small|slight|further|such|opposite|general|large|strong)\s+)?"
+    r"(?:increases?|decreases?|changes?|trends?|reductions?|declines?)\s+(?:in|on|over|across|for|by|under|during|since|prior\s+to"
+    r"|before|after|elsewhere)\s+(?:(?:the|and|most|all|some|other|parts\s+of|(?:north|south|east|west|mid)[\w-]*|end-\w+|[A-Z][\w-]*|\d+"
+    r"|regions?|areas?)(?:,?\s+|(?=$|[.,;(])))+(?:$|[.,;(]|(?:by|until|with|under|from|for|of)\b)"
 )
-"""Findings whose subject stands elsewhere in the sentence: "low confidence in the magnitude", "in changes in Mexico"."""
+"""Findings whose subject stands elsewhere in the sentence: "low confidence in the magnitude", "changes in Mexico"."""
 
 _MAIN_CLAUSE_FOLLOWS = re.compile(
     r"(?:^|\b(?:and|but|yet)\s+)(?:[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|given\s+that)\b[^,]*$",
@@ -255,9 +259,16 @@ def about_begins(sentence: str, clause: Clause) -> int:
     """Where the words begin that a mark in "with low confidence in ..." opens; 0 where nothing but "with" binds it."""
     before, after = sentence[clause.start : clause.marks[0].whole[0]], sentence[clause.marks[-1].whole[1] : clause.end]
     about = _ABOUT.match(after)
-    if about is None or _ONLY_WITH.fullmatch(before) is None:
+    if (
+        about is None
+        or about["word"] == "for"
+        or _ONLY_WITH.fullmatch(before) is None
+        or _REGION.match(after[about.end() :])
+    ):
         return 0
     return clause.marks[-1].whole[1] + about.end()
 
 
-_ONLY_WITH = re.compile(r"[\s,;]*(?:(?:and|but|although|though|while|albeit|yet)\s+)?with\s+(?:(?:only|an?|at\s+least)\s+)?", re.IGNORECASE)
+_ONLY_WITH = re.compile(
+    r"[\s,;]*(?:(?:and|but|although|though|while|albeit|yet)\s+)?with\s+(?:(?:only|an?|at\s+least)\s+)?", re.IGNORECASE
+)

@@ -367,7 +367,10 @@ def _is_clear(clause: Clause, words: str) -> bool:
         return opens_finding(words, clause)
     mark = clause.marks[0]
     excepted = _EXCEPT.search(words, clause.start, mark.whole[0])
-    begins = excepted and (_DESCRIBES.search(words, excepted.end(), mark.whole[0]) or len(_WORD.findall(words, clause.start, excepted.start())) < SHORTEST_UNTAGGED)
+    begins = excepted and (
+        _DESCRIBES.search(words, excepted.end(), mark.whole[0])
+        or len(_WORD.findall(words, clause.start, excepted.start())) < SHORTEST_UNTAGGED
+    )
     if excepted and ((clause.start and begins) or _OTHER_MARK.search(words, clause.start, excepted.start())):
         return False  # "A (...), except in B (...)": the level of B is for the contrary
     qualifies = mark.in_brackets or _WITH.search(words, 0, mark.start) is not None

@@ -53,9 +53,7 @@ PREPOSITION = (
     r"among|along|above|below|beyond|around|against|towards?|upon|per"
 )
 
-BEGINS_WITH_PREPOSITION = re.compile(
-    rf"^(?:(?:also|both|only|\w+ly)\s+)?(?P<word>{PREPOSITION})\b", re.IGNORECASE
-)
+BEGINS_WITH_PREPOSITION = re.compile(rf"^(?:(?:also|both|only|\w+ly)\s+)?(?P<word>{PREPOSITION})\b", re.IGNORECASE)
 
 PLACE_OR_TIME = re.compile(
     r"\b(?:over|in|on|at|by|during|until|within|across|for|under|between|from|after|since)\b", re.IGNORECASE
@@ -72,7 +70,10 @@ VERB_GROUP = re.compile(
 
 HAS_AUXILIARY = re.compile(rf"\b{_AUXILIARY}", re.IGNORECASE)
 
-NOUN_TOO = re.compile(r"(?:increased|decreased|reduced|improved|enhanced|increases|decreases|declines|needs|causes|limits|plays|supports)", re.IGNORECASE)
+NOUN_TOO = re.compile(
+    r"(?:increased|decreased|reduced|improved|enhanced|increases|decreases|declines|needs|causes|limits|plays|supports)",
+    re.IGNORECASE,
+)
 
 INFINITE = re.compile(r"(?:to\s+\w+|be\b|been\b)", re.IGNORECASE)
 
