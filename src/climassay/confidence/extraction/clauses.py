@@ -289,7 +289,12 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
         else:
             one = _first(words, [*clauses[number + 1 :], tail], shared)
         if goes_on_directly and not _INTERRUPTED_GOES_ON.match(plain) and not _goes_on(plain, found):
-            broken = number + 1  # its mark interrupts a clause, whose words the clauses before may share
+            whole = (
+                number == 1 and one.text == f"{clauses[0].strip()} {plain}"
+            )  # the first level interrupts its subject
+            broken = (
+                number if whole else number + 1
+            )  # its mark interrupts a clause, whose words the clauses before may share
         one = one._replace(text=_ALONE_IN_PAIR.sub("", one.text))
         shared_end = number > 0 and (
             _is_another_thing(clauses[number - 1], ()) or re.search(r"\band\s+(?:an?|the)\b", plain)
@@ -582,10 +587,8 @@ def _with_subject(words: str, base: CompletedClause) -> CompletedClause:
     sure = bool(plain_subject) and SURELY_BEGINS_WITH_VERB.match(words) is not None
     # Two verbs of the same form, "increases A (...) and amplifies B", are no nouns.
     alike = _THIRD_PERSON.match(base.text, finite.start()) and _THIRD_PERSON.match(words) and not subject.endswith("s")
-    alike = alike or (
-        subject.endswith("s") and _BASE_FORM.match(base.text, finite.start()) and HAS_AUXILIARY.match(words)
-    )
-    sure = sure or (bool(alike) and SUBORDINATOR.search(base.text) is None)
+    of_plural = subject.endswith("s") and _BASE_FORM.match(base.text, finite.start()) and HAS_AUXILIARY.match(words)
+    sure = sure or (bool(alike or of_plural) and SUBORDINATOR.search(base.text) is None)
     return CompletedClause(f"{subject} {words}", base.sure and sure and not relative)
 
 
@@ -640,9 +643,9 @@ def _as_object(
         return CompletedClause(f"{head}{colon_stays} {plain}", last.sure and in_list and once and not short)
     if re.match(r"\s*,\s*(?:and|but)\b", words) and before == text and not _PROCESS.match(plain):
         return CompletedClause(plain, False)  # a comma and "and" join things in longer lists, else clauses
-    head = _HEAD.search(text)
-    if head and main_verb(text) is None and _PROCESS.match(plain) and not _LISTS.search(text):
-        return CompletedClause(f"{text[: head.start()]}{plain}", base.sure and len(_HEAD.findall(text)) == 1)
+    process = _HEAD.search(text)
+    if process and main_verb(text) is None and _PROCESS.match(plain) and not _LISTS.search(text):
+        return CompletedClause(f"{text[: process.start()]}{plain}", base.sure and len(_HEAD.findall(text)) == 1)
     object_of = _ADDED_OBJECT.search(last.text)
     joined = re.match(r"\s*,?\s*(?:and|or)\b", words) is not None
     alike = (

@@ -169,6 +169,9 @@ def _cut(
     return end + _last_boundary(between)
 
 
+_LIST_OF_SUBJECTS = re.compile(r",\s+\w+(?:\s+\w+)?\s+and\s+(?:\w+\s+){1,2}?(?:is|are|was|were|has|have|will)\b")
+
+
 def _last_boundary(between: str) -> int:
     """Where the last clause of some words begins that has words of its own; their end where there is none."""
     found = [match.start() for match in _BOUNDARY.finditer(between)]
@@ -178,9 +181,7 @@ def _last_boundary(between: str) -> int:
             continue  # "agricultural and ecological drought" are no two clauses
         # "NSA, NES and SCA are projected to increase" is one clause.
         listed = re.match(r"\s+and\b", rest) and not has_verb(re.split(r"[,;]\s", between[:place])[-1])
-        listed = listed or re.match(
-            r",\s+\w+(?:\s+\w+)?\s+and\s+(?:\w+\s+){1,2}?(?:is|are|was|were|has|have|will)\b", rest
-        )
+        listed = listed or bool(_LIST_OF_SUBJECTS.match(rest))
         if len(WORD.findall(rest)) >= FEW_WORDS and WORD.search(between[:place]) and not listed:
             return place
     return len(between)
@@ -206,7 +207,7 @@ _QUANTITY = re.compile(
 )
 
 _OF_WHAT = re.compile(
-    r"(?:the|its|their)\s+\w+\s*(?:$|[(,;])|(?:an?\s+)?(?:increases?|decreases?|changes?|trends?|declines?)\s*(?:$|[,;])"
+    r"(?:the|its|their)\s+\w+\s*(?:$|[(,;.])|(?:an?\s+)?(?:increases?|decreases?|changes?|trends?|declines?)\s*(?:$|[,;.])"
     r"|(?:an?\s+)?(?:(?:observed|projected|moderate|small|slight|further|such|opposite|general|large|strong)\s+)?"
     r"(?:increases?|decreases?|changes?|trends?|reductions?|declines?)\s+(?:in|on|over|across|for|by|under|during|since|prior\s+to"
     r"|before|after|elsewhere)\s+(?:(?:the|and|most|all|some|other|parts\s+of|(?:north|south|east|west|mid)[\w-]*|end-\w+|[A-Z][\w-]*|\d+"
