@@ -63,9 +63,9 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
     """
     from climassay.generation.annotation.rubrics import rubric_drafts
     from climassay.generation.dataset_store import DatasetStore
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    read = named_questions(questions)
+    read = read_questions(questions)
     found = read.of_kind("longform")
     if not found:
         raise InputError(

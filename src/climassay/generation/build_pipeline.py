@@ -34,8 +34,7 @@ from climassay.models.contract import Generator, OptionScorer, Usage
 from climassay.models.openai.pacing import retry_policy
 from climassay.models.profiles import profile_of
 from climassay.models.registry import load_as_set
-from climassay.primer import PRIMER, named_questions
-from climassay.questions import KINDS, Kind, Level, Question
+from climassay.questions import KINDS, PRIMER, Kind, Level, Question, read_questions
 from climassay.records import RecordedModel, Records, Run
 from climassay.settings import located
 from climassay.workspace import Workspace
@@ -99,7 +98,7 @@ def _examples(recipe: Recipe) -> Examples:
     name, shown = recipe.writer.examples, recipe.writer.shown
     if not name or not shown:
         return {}
-    source = named_questions(name if name == PRIMER else located(recipe.folder, name))
+    source = read_questions(name if name == PRIMER else located(recipe.folder, name))
     usable = [question for question in source.questions if question.context]
     if not usable:
         raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
