@@ -136,15 +136,15 @@ def interface() -> str:
     def text_area(parent: ElementTree.Element, name: str, hint: str) -> None:
         lines, most = ("1", "10") if name == "edited_options" else ("2", "1")
         options = {"placeholder": hint, "rows": lines, "maxSubmissions": most, "editable": "true"}
-        ElementTree.SubElement(parent, "TextArea", name=name, toName=TO, **options)
+        ElementTree.SubElement(parent, "TextArea", options, name=name, toName=TO)
 
     choices = {"choice": "single", "required": "true", "showInline": "true"}
-    verdict = ElementTree.SubElement(view, "Choices", name="verdict", toName=TO, **choices)
+    verdict = ElementTree.SubElement(view, "Choices", choices, name="verdict", toName=TO)
     shown_where = {}
     for word in VERDICTS:
         ElementTree.SubElement(verdict, "Choice", value=word, hotkey=word[0])
         only = {"visibleWhen": "choice-selected", "whenTagName": "verdict", "whenChoiceValue": word}
-        shown_where[word] = ElementTree.SubElement(view, "View", **only)
+        shown_where[word] = ElementTree.SubElement(view, "View", only)
     reasons = ElementTree.SubElement(shown_where["invalid"], "Choices", name="reasons", toName=TO, choice="multiple")
     for reason in ANNOTATION_REASONS:
         ElementTree.SubElement(reasons, "Choice", value=reason.words, alias=reason.name, hotkey=reason.key)
