@@ -14,7 +14,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.generation.annotation import Item
-    from climassay.generation.annotation.rubrics import RubricAgreement
+    from climassay.generation.annotation.long_answers import RubricAgreement
     from climassay.statistics import Estimate
 
 LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
@@ -60,11 +60,11 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
     Raises:
         InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
     """
-    from climassay.generation.annotation.rubrics import rubric_drafts
+    from climassay.generation.annotation.long_answers import rubric_drafts
     from climassay.generation.dataset_store import DatasetStore
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    read = named_questions(questions)
+    read = read_questions(questions)
     found = read.of_kind("longform")
     if not found:
         raise InputError(
@@ -143,8 +143,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     """
     from climassay.generation.annotation import AnnotationStore
     from climassay.generation.annotation.labels import is_rubric
-    from climassay.generation.annotation.rating import rating_agreement
-    from climassay.generation.annotation.rubrics import rubric_agreement
+    from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 
     with Session.opened(workspace) as session:
         store = AnnotationStore(session.records)
@@ -217,8 +216,7 @@ def export_labels(
         InputError: There is no such dataset, or the file cannot be written.
     """
     from climassay.generation import annotation
-    from climassay.integrations.argilla import write_argilla
-    from climassay.integrations.label_studio import write_label_studio
+    from climassay.integrations.labelling_tools import write_argilla, write_label_studio
 
     chosen = form or ("csv" if output.suffix.lower() == ".xlsx" else _form_of(output))
     with Session.opened(workspace) as session:
@@ -245,7 +243,7 @@ def export_labels(
 
 def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
     from climassay.generation.annotation.labels import is_rubric
-    from climassay.generation.annotation.rubrics import finished_rubrics
+    from climassay.generation.annotation.long_answers import finished_rubrics
     from climassay.questions import question_row
 
     asked = [one for one in items if is_rubric(one.draft.wording)]
@@ -284,8 +282,7 @@ def import_labels(
         InputError: There is no such dataset, or the file cannot be read.
     """
     from climassay.generation import annotation
-    from climassay.integrations.argilla import read_argilla
-    from climassay.integrations.label_studio import read_label_studio
+    from climassay.integrations.labelling_tools import read_argilla, read_label_studio
 
     chosen = form or _form_of(file)
     with Session.opened(workspace) as session:

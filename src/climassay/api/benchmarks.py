@@ -140,9 +140,9 @@ def evaluate(
     from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, limited, parse_spec
     from climassay.evaluation.experiment_file import MetricSpec, check_plan
     from climassay.metrics.registry import METRICS
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    given = named_questions(questions) if isinstance(questions, (str, Path)) else questions
+    given = read_questions(questions) if isinstance(questions, (str, Path)) else questions
     kinds = tuple(dict.fromkeys(question.kind for question in given.questions))
     scored = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
@@ -512,9 +512,9 @@ def evaluate_choices(
     """
     from climassay import evaluation
     from climassay.evaluation.experiment_file import check_plan
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    given = named_questions(questions)
+    given = read_questions(questions)
     asked = replace(given, questions=given.of_kind("mcq")[:limit])
     if not asked.questions:
         raise InputError(f"{given.name} has no multiple-choice question.")

@@ -248,9 +248,9 @@ def find_contamination(
         InputError: The questions or texts cannot be read.
     """
     from climassay.evaluation.contamination import contamination, contamination_tables
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    asked = named_questions(questions).questions
+    asked = read_questions(questions).questions
     with Session.opened(workspace) as session:
         reports = [contamination(asked, read_texts(name, session.workspace), words, against=name) for name in against]
     data = [

@@ -232,11 +232,11 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
     """
     from climassay.generation import read_drafts
     from climassay.generation.draft import question_draft
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
     if str(file) != PRIMER and holds_drafts(Path(file)):
         return list(read_drafts(Path(file))), ()
-    found: QuestionSet = named_questions(str(file))
+    found: QuestionSet = read_questions(str(file))
     return [question_draft(question) for question in found.questions], found.skipped
 
 

@@ -53,7 +53,7 @@ def check_judge(
     from climassay.evaluation.judge_check import Preferred, read_ratings
     from climassay.evaluation.judge_check import check_judge as checked
     from climassay.generation.annotation import AnnotationStore
-    from climassay.generation.annotation.rating import ratings_of
+    from climassay.generation.annotation.long_answers import ratings_of
 
     with Session.opened(workspace) as session:
         preferred: list[Preferred] = []
@@ -119,7 +119,7 @@ def blind_answers(
     from climassay.evaluation import load_experiment
     from climassay.evaluation.judge_check import blind_answers as answers_of
     from climassay.evaluation.judge_check import blind_rows
-    from climassay.generation.annotation.rating import rating_drafts
+    from climassay.generation.annotation.long_answers import rating_drafts
     from climassay.generation.dataset_store import DatasetStore
     from climassay.reporting import Table
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.generation.annotation.labels import Item, Label, check_verdict
-from climassay.generation.annotation.rubrics import (
+from climassay.generation.annotation.long_answers import (
     SAME_CRITERION,
     finished_rubrics,
     matched_criteria,

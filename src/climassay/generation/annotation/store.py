@@ -10,15 +10,6 @@ import sqlalchemy as sa
 
 from climassay.errors import InputError
 from climassay.generation.annotation.agreement import Agreement, AnnotatorStatistics, agreement_of, statistics_of
-from climassay.generation.annotation.item_queue import (
-    OUT,
-    count_items,
-    filtered_names,
-    found_items,
-    item_names,
-    items_with_labels,
-    progress_of,
-)
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
     Comment,
@@ -36,13 +27,20 @@ from climassay.generation.annotation.labels import (
     check_verdict,
 )
 from climassay.generation.annotation.tables import (
+    OUT,
     annotations,
     comment_from,
     comments,
+    count_items,
     current,
+    filtered_names,
+    found_items,
+    item_names,
     items,
+    items_with_labels,
     label_from,
     metadata,
+    progress_of,
     queues,
     settings_from,
     skips,

@@ -9,7 +9,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from climassay.errors import InputError
-from climassay.generation.annotation.item_queue import OUT, draft_status, validator_confidence, waiting_state
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
     Comment,
@@ -24,9 +23,11 @@ from climassay.generation.annotation.labels import (
     outcome_of,
 )
 from climassay.generation.annotation.tables import (
+    OUT,
     annotations,
     comments,
     current,
+    draft_status,
     items,
     items_of,
     label_row,
@@ -35,6 +36,8 @@ from climassay.generation.annotation.tables import (
     queues,
     settings_from,
     skips,
+    validator_confidence,
+    waiting_state,
 )
 from climassay.generation.dataset_store import EXPERTS, chunks, datasets, decisions, drafts, drafts_before_experts
 from climassay.generation.draft import Draft
