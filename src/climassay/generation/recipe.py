@@ -244,7 +244,7 @@ def _apportioned(number: int, shares: Mapping[Level, float]) -> dict[Level, int]
     return parts
 
 
-_TABLES: dict[str, type] = {name: kind for name, kind in get_type_hints(Recipe).items() if is_dataclass(kind)}
+_TABLES: dict[str, Any] = {name: kind for name, kind in get_type_hints(Recipe).items() if is_dataclass(kind)}
 """Tables of the file, by the entries that they fill."""
 
 
