@@ -47,15 +47,14 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
 
 
 def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
-    """Have people write the rubrics of long-form questions in the browser (``climassay serve``).
+    """Have people write the rubrics of long-form questions in the browser; export --format rubrics writes them.
 
-    :func:`export_labels` with the format ``rubrics`` writes what came of it, as questions that
-    :func:`climassay.evaluate` reads. Doing it again changes nothing but the overlap.
+    Doing it again changes nothing but the overlap.
 
     Args:
-        questions: A file of long-form questions, with or without rubrics to begin with, or ``primer:long_answers``.
-        dataset: Name of a new dataset in whose queue the questions wait.
-        overlap: People who write a rubric for each question; an adjudicator makes one of theirs.
+        questions: Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.
+        dataset: Name of a new dataset, in whose queue the questions wait.
+        overlap: Rubrics for each question, by different people.
         workspace: Where the dataset lies.
 
     Raises:
@@ -84,11 +83,11 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
 
 
 def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> Shown:
-    """How far a dataset has come, and what each annotator did.
+    """Show how far a dataset has come, and what each annotator did.
 
     Args:
-        dataset: Its name.
-        annotator: Whose own progress is shown too.
+        dataset: Name of the dataset, see climassay generate list.
+        annotator: Say too how far this annotator has come.
         workspace: Where it lies.
 
     Raises:
@@ -133,10 +132,10 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
-    """How far annotators agree: on what is valid (Cohen's and Fleiss' kappa, Krippendorff's alpha), ratings, rubrics.
+    """Measure how far annotators agree on what is valid (Cohen's and Fleiss' kappa, alpha), on ratings or rubrics.
 
     Args:
-        dataset: Its name.
+        dataset: Name of the dataset, see climassay generate list.
         workspace: Where it lies.
 
     Raises:
@@ -204,14 +203,13 @@ def export_labels(
     users: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Write what experts said: everything (jsonl), or current labels for a spreadsheet, Label Studio or Argilla.
+    """Write what experts said: everything (jsonl), current labels for a spreadsheet or another tool, or rubrics.
 
     Args:
-        dataset: Its name.
-        output: File, or folder of other tools.
-        form: By default as the ending says; ``rubrics`` writes the questions of :func:`collect_rubrics` whose rubric is
-            decided.
-        users: JSON object for Argilla, from annotators to the ids of users there.
+        dataset: Name of the dataset, see climassay generate list.
+        output: File (jsonl, csv, xlsx), or folder of other tools.
+        form: Format of the labels, by default by the ending; or rubrics, as questions.
+        users: JSON object for argilla, from annotators to the ids of users there.
         workspace: Where the dataset lies.
 
     Raises:
@@ -274,10 +272,10 @@ def import_labels(
     """Take in labels from a file; taking them in again changes nothing.
 
     Args:
-        dataset: Its name.
-        file: What :func:`export_labels` wrote, or a tool's own export (JSON).
-        form: As in :func:`export_labels`.
-        users: As in :func:`export_labels`.
+        dataset: Name of the dataset, see climassay generate list.
+        file: File that export wrote, or a tool's own export (JSON).
+        form: Format of the labels; by default by the ending.
+        users: JSON object for argilla, from annotators to the ids of users there.
         workspace: Where the dataset lies.
 
     Raises:
@@ -344,13 +342,13 @@ def retrain_validator(
     """Train a validator on the settled labels, judge what waits, and put the least certain items first.
 
     Args:
-        dataset: Its name.
-        method: What the validator reads.
+        dataset: Name of the dataset, see climassay generate list.
+        method: Kind of validator, by what it reads.
         model: Local model of a probe.
-        encoder: Encoder of features.
-        precision: Wanted share of valid questions among those kept.
+        encoder: Encoder whose vectors are read, or none.
+        precision: Wanted share of valid questions among those kept, for example 0.95.
         folds: Number of cross-validation folds.
-        seed: Seed of the folds.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Where the dataset lies.
 
     Raises:

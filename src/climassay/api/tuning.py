@@ -122,7 +122,7 @@ def finetune(
 
 
 def adapters(*, workspace: Place = None) -> Shown:
-    """The adapters of a workspace."""
+    """List the adapters of the workspace."""
     from climassay.tuning import list_adapters
 
     with Session.opened(workspace) as session:
@@ -146,10 +146,10 @@ def adapters(*, workspace: Place = None) -> Shown:
 
 
 def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
-    """Where an adapter comes from and how its training went.
+    """Show where an adapter comes from and how its training went.
 
     Args:
-        name: Its name.
+        name: Name of the adapter.
         workspace: Where it lies.
 
     Raises:
@@ -165,7 +165,7 @@ def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
 
 
 def presets() -> Shown:
-    """The presets: the ClimaQA paper's settings, and those for the bundled model."""
+    """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
     from climassay.tuning import PRESETS
 
     rows = []
