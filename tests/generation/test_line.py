@@ -232,7 +232,7 @@ def test_a_model_that_gives_nothing_ends_the_line(store):
     assert len(shop.written) == 4
     assert (
         report.ended[Stream("cloze", "base")]
-        == "all 4 drafts of a batch failed, the first because: The request failed."
+        == "all of a batch failed (4 drafts), the first because: The request failed."
     )
     shop.written.clear()
     run_pipeline(recipe(), shop.parts(), store)
@@ -242,7 +242,7 @@ def test_a_model_that_gives_nothing_ends_the_line(store):
 @pytest.mark.parametrize(
     ("stop", "said"),
     [
-        (StopSpec(asked=10), "10 drafts were written, the most"),
+        (StopSpec(asked=10), "it has 10 drafts, the most"),
         (StopSpec(cost=0.10), "the budget of \\$0.1 is spent"),
         (StopSpec(min_yield=0.5, after=9), "only 0 of 12 drafts were accepted"),
     ],
