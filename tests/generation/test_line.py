@@ -138,17 +138,6 @@ def test_levels_above_base_are_evolved_from_a_base_question_and_screened_twice(s
         assert [decision.step for decision in draft.decisions] == ["screen", "screen", "validate"]
 
 
-def test_a_faulty_base_question_is_not_evolved(store):
-    shop = Workshop()
-    shop.faulty = lambda draft: "figure" if draft.wording.question.endswith("0") else None
-    run_pipeline(recipe(CountSpec(mcq=3, base=0, hypothetical=1)), shop.parts(), store)
-    refused = [draft for draft in store.drafts("d") if not draft.usable]
-    assert refused
-    for draft in refused:
-        assert draft.origin.evolved_from is None
-        assert draft.level == "hypothetical"
-
-
 def test_what_was_removed_is_counted_under_its_reason_and_more_is_written(store):
     shop = Workshop()
     shop.faulty = lambda draft: "figure" if int(draft.main.id.split("-")[1]) % 3 == 0 else None
@@ -202,13 +191,6 @@ def test_a_longer_run_keeps_all_of_a_shorter_one(store):
     run_pipeline(recipe(CountSpec(cloze=12)), shop.parts(), store)
     assert list(store.placed("d"))[: len(first)] == first
     assert len(shop.written) == 8
-
-
-def test_a_complete_dataset_asks_nothing(store):
-    run_pipeline(recipe(), Workshop().parts(), store)
-    shop = Workshop()
-    assert run_pipeline(recipe(), shop.parts(), store).complete
-    assert not shop.written
 
 
 def test_failed_drafts_are_made_again_in_their_place(store):
@@ -294,19 +276,6 @@ def test_books_without_a_fit_passage_end_the_stream(store):
 def test_collections_without_books_are_refused(store):
     with pytest.raises(InputError, match="books have no passage fit"):
         run_pipeline(recipe(), Workshop(books=()).parts(), store)
-
-
-def test_every_round_is_told_with_counts_and_cost(store):
-    told = []
-    shop = Workshop()
-    run_pipeline(
-        recipe(),
-        shop.parts(),
-        store,
-        on_progress=lambda counts, usage: told.append((counts[Stream("cloze", "base")].accepted, usage.cost)),
-    )
-    assert [accepted for accepted, _ in told] == [0, 4, 6]
-    assert told[-1][1] == pytest.approx(0.06)
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 40), st.integers(1, 64))
