@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from api_parts import API, about, bearer, document, furnish, operations, settings_of
+from api_parts import API, bearer, document, furnish, operations, settings_of
 from browser import serving
 from climassay.web import AppState, ServerSettings
 from climassay.workspace import Workspace
@@ -77,11 +77,6 @@ def test_examples_fit_their_own_schemas():
         whole = {**schema, "components": made["components"]}
         problems = list(Draft202012Validator(whole).iter_errors(example_of(schema, components)))
         assert not problems, f"{name}: {problems[0].message}"
-
-
-def test_operations_have_names_of_their_own():
-    names = [operation["operationId"] for _, _, operation in operations()]
-    assert len(set(names)) == len(names) == len(about(*[tag["name"] for tag in document()["tags"]]))
 
 
 def test_the_reference_shows_every_operation_with_examples_and_anchors(anybody):

@@ -19,12 +19,19 @@ from starlette.responses import JSONResponse, Response
 
 from climassay import __version__
 from climassay.web.access import CSRF_HEADER, SAFE_METHODS, SESSION_COOKIE
+from climassay.web.api import annotation, checks, jobs, library, people, results
 from climassay.web.api.base import ASKERS, READERS, ROLE_OF, WHY
-from climassay.web.api.operations import OPERATIONS
 from climassay.web.app_state import App, AppState
 from climassay.web.pages import page
 
-router = APIRouter(prefix="/api", include_in_schema=False)
+OPERATIONS = APIRouter()
+"""All operations of the API, which the document describes."""
+for part in (people, library, checks, annotation, results):
+    OPERATIONS.include_router(part.router)
+OPERATIONS.include_router(results.datasets)
+OPERATIONS.include_router(jobs.router)
+router = APIRouter()
+router.include_router(OPERATIONS)
 TAGS = {
     "people": "Oneself, and for admins the accounts of everybody.",
     "library": "Collections of documents: read, search, add.",
@@ -73,13 +80,13 @@ _FOR = {
 }
 
 
-@router.get("/openapi.json")
+@router.get("/api/openapi.json", include_in_schema=False)
 def show_document(app: App) -> Response:
     """OpenAPI 3.1; open to everybody, for it holds no data."""
     return JSONResponse(_document(app))
 
 
-@router.get("/docs")
+@router.get("/api/docs", include_in_schema=False)
 def show_reference(request: Request, app: App) -> Response:
     """The same for people: every operation with its fields and examples, without a script."""
     made = app.shared("api:reference", lambda: _reference(_document(app)))
