@@ -43,7 +43,7 @@ from climassay.factcheck.verdict_head import (
     train_head,
     verdict_features,
 )
-from climassay.judging import ActivationStore, Contrast, fit_contrast
+from climassay.judging import ActivationStore, fit_contrast
 from climassay.learning import hold_out, log_loss, near_duplicate_groups, reweighted, splits_of
 from climassay.models import OpenWeights, OptionRequest, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
@@ -304,19 +304,19 @@ class SharedContrast:
         return np.asarray(self.fitted.predict_proba((states - self.mean) @ self.weights))
 
 
-def contrasts(states: np.ndarray, labels: np.ndarray) -> tuple[Contrast, np.ndarray, np.ndarray]:
-    """The true answer against each other one, in both orders: activations, pairs of (passage, answer), their labels."""
+def contrasts(states: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The true answer against each other one, in both orders: differences of activations, pairs of (passage, answer),
+    and their labels."""
     kinds = len(ANSWERS)
-    plus, minus, pairs = [], [], []
+    differences, pairs = [], []
     for one in range(kinds):
         for other in range(kinds):
             if one != other:
                 kept = np.flatnonzero((labels == one) | (labels == other))
-                plus.append(states[kept, one])
-                minus.append(states[kept, other])
+                differences.append(states[kept, one] - states[kept, other])
                 pairs.append(np.stack([kept * kinds + one, kept * kinds + other], axis=1))
     truth = np.eye(kinds)[labels].ravel()
-    return Contrast(np.concatenate(plus), np.concatenate(minus)), np.concatenate(pairs), truth
+    return np.concatenate(differences), np.concatenate(pairs), truth
 
 
 def macro_f1(truth: np.ndarray, given: np.ndarray) -> float:

@@ -49,9 +49,7 @@ if TYPE_CHECKING:
     )
     from climassay.judging.preferences import Judgements as Judgements, Method as Method, Preferences as Preferences
     from climassay.judging.probe import (
-        Contrast as Contrast,
-        PairProbe as PairProbe,
-        PointProbe as PointProbe,
+        Probe as Probe,
         fit_contrast as fit_contrast,
         fit_pointwise as fit_pointwise,
         fit_principal as fit_principal,
