@@ -143,7 +143,7 @@ def _tables() -> list[Reader]:
 
 def _generation() -> list[Reader]:
     labels, annotation = _called("generation.validation.labels:read_label_set"), "generation.annotation.files"
-    studio, argilla = "integrations.label_studio:read_label_studio", "integrations.argilla:read_argilla"
+    studio, argilla = "integrations.labelling_tools:read_label_studio", "integrations.labelling_tools:read_argilla"
     prompts, choices = _called("integrations.benchmark:read_prompt_rows"), "generation.masking:read_choices"
     glossary = _called("generation.masking:read_glossary")
     return [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.question_requests import (
+from climassay.generation.writing import (
     BRIEF,
     FULL,
     DeclinedError,

@@ -6,7 +6,7 @@ from annotated_drafts import DATASET, EDITED, VALID, begin
 from climassay.errors import InputError
 from climassay.generation import Wording
 from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationStore
-from climassay.integrations.argilla import argilla_settings, read_argilla, write_argilla
+from climassay.integrations.labelling_tools import argilla_settings, read_argilla, write_argilla
 from climassay.records import Records
 from generated_drafts import draft, rejected
 

@@ -7,7 +7,7 @@ from annotated_drafts import DATASET, EDITED, VALID, begin
 from climassay.errors import InputError
 from climassay.generation import Wording
 from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationStore
-from climassay.integrations.label_studio import interface, read_label_studio, write_label_studio
+from climassay.integrations.labelling_tools import interface, read_label_studio, write_label_studio
 from climassay.records import Records
 from generated_drafts import draft
 

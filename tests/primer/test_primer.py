@@ -432,9 +432,3 @@ def test_claims_are_not_copied_from_the_pamphlet() -> None:
     runs = set().union(*(shingles(paragraph, 8) for paragraph in paragraphs(pamphlet)))
     for claim in primer.claims():
         assert not shingles(claim.claim, 8) & runs, claim.id
-
-
-def test_questions_by_name(tmp_path):
-    assert primer.named_questions(primer.PRIMER) == primer.gold_questions()
-    path = primer.question_paths()[0]
-    assert primer.named_questions(path) == primer.named_questions(str(path)) == read_questions(path)

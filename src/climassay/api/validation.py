@@ -523,12 +523,12 @@ def apply_masker(
 
 def _choices(labels: Sequence[str]) -> "list[ExpertChoice]":
     from climassay.generation.masking import choices_of, read_choices
-    from climassay.primer import gold_questions
+    from climassay.questions import read_questions
 
     return [
         choice
         for one in labels
-        for choice in (choices_of(gold_questions()) if one == PRIMER else read_choices(Path(one)))
+        for choice in (choices_of(read_questions(one)) if one == PRIMER else read_choices(Path(one)))
     ]
 
 

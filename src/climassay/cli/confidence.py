@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from climassay.api import confidence as api
 from climassay.cli.confidence_tag import app as tag
-from climassay.cli.corpus import table_columns
+from climassay.cli.corpus import chosen_columns
 from climassay.cli.model_options import LoadingOptions, ModelOption
 from climassay.cli.option_groups import CommandGroup
 from climassay.cli.output import (
-    FilesOption,
     JsonOption,
     ResultOptions,
     WorkspaceOptions,
     emit,
-    opened_session,
     print_json,
     stderr_console,
     write_text,
 )
+from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,20 +75,19 @@ def extract(
 
     Statements are saved as .jsonl for other commands, as .html for a page to review them.
     """
-    from climassay.api.confidence import extract_confidence
     from climassay.confidence.extraction import ExtractOptions
-    from climassay.corpus.documents import ReadOptions
+    from climassay.corpus.documents import ReadOptions, TableColumns
     from climassay.reporting.results import write_rows
 
     options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
     if not reports and not collection:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
     with to.session() as session:
-        found = extract_confidence(
+        found = api.extract_confidence(
             reports or (),
             collections=collection or (),
             options=options,
-            reading=ReadOptions(columns=table_columns(columns or [])),
+            reading=ReadOptions(columns=chosen_columns(columns or (), TableColumns)),
             workspace=session,
         )
     if terms is not None:
@@ -135,7 +134,6 @@ def lint(
 
     Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
     """
-    from climassay.api.confidence import lint_confidence
     from climassay.confidence.linting import presentation
 
     if list_rules:
@@ -147,7 +145,7 @@ def lint(
         raise InputError("Choose --json or --format, not both.")
     if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
-    found = lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
+    found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
         write_text(html, found.page())
     if output is not None:
@@ -186,37 +184,12 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
 
 
-@app.command()
-def compare(
-    old: Annotated[
-        Path,
-        typer.Argument(help="Earlier draft or summary: PDF, Word, HTML, Markdown, text, or JSON lines of extract."),
-    ],
-    new: Annotated[Path, typer.Argument(help="Later draft, or the chapter behind the summary.")],
-    kind: Annotated[
-        Literal["drafts", "summary"],
-        typer.Option(help="Two drafts of a text, or a summary and its chapter."),
-    ] = "drafts",
-    output: FilesOption = None,
-    least_similar: Annotated[
-        float | None, typer.Option(help="Similarity from which on two sentences may be the same; 0.7 if not given.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare the certainty that two texts state: levels changed, statements dropped or added, words side by side.
-
-    Sentences are matched by their words, by meaning (the bundled encoder) and by reference: paragraph numbers such as
-    A.1.3 and sections in curly brackets such as {3.2.1}. A page (.html) shows the words side by side.
-    """
-    from climassay.api.confidence import compare_confidence
-
-    with opened_session(None, as_json=as_json) as session:
-        found = compare_confidence(old, new, kind=kind, least_similar=least_similar, workspace=session)
-    emit(found, as_json, output)
-    if not (output or as_json):
+def _hint(_found: object, to: WorkspaceOptions) -> None:
+    if not (getattr(to, "output", None) or to.as_json):
         stderr_console().print("See the words side by side with -o comparison.html.", highlight=False)
 
 
+add_verb(app, "compare", api.compare_confidence, after=_hint)
 StatementsArgument = Annotated[Path, typer.Argument(metavar="STATEMENTS", help="Made by climassay confidence extract.")]
 
 

@@ -19,7 +19,7 @@ from climassay.cli.learning_options import (
 from climassay.cli.model_options import LoadingOptions, ReachOptions
 from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
 from climassay.cli.output import FilesOption, JsonOption, ResultOptions
-from climassay.cli.verbs import verb
+from climassay.cli.verbs import add_verb, verb
 
 
 class _MetricsGroup(WholeHelpGroup):
@@ -36,45 +36,16 @@ EncoderOption = Annotated[
 ]
 
 
-@app.command()
-def score(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="Table (CSV, JSONL, Parquet) with the columns reference and answer, and for cloze answers statement."
-        ),
-    ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            help="bleu_char, bleu, bert_score, judged_accuracy (with --judge), exact_match, "
-            "exact_match_normalised or phrase_similarity; repeat. By "
-            "default the last three for rows with a statement, the first three for the others.",
-        ),
-    ] = None,
-    encoder: EncoderOption = "local:minilm",
-    window: Annotated[
-        int, typer.Option(min=0, help="Words on each side of the gap, for phrase similarity; 0 takes the whole.")
-    ] = 4,
-    seed: Annotated[int, typer.Option(help="Seed of resampling.")] = 0,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            help="A strong model that sees question, reference and answer and marks each answer, with its reason: "
-            "judged_accuracy. Needs a column question."
-        ),
-    ] = None,
-    loading: LoadingOptions = LoadingOptions(),
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Score answers against their references: every answer, and means with intervals."""
-    with to.session(loading) as session:
-        scored = scores.score_answers(
-            file, metrics=metric, encoder=encoder, window=window or None, judge=judge, seed=seed, workspace=session
-        )
-    to.emit(scored)
+add_verb(
+    app,
+    "score",
+    scores.score_answers,
+    reach=LoadingOptions,
+    file=Annotated[Path, typer.Argument()],
+    metrics=typer.Option("--metric", "-m"),
+    window=Annotated[int, typer.Option(min=0)],
+    judge=Annotated[str | None, typer.Option()],
+)
 
 
 @app.command(name="calibrate-window")

@@ -107,13 +107,19 @@ def print_json(data: Any) -> None:
     sys.stdout.write(json_text(data).encode("utf-8", "backslashreplace").decode() + "\n")
 
 
-def emit(result: "Result", as_json: bool = False, files: "Sequence[Path] | Path | None" = None) -> None:
+def emit(
+    result: "Result",
+    as_json: bool = False,
+    files: "Sequence[Path] | Path | None" = None,
+    written: "Sequence[Path]" = (),
+) -> None:
     """Give out what a job gave back: files first, then one JSON document, or lines and tables with notes on stderr.
 
     Args:
         result: What the job gave back.
         as_json: Print JSON.
         files: Files to save it in, each as its ending says.
+        written: Files that hold parts of it already.
 
     Raises:
         InputError: A file cannot be written.
@@ -129,7 +135,7 @@ def emit(result: "Result", as_json: bool = False, files: "Sequence[Path] | Path 
         console.print(line, highlight=False, soft_wrap=True if isinstance(line, str) else None)
     for table in result.terminal_tables(console.width):
         console.print(as_rich(table))
-    for sentence in (*result.notes(), *(f"{file} written." for file in saved)):
+    for sentence in (*result.notes(), *(f"{file} written." for file in (*saved, *written))):
         note.print(sentence, highlight=False, soft_wrap=True)
 
 
@@ -144,9 +150,11 @@ class WorkspaceOptions:
         """The session of the command, see :func:`opened_session`."""
         return opened_session(self.workspace, options, as_json=self.as_json, **more)
 
-    def emit(self, result: "Result", files: "Sequence[Path] | Path | None" = None) -> None:
+    def emit(
+        self, result: "Result", files: "Sequence[Path] | Path | None" = None, written: "Sequence[Path]" = ()
+    ) -> None:
         """Give out what the command's job gave back, see :func:`emit`."""
-        emit(result, self.as_json, files or getattr(self, "output", None))
+        emit(result, self.as_json, files or getattr(self, "output", None), written)
 
 
 @dataclass(frozen=True)

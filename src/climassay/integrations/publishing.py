@@ -20,8 +20,7 @@ from climassay.integrations.benchmark import (
 )
 from climassay.integrations.lm_eval import HarnessTask, harness_files, harness_tasks, rows_file
 from climassay.io import parse_json, read_text, remove_files, write_files
-from climassay.primer import PRIMER
-from climassay.questions import TYPES, Kind, option_letter, question_row
+from climassay.questions import PRIMER, TYPES, Kind, option_letter, question_row
 
 Part = Literal["inspect", "lm-eval"]
 PARTS: tuple[Part, ...] = ("inspect", "lm-eval")

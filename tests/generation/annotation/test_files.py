@@ -1,5 +1,4 @@
 import csv
-import json
 from dataclasses import replace
 
 import pytest
@@ -13,8 +12,9 @@ from climassay.generation.annotation import (
     AnnotationSettings,
     AnnotationStore,
     ImportedLabel,
-    edit_texts,
-    edited_wording,
+    Label,
+    label_from_parts,
+    label_parts,
     read_annotations,
     read_table,
     write_annotations,
@@ -188,6 +188,7 @@ _clean = _text.map(str.strip).filter(bool)
 def test_an_edit_survives_being_taken_apart(options, data):
     correct = data.draw(st.integers(0, len(options) - 1))
     wording = Wording(data.draw(_clean), options[correct], tuple(options), correct)
-    assert edited_wording(DRAFTS[1], edit_texts(DRAFTS[1], wording)) == wording
-    assert edited_wording(DRAFTS[1], edit_texts(DRAFTS[1], None)) is None
-    assert json.dumps(edit_texts(DRAFTS[1], wording).options)
+    one = DRAFTS[1]
+    for edit in (wording, None):
+        label = Label("k", DATASET, one.id, "ann", True, (), "", edit, None, 0.0, None, False)
+        assert label_from_parts({one.id: one}, one.id, "valid", (), label_parts(one, label)).wording == edit

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.generation.annotation.labels import Item, Label, check_verdict
-from climassay.generation.annotation.rubrics import (
+from climassay.generation.annotation.labels import ImportedLabel, Item, Label, check_label
+from climassay.generation.annotation.long_answers import (
     SAME_CRITERION,
     finished_rubrics,
     matched_criteria,
@@ -39,11 +39,15 @@ def item(name, *rubrics, state="conflict"):
     return Item(stored.draft, None, None, (), tuple(labels), state)
 
 
+def checked(draft, **said):
+    return check_label(draft, ImportedLabel(draft.id, "ann", **said))
+
+
 @given(st.lists(CRITERIA, min_size=1, max_size=8))
 def test_a_rubric_is_read_as_it_was_written(criteria):
     assert read_rubric(written_rubric(criteria)) == tuple(criteria)
     [stored] = rubric_drafts([Question("q", "longform", "Why?", "")])
-    said = check_verdict(stored.draft, accepted=True, wording=Wording("Why?", written_rubric(criteria), ("Rubric",)))
+    said = checked(stored.draft, accepted=True, wording=Wording("Why?", written_rubric(criteria), ("Rubric",)))
     assert read_rubric(said.wording.answer) == tuple(criteria)
 
 

@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 from climassay import __version__
 from climassay.generation.draft import Draft, Step
-from climassay.generation.publishing.entries import Entry, canary_sentence
-from climassay.generation.publishing.splitting import SPLITS, Split, SplitPlan
+from climassay.generation.publishing.entries import SPLITS, Entry, Split, SplitPlan, canary_sentence
 from climassay.questions import KINDS, TYPES, Kind
 from climassay.statistics import cohen_kappa, krippendorff_alpha
 

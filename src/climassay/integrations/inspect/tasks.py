@@ -21,8 +21,7 @@ from climassay.integrations.benchmark import (
     score_answer,
 )
 from climassay.models.contract import Message
-from climassay.primer import PRIMER
-from climassay.questions import Kind, Question
+from climassay.questions import PRIMER, Kind, Question
 
 _TURNS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 LEVEL = "level"
