@@ -305,8 +305,7 @@ class SharedContrast:
 
 
 def contrasts(states: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The true answer against each other one, in both orders: differences of activations, pairs of (passage, answer),
-    and their labels."""
+    """The true answer against each other one: differences of activations, pairs of (passage, answer), their labels."""
     kinds = len(ANSWERS)
     differences, pairs = [], []
     for one in range(kinds):
