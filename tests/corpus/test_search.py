@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_rows import PendingPassage, to_table
+from climassay.corpus.collection_storage import PendingPassage, to_table
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.passages import split_passages
 from climassay.corpus.readers.file_types import read
