@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         PairwisePrompt as PairwisePrompt,
         PointwiseProbe as PointwiseProbe,
         ZeroShotContrast as ZeroShotContrast,
+        probe_judge as probe_judge,
     )
     from climassay.judging.preferences import Judgements as Judgements, Method as Method, Preferences as Preferences
     from climassay.judging.probe import (

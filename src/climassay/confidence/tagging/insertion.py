@@ -23,10 +23,10 @@ from climassay.judging import (
     Questions,
     TrainedProbe,
     insert_items,
+    probe_judge,
     quality,
     train_probe,
 )
-from climassay.judging.judges import probe_judge
 from climassay.models.contract import OpenWeights
 
 FloatArray = NDArray[np.float64]
