@@ -366,7 +366,7 @@ def _training(
     """Statements with the models that are read, and what to call after each tagger tried."""
     from climassay.confidence.tagging.tagger import tagging_texts
     from climassay.learning.features import FeatureModels, needs_model
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     with (
         open_weights(name if any(needs_model(spec.sources) for spec in specs) else None) as model,

@@ -17,7 +17,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, Wording, draft_from_row, draft_row
 from climassay.generation.recipe import Stream
 from climassay.records import Records
-from climassay.records.requests import canonical_json
+from climassay.records.store import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
 DRAFTS_PER_QUERY = 500

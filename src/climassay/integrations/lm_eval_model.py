@@ -347,7 +347,7 @@ def load_text_model(name: str, *, concurrency: int | None = None, **options: Any
         return load_model(name, concurrency=concurrency, **options)
     import torch
 
-    from climassay.models.local.text_model import TextModel
+    from climassay.models.local.model import TextModel
 
     if (options.get("device") or "").startswith("cuda") and not torch.cuda.is_available():
         options["device"] = None  # the harness's command says cuda where nothing was said

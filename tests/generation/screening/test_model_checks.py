@@ -59,7 +59,7 @@ def test_question_and_right_answer_are_put_before_the_scorer():
 
 
 def test_the_bundled_encoder_tells_a_question_of_another_subject():
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     encoder = load_encoder()
     other = freeform(
