@@ -23,7 +23,6 @@ from climassay.factcheck.evidence_mode import (
     EvidenceClaim,
     EvidenceTable,
     check_with_evidence,
-    check_with_head,
     read_evidence_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER
@@ -37,6 +36,7 @@ from climassay.factcheck.verdict_head import (
     TrainedHead,
     TrainingData,
     VerdictHead,
+    check_with_head,
     default_readings,
     read_pairs,
     rule_verdict,
@@ -259,7 +259,7 @@ class Experiment:
 
     def end_to_end(self, head: VerdictHead) -> None:
         """The same through the function that users call, which reads the model anew."""
-        found = check_with_head(self.test, head.with_models(self.model, self.encoder, self.store))
+        found = check_with_head(self.test, head.with_models(self.encoder, self.model, self.store))
         self.add(
             "chosen head, end to end",
             [None if one.verdict is None else VERDICT_LABELS.index(one.verdict) for one in found],

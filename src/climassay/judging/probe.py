@@ -47,7 +47,11 @@ def three_way(log_odds: ArrayLike, band: float) -> IntArray:
 
 
 def log_length_differences(lengths: ArrayLike, pairs: IntArray) -> FloatArray:
-    """``log(length_i / length_j)`` of pairs [pairs, 2] of items, shape [pairs]; lengths [items] are all above 0."""
+    """``log(length_i / length_j)`` of pairs [pairs, 2] of items, shape [pairs].
+
+    Raises:
+        InputError: A length, shape [items], is not above 0.
+    """
     given = np.asarray(lengths, dtype=np.float64)
     if given.ndim != 1 or not (given > 0).all() or not np.isfinite(given).all():
         raise InputError("Text lengths must be finite and above 0; an empty text cannot be judged.")

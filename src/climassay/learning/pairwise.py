@@ -246,7 +246,7 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
 
 
 def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
-    """Rows of pairs that are trained on and tested, fold by fold of items: neither item, or both, are held out."""
+    """Rows of pairs [pairs, 2] trained on and tested, by folds of items [items]: no item, or both, are held out."""
     sides = folds[pairs]
     for fold in range(int(folds.max(initial=-1)) + 1):
         split = Split(np.flatnonzero((sides != fold).all(axis=1)), np.flatnonzero((sides == fold).all(axis=1)))

@@ -5,7 +5,8 @@ by rows would test a model on what it has read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from climassay.errors import InputError
 from climassay.models.contract import Encoder
 
 M = TypeVar("M")
+S = TypeVar("S")
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -174,6 +176,40 @@ def held_out(
             found = np.full((items, *given.shape[1:]), np.nan)
         found[split.test] = given
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried(Generic[S]):
+    """A setting that was tried, and how it did on items that it was not fitted on."""
+
+    spec: S
+    probabilities: FloatArray
+    """Held out, shape [items, classes]."""
+    merit: float
+    """The choice is made by it; more is better. Chosen on the same folds, so that fresh items may come out worse."""
+
+
+def try_settings(
+    specs: Iterable[S],
+    held_out: Callable[[S], FloatArray],
+    merit: Callable[[FloatArray], float],
+    on_fit: Callable[[], None] | None = None,
+) -> list[Tried[S]]:
+    """Cross-validate settings; best first.
+
+    Args:
+        specs: The settings.
+        held_out: Predictions of a setting by :func:`held_out`, shape [items, classes].
+        merit: Of such predictions.
+        on_fit: Called after each setting.
+    """
+    tried = []
+    for spec in specs:
+        found = held_out(spec)
+        tried.append(Tried(spec, found, merit(found)))
+        if on_fit is not None:
+            on_fit()
+    return sorted(tried, key=lambda one: one.merit, reverse=True)
 
 
 def hold_out(groups: IntArray, wanted: int, *, seed: int = 0) -> Split:
