@@ -49,7 +49,7 @@ from climassay.corpus.retrieval_evaluation import (
     words_of,
 )
 from climassay.corpus.search import SEARCH_MODES, Searcher, one_thread
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths
 from climassay.reporting.tables import as_markdown
 from climassay.workspace import cache_folder

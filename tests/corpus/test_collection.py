@@ -11,7 +11,7 @@ from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
 
 

@@ -12,7 +12,7 @@ from climassay.corpus.passages import split_passages
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, fuse, weighted_sum
 from climassay.errors import InputError
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
 from topic_encoder import book_group
 

@@ -37,7 +37,7 @@ from climassay.corpus.passages import split_passages
 from climassay.corpus.search import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE, Searcher, SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, StreamingEncoder
-from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
+from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 from climassay.reporting.results import Result
 from climassay.reporting.tables import counted
 

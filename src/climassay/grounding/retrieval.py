@@ -17,7 +17,7 @@ from climassay.corpus.search import (
 )
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.encoders.embedding_cache import CachedEncoder
+from climassay.models.encoders import CachedEncoder
 from climassay.workspace import Workspace
 
 

@@ -13,7 +13,7 @@ from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, 
 from climassay.questions import option_letter
 from climassay.questions.types.base import Content
 from climassay.questions.types.longform.rubric import RUBRIC, ratings_agree
-from climassay.records.requests import canonical_json, storable_text
+from climassay.records.store import canonical_json, storable_text
 from climassay.settings import Flag, check_bounds
 
 ItemState = Literal["open", "settled", "conflict"]

@@ -11,7 +11,7 @@ from climassay.corpus.collection_storage import CollectionStore, StoredDocument,
 from climassay.corpus.documents import Passage
 from climassay.corpus.originals import Originals
 from climassay.errors import InputError
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
 from climassay.web.failures import Missing
 
