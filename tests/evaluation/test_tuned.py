@@ -15,7 +15,7 @@ from climassay.evaluation.settings import TaskPrompts
 from climassay.evaluation.tuned import chosen_config, collection_documents, find_adapter, question_data, split_questions
 from climassay.models import load_model
 from climassay.models.contract import Message
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.questions import Question
 from climassay.workspace import Workspace
 from tiny_models import save_tiny
@@ -156,18 +156,6 @@ def test_questions_of_one_text_stay_on_one_side():
     assert len(kept) + len(held_out) == 40
     assert 8 <= len(held_out) <= 16
     assert split_questions(questions, 0.3, seed=0) == (kept, held_out)
-
-
-def test_without_a_context_questions_of_one_section_stay_on_one_side():
-    questions = [
-        Question(f"q{n}", "freeform", f"{n}?", "x", document=f"book {n % 2}", section=f"section {n // 8}")
-        for n in range(40)
-    ]
-    kept, held_out = split_questions(questions, 0.3, seed=0)
-    assert not {(one.document, one.section) for one in kept} & {(one.document, one.section) for one in held_out}
-    assert {one.document for one in kept} & {one.document for one in held_out}
-    apart = [Question(f"q{n}", "freeform", f"{n}?", "x", document="one book") for n in range(10)]
-    assert [len(side) for side in split_questions(apart, 0.3, seed=0)] == [7, 3]
 
 
 def test_a_document_of_two_collections_is_read_once(workspace):

@@ -22,7 +22,7 @@ from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data
 from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
-from climassay.models.encoders.embedding_cache import CachedEncoder
+from climassay.models.encoders import CachedEncoder
 from climassay.models.profiles import profile_of
 from climassay.records import RecordedModel, Records, RequestCounts, Run
 
@@ -343,7 +343,7 @@ def _load_head(settings: DebateSettings, resources: DebateResources, encoder: En
     if not isinstance(model, OpenWeights):
         raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
     known = encoder is not None and encoder.fingerprint == head.provenance.encoder_fingerprint
-    return head.with_models(model, encoder if known else None)
+    return head.with_models(encoder if known else None, model)
 
 
 def _entailment_scorer(

@@ -21,8 +21,7 @@ from climassay.generation.annotation import (
     Label,
 )
 from climassay.generation.annotation.labels import ItemFilterState, Order, is_rubric
-from climassay.generation.annotation.rating import rating_agreement
-from climassay.generation.annotation.rubrics import rubric_agreement
+from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 from climassay.questions import TYPES
 from climassay.settings import entries
 from climassay.web.access import Adjudicator, Admin, Annotator
@@ -36,12 +35,14 @@ from climassay.web.annotate.exchange import (
     import_labels,
 )
 from climassay.web.annotate.queue import (
+    KIND,
     agreement_of,
     holds_rubrics,
     item_of,
     own_item,
     own_label,
     queue_of,
+    retrain_work,
     store_of,
     total_of,
     train,
@@ -105,6 +106,11 @@ class SettingsForm(BaseModel):
     minutes: float
     retrain_every: int
     order: Order
+
+
+def register(app: AppState) -> None:
+    """Say how a validator is trained in the background."""
+    app.jobs.register(KIND, retrain_work, "models")
 
 
 def _page(request: Request, template: str, dataset: str, *, done: str = "", error: str = "", **values: Any) -> Response:
