@@ -104,8 +104,8 @@ SENTENCES = {
         [("high", "Warming may increase debts."), ("medium", "Warming may contribute to limits of adaptation.")],
     ),
     "verbs of one form": (
-        "Warming increases heat stress in cities (high confidence) and amplifies the heat of nights (medium confidence).",
-        [("high", "Warming increases heat stress in cities."), ("medium", "Warming amplifies the heat of nights.")],
+        "Warming increases heat stress in cities (high confidence) and amplifies warm nights (medium confidence).",
+        [("high", "Warming increases heat stress in cities."), ("medium", "Warming amplifies warm nights.")],
     ),
     "object of what is added": (
         "Seas will rise, contributing to flooding in low-lying areas (high confidence) and retreat along sandy coasts "
@@ -114,11 +114,11 @@ SENTENCES = {
          ("medium", "Seas will rise, contributing to retreat along sandy coasts.")],
     ),
     "list of short things": (
-        "Warming has led to a reduction in snow cover (high confidence), permafrost (high confidence), and glacier mass "
+        "Warming has led to a reduction in snow cover (high confidence), permafrost (high confidence), and ice mass "
         "(low confidence).",
         [("high", "Warming has led to a reduction in snow cover."),
          ("high", "Warming has led to a reduction in permafrost."),
-         ("low", "Warming has led to a reduction in glacier mass.")],
+         ("low", "Warming has led to a reduction in ice mass.")],
     ),
     "noun of two adjectives": (
         "Emissions add to warming on both short (medium confidence) and long time scales (high confidence).",
@@ -129,8 +129,8 @@ SENTENCES = {
         [("medium", UNDIVIDED), ("high", "Droughts induced by El Niño have led to hunger.")],
     ),
     "concession": (
-        "Although there is high confidence that glaciers melt, there is low confidence in quantification of their loss.",
-        [("high", "Glaciers melt."), ("low", "Quantification of their loss.")],
+        "Although there is high confidence that glaciers melt, there is low confidence in quantification of loss.",
+        [("high", "Glaciers melt."), ("low", "Quantification of loss.")],
     ),
     "who assessed": (
         "Section 11.4 assessed high confidence in observed increases in rain, but low confidence in trends of hail.",
