@@ -139,10 +139,17 @@ _LEFT_OPEN = re.compile(
     r"\b(?:either(?!\s+(?:direction|way|case|side)\b)|not\s+only)\b(?!.*\b(?:or|but)\b)|\bbetween\s+[\d–-](?!.*\b(?:and|to)\b)"
     r"|\b(?:and|or|but|nor|of|the|an?|that|which|where|when|if|(?:if|when|because)\s+it|in|to|by|for|with|from|than|as|at|its|their|is|are|was|were|has|have|be|been|we"
     r"|whether|while|e\.g\.|including|such\s+as|in\s+some)\W*$"
-    r"|^\W*there\s+(?:is|was|are)\s+(?:that|among|between|for|in|due|because)\b|\bthe\s+assessment\s+(?:of|that)\b|^(?:stated|found|reported|assessed|concluded|noted|to\s+it)\b|\bmid\W*$|\band\s+(?:while|although|though|if|when)\b[^,]*$|^(?:due\s+to|despite|because|since|although|while|if|as)\b[^,]*$|^that\b|\b(?:where|which|who|when|if|whether)\s+\w+$|\bthere\s+(?:is|was|are|were)\s+that\b|\(\s*(?:from|all|but|both)\W|,\s+and\s+(?:low|medium|high|limited)\s+(?:agreement|evidence)\b|\(\s*albeit\b|\bwith\s+in\b|\b(?:and|or|with|in|of)\s*\)"
+    r"|^\W*there\s+(?:is|was|are)\s+(?:that|among|between|for|in|due|because)\b|\bthe\s+assessment\s+(?:of|that)\b|^(?:stated|found|reported|assessed|concluded|noted|to\s+it)\b|\bmid\W*$|\band\s+(?:while|although|though|if|when)\b[^,]*$|^(?:due\s+to|despite|because|since|although|while|if|as)\b[^,]*$|^that\b"
     r"|\b(?:some|many|most|several|certain)\s+[a-z]*[^s\W]$",
     re.IGNORECASE | re.DOTALL,
 )
+
+_REMAINS = re.compile(
+    r"\b(?:where|which|who|when|if|whether)\s+\w+$|\bthere\s+(?:is|was|are|were)\s+that\b|\(\s*(?:from|all|but|both|albeit)\W"
+    r"|,\s+and\s+(?:low|medium|high|limited)\s+(?:agreement|evidence)\b|\bwith\s+in\b|(?<!-)\b(?:and|or|with|in|of)\s*\)",
+    re.IGNORECASE,
+)
+"""What a division leaves of words that a level stood among: "ranked as very high (very high risk and)"."""
 
 _NO_SENTENCE = re.compile(
     rf"(?:for|of)\s[^,]*$|{VERB}\s+\w+ly\b|(?:[^,]{{0,24}},\s+)?even\s+though\b|[^,]{{1,24}},\s+(?:while|although|though|whereas)\b[^,]*$"
@@ -335,6 +342,7 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             and not tied
             and place >= broken
             and not _is_left_open(one.text)
+            and _REMAINS.search(one.text) is None
             and not ((place or (opened and opened[0])) and _TWO_CLAIMS.search(clauses[place]))
             and not _lacks_noun(one.text, [*clauses, tail][place + 1])
         )
