@@ -3,7 +3,7 @@
 import pytest
 
 from browser import arriving, sideways
-from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, OpenedTagger
+from climassay.confidence.linting.checking import MeasuredAccuracy, OpenedTagger
 from climassay.web.confidence import TAGGER
 
 DRAFT = """# Sea level (high confidence)

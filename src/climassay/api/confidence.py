@@ -189,7 +189,7 @@ def lint_confidence(
 
     chosen, accuracy = chosen_rules(rules), ""
     if tagger is not None:
-        from climassay.confidence.linting.tagger_rule import open_tagger, tagger_rule
+        from climassay.confidence.linting.checking import open_tagger, tagger_rule
 
         opened = open_tagger(None if tagger == "default" else Path(tagger))
         accuracy = str(opened.accuracy or "not measured")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from climassay.confidence.extraction.grammar import (
+from climassay.confidence.extraction.division import (
     ADDS,
     BEGINS_WITH_FORM,
     BEGINS_WITH_PREPOSITION,
