@@ -296,12 +296,9 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
         else:
             one = _first(words, [*clauses[number + 1 :], tail], shared)
         if goes_on_directly and not _INTERRUPTED_GOES_ON.match(plain) and not _goes_on(plain, found):
-            whole = (
-                number == 1 and one.text == f"{clauses[0].strip()} {plain}"
-            )  # the first level interrupts its subject
-            broken = (
-                number if whole else number + 1
-            )  # its mark interrupts a clause, whose words the clauses before may share
+            # Its mark interrupts a clause, whose words the clauses before may share; or only the sentence's subject.
+            subject_first = number == 1 and one.text == f"{clauses[0].strip()} {plain}"
+            broken = number if subject_first else number + 1
         one = one._replace(text=_ALONE_IN_PAIR.sub("", one.text))
         shared_end = number > 0 and (
             _is_another_thing(clauses[number - 1], ()) or re.search(r"\band\s+(?:an?|the)\b", plain)
