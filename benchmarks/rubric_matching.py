@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from climassay.generation.annotation.rubrics import SAME_CRITERION, matched_criteria
-from climassay.models.encoders.loading import load_encoder
-from climassay.primer import LONG_ANSWERS, named_questions
+from climassay.generation.annotation.long_answers import SAME_CRITERION, matched_criteria
+from climassay.models.encoders import load_encoder
+from climassay.questions import LONG_ANSWERS, read_questions
 from climassay.statistics import bootstrap_interval
 
 REWORDINGS = Path(__file__).parent / "data" / "rubric_rewordings.json"
@@ -29,7 +29,7 @@ def f1(counts: np.ndarray) -> float:
 
 
 def main() -> None:
-    rubrics = {one.id: [criterion.text for criterion in one.rubric] for one in named_questions(LONG_ANSWERS).questions}
+    rubrics = {one.id: [criterion.text for criterion in one.rubric] for one in read_questions(LONG_ANSWERS).questions}
     second = json.loads(REWORDINGS.read_text(encoding="utf-8"))
     encoder = load_encoder()
     vectors = {name: encoder.encode(texts) for name, texts in rubrics.items()}

@@ -4,7 +4,7 @@
 ``kept_evaluations.json`` the figures that it computed.
 """
 
-from climassay.primer import PRIMER, named_questions
+from climassay.questions import PRIMER, read_questions
 from scripted_model import ScriptedModel
 
 SCORINGS = ("likelihood", "letter", "text", "text-pmi")
@@ -27,4 +27,4 @@ def model():
 
 def few(kind, count):
     """The first questions of a kind."""
-    return named_questions(PRIMER).of_kind(kind)[:count]
+    return read_questions(PRIMER).of_kind(kind)[:count]

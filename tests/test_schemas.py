@@ -6,7 +6,7 @@ import pytest
 
 from climassay.confidence.topics import naming
 from climassay.factcheck.debate import assessment, subclaims
-from climassay.generation import question_requests as schemas
+from climassay.generation import writing as schemas
 from climassay.models.openai.schema import response_format, satisfying_json
 from climassay.questions import KINDS
 

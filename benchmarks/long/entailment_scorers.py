@@ -38,7 +38,7 @@ from climassay.metrics.factual_accuracy import PromptedSupport
 from climassay.models import load_model
 from climassay.models.bundled import bundled_path
 from climassay.models.contract import Encoder
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import gold_questions
 from climassay.statistics import proportion
 

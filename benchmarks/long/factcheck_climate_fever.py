@@ -47,7 +47,7 @@ from climassay.judging import ActivationStore, Contrast, fit_contrast
 from climassay.learning import hold_out, log_loss, near_duplicate_groups, reweighted, splits_of
 from climassay.models import OpenWeights, OptionRequest, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.prompts import load_prompt
 from climassay.records import RecordedModel, Records
 from climassay.reporting import Table, as_markdown

@@ -321,6 +321,13 @@ def _wanted(kind: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(_wanted(option) for option in get_args(kind) if option is not type(None))
     if origin is tuple:
-        return "a list of texts" if get_args(kind)[0] is str else "a list"
+        part = get_args(kind)[0]
+        return (
+            "a list of texts"
+            if part is str
+            else f"a list of {_wanted(part)}"
+            if get_origin(part) is Literal
+            else "a list"
+        )
     names = {str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
     return names.get(kind, "a table")

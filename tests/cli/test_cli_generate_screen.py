@@ -23,7 +23,7 @@ def test_drafts_are_marked_and_counted(drafts, tmp_path, climassay):
     assert code == 0
     assert "gathering option" in out
     assert "stopped by any" in out
-    assert "Marked drafts written to" in err
+    assert f"{marked} written." in err
     assert [draft.rejection.reason for draft in read_drafts(marked) if draft.rejection] == ["gathering option"]
 
 

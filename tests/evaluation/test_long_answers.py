@@ -9,19 +9,18 @@ import pytest
 import climassay
 from climassay.errors import InputError
 from climassay.evaluation import EvaluationResources, Sources, TaskPrompts, parse_plan, run_experiment, score_experiment
-from climassay.evaluation.points import coloured, point_scores
+from climassay.evaluation.long_answers import coloured, compare_answers, point_scores, prefer, side_by_side
 from climassay.evaluation.report import experiment_report
 from climassay.evaluation.results import Cell, Outcome, Preference, load_experiment
 from climassay.evaluation.runner import open_resources, read_benchmark
 from climassay.evaluation.settings import ExamplePool, Prepared
-from climassay.evaluation.side_by_side import compare_answers, prefer, side_by_side
 from climassay.evaluation.tables import experiment_tables
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics import Scorer
 from climassay.metrics.entailment_loading import bundled_entailment
-from climassay.primer import LONG_ANSWERS, book_path, named_questions
-from climassay.questions import Question
+from climassay.primer import book_path
+from climassay.questions import LONG_ANSWERS, Question, read_questions
 from climassay.records import Records
 from climassay.workspace import Workspace
 from scripted_model import ScriptedModel
@@ -253,7 +252,7 @@ def test_a_failed_answer_counts_as_nothing_and_a_failed_judge_as_unscored(store,
 
 
 def test_every_criterion_of_the_bundled_questions_rests_on_words_of_a_book():
-    questions = named_questions(LONG_ANSWERS).questions
+    questions = read_questions(LONG_ANSWERS).questions
     books = {name: book_path(name).read_text("utf-8") for name in {one.document for one in questions}}
     assert (len(questions), len(books)) == (24, 3)
     for question in questions:

@@ -14,7 +14,7 @@ from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.retrieval import RERANK_FACTOR, search_all
 from climassay.factcheck.debate.steps import AskPassages
 from climassay.grounding import CollectionGroup
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from debate_parts import Shelf, WordEncoder
 
 # ---------------------------------------------------------------------------------------------------------- excerpts

@@ -15,7 +15,7 @@ EARLIER = b"what was there before"
 
 def writers() -> dict[str, Callable[[Path], object]]:
     """What writes a file of the user's, by name."""
-    from climassay.cli.output import write_text
+    from climassay.cli.options import write_text
     from climassay.confidence.statement import write_statements
     from climassay.confidence.topics.naming import write_names
     from climassay.confidence.topics.topic import write_topics

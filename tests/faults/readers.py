@@ -66,7 +66,7 @@ def _with_drafts(place: str) -> Callable[[Path], object]:
 
 
 def _template(path: Path) -> object:
-    from climassay.prompts.templates import load_prompt
+    from climassay.prompts import load_prompt
 
     return load_prompt("answer", path.parent).render(question="q", passages=[], sentences=3)
 
@@ -143,7 +143,7 @@ def _tables() -> list[Reader]:
 
 def _generation() -> list[Reader]:
     labels, annotation = _called("generation.validation.labels:read_label_set"), "generation.annotation.files"
-    studio, argilla = "integrations.label_studio:read_label_studio", "integrations.argilla:read_argilla"
+    studio, argilla = "integrations.labelling_tools:read_label_studio", "integrations.labelling_tools:read_argilla"
     prompts, choices = _called("integrations.benchmark:read_prompt_rows"), "generation.masking:read_choices"
     glossary = _called("generation.masking:read_glossary")
     return [

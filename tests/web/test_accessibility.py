@@ -10,7 +10,7 @@ from browser import arriving, barriers, sideways
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
 from climassay.corpus import Block, Collection, Document
 from climassay.generation import Wording
-from climassay.generation.annotation.rubrics import rubric_drafts
+from climassay.generation.annotation.long_answers import rubric_drafts
 from climassay.questions import Question
 from library_parts import GLACIER, OCEAN, add_book, pdf_of, teach
 from patience import job_at_its_end

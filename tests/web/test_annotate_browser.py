@@ -6,7 +6,7 @@ import pytest
 
 from annotated_dataset import DATASET, WORDINGS, draft, fill
 from browser import PHONE, arriving, sideways
-from climassay.generation.annotation.rubrics import rubric_drafts
+from climassay.generation.annotation.long_answers import rubric_drafts
 from climassay.questions import Question
 from climassay.questions.types.longform.rubric import read_rubric
 

@@ -5,7 +5,7 @@ import pytest
 from annotated_dataset import fill
 from api_parts import about, calls_into, serving
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
-from climassay.generation.annotation.rubrics import finished_rubrics, rubric_drafts
+from climassay.generation.annotation.long_answers import finished_rubrics, rubric_drafts
 from climassay.questions import Question
 
 WRONG = {"accepted": False, "reasons": ["wrong answer"]}

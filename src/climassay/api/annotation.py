@@ -14,7 +14,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.generation.annotation import Item
-    from climassay.generation.annotation.rubrics import RubricAgreement
+    from climassay.generation.annotation.long_answers import RubricAgreement
     from climassay.statistics import Estimate
 
 LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
@@ -47,25 +47,24 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
 
 
 def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
-    """Have people write the rubrics of long-form questions in the browser (``climassay serve``).
+    """Have people write the rubrics of long-form questions in the browser; export --format rubrics writes them.
 
-    :func:`export_labels` with the format ``rubrics`` writes what came of it, as questions that
-    :func:`climassay.evaluate` reads. Doing it again changes nothing but the overlap.
+    Doing it again changes nothing but the overlap.
 
     Args:
-        questions: A file of long-form questions, with or without rubrics to begin with, or ``primer:long_answers``.
-        dataset: Name of a new dataset in whose queue the questions wait.
-        overlap: People who write a rubric for each question; an adjudicator makes one of theirs.
+        questions: Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.
+        dataset: Name of a new dataset, in whose queue the questions wait.
+        overlap: Rubrics for each question, by different people.
         workspace: Where the dataset lies.
 
     Raises:
         InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
     """
-    from climassay.generation.annotation.rubrics import rubric_drafts
+    from climassay.generation.annotation.long_answers import rubric_drafts
     from climassay.generation.dataset_store import DatasetStore
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    read = named_questions(questions)
+    read = read_questions(questions)
     found = read.of_kind("longform")
     if not found:
         raise InputError(
@@ -84,11 +83,11 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
 
 
 def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> Shown:
-    """How far a dataset has come, and what each annotator did.
+    """Show how far a dataset has come, and what each annotator did.
 
     Args:
-        dataset: Its name.
-        annotator: Whose own progress is shown too.
+        dataset: Name of the dataset, see climassay generate list.
+        annotator: Say too how far this annotator has come.
         workspace: Where it lies.
 
     Raises:
@@ -133,10 +132,10 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
-    """How far annotators agree: on what is valid (Cohen's and Fleiss' kappa, Krippendorff's alpha), ratings, rubrics.
+    """Measure how far annotators agree on what is valid (Cohen's and Fleiss' kappa, alpha), on ratings or rubrics.
 
     Args:
-        dataset: Its name.
+        dataset: Name of the dataset, see climassay generate list.
         workspace: Where it lies.
 
     Raises:
@@ -144,8 +143,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     """
     from climassay.generation.annotation import AnnotationStore
     from climassay.generation.annotation.labels import is_rubric
-    from climassay.generation.annotation.rating import rating_agreement
-    from climassay.generation.annotation.rubrics import rubric_agreement
+    from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 
     with Session.opened(workspace) as session:
         store = AnnotationStore(session.records)
@@ -205,22 +203,20 @@ def export_labels(
     users: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Write what experts said: everything (jsonl), or current labels for a spreadsheet, Label Studio or Argilla.
+    """Write what experts said: everything (jsonl), current labels for a spreadsheet or another tool, or rubrics.
 
     Args:
-        dataset: Its name.
-        output: File, or folder of other tools.
-        form: By default as the ending says; ``rubrics`` writes the questions of :func:`collect_rubrics` whose rubric is
-            decided.
-        users: JSON object for Argilla, from annotators to the ids of users there.
+        dataset: Name of the dataset, see climassay generate list.
+        output: File (jsonl, csv, xlsx), or folder of other tools.
+        form: Format of the labels, by default by the ending; or rubrics, as questions.
+        users: JSON object for argilla, from annotators to the ids of users there.
         workspace: Where the dataset lies.
 
     Raises:
         InputError: There is no such dataset, or the file cannot be written.
     """
     from climassay.generation import annotation
-    from climassay.integrations.argilla import write_argilla
-    from climassay.integrations.label_studio import write_label_studio
+    from climassay.integrations.labelling_tools import write_argilla, write_label_studio
 
     chosen = form or ("csv" if output.suffix.lower() == ".xlsx" else _form_of(output))
     with Session.opened(workspace) as session:
@@ -247,7 +243,7 @@ def export_labels(
 
 def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
     from climassay.generation.annotation.labels import is_rubric
-    from climassay.generation.annotation.rubrics import finished_rubrics
+    from climassay.generation.annotation.long_answers import finished_rubrics
     from climassay.questions import question_row
 
     asked = [one for one in items if is_rubric(one.draft.wording)]
@@ -276,18 +272,17 @@ def import_labels(
     """Take in labels from a file; taking them in again changes nothing.
 
     Args:
-        dataset: Its name.
-        file: What :func:`export_labels` wrote, or a tool's own export (JSON).
-        form: As in :func:`export_labels`.
-        users: As in :func:`export_labels`.
+        dataset: Name of the dataset, see climassay generate list.
+        file: File that export wrote, or a tool's own export (JSON).
+        form: Format of the labels; by default by the ending.
+        users: JSON object for argilla, from annotators to the ids of users there.
         workspace: Where the dataset lies.
 
     Raises:
         InputError: There is no such dataset, or the file cannot be read.
     """
     from climassay.generation import annotation
-    from climassay.integrations.argilla import read_argilla
-    from climassay.integrations.label_studio import read_label_studio
+    from climassay.integrations.labelling_tools import read_argilla, read_label_studio
 
     chosen = form or _form_of(file)
     with Session.opened(workspace) as session:
@@ -347,13 +342,13 @@ def retrain_validator(
     """Train a validator on the settled labels, judge what waits, and put the least certain items first.
 
     Args:
-        dataset: Its name.
-        method: What the validator reads.
+        dataset: Name of the dataset, see climassay generate list.
+        method: Kind of validator, by what it reads.
         model: Local model of a probe.
-        encoder: Encoder of features.
-        precision: Wanted share of valid questions among those kept.
+        encoder: Encoder whose vectors are read, or none.
+        precision: Wanted share of valid questions among those kept, for example 0.95.
         folds: Number of cross-validation folds.
-        seed: Seed of the folds.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Where the dataset lies.
 
     Raises:

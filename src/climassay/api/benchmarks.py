@@ -140,9 +140,9 @@ def evaluate(
     from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, limited, parse_spec
     from climassay.evaluation.experiment_file import MetricSpec, check_plan
     from climassay.metrics.registry import METRICS
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    given = named_questions(questions) if isinstance(questions, (str, Path)) else questions
+    given = read_questions(questions) if isinstance(questions, (str, Path)) else questions
     kinds = tuple(dict.fromkeys(question.kind for question in given.questions))
     scored = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
@@ -201,11 +201,11 @@ def benchmark_questions(plan: "ExperimentPlan") -> "dict[str, QuestionSet]":
 
 
 def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
-    """Run the experiment of a file; what the session's options say goes before it.
+    """Run an experiment: models x settings x tasks x benchmarks. Run it again to go on where it was interrupted.
 
     Args:
-        file: As ``climassay evaluate init`` writes one.
-        limit: Maximum number of questions per task and benchmark, drawn by the seed.
+        file: The experiment, see climassay evaluate init.
+        limit: Ask at most so many questions a task and benchmark, drawn by the seed.
         workspace: Where collections, adapters and records lie.
 
     Raises:
@@ -373,19 +373,18 @@ def evaluate_lm_eval(
     seed: int = 0,
     workspace: Place = None,
 ) -> Evaluation:
-    """Ask models tasks of lm-evaluation-harness, with intervals, constant answers and paired tests of its scores.
+    """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests.
 
     Every answer is kept: of a run that was killed, the same call asks only what is missing.
 
     Args:
-        tasks: Names of tasks, groups or tags, patterns such as ``climate_*``, or YAML files. Tasks may run code of
-            their authors.
+        tasks: Tasks, groups, tags, patterns or YAML files of the harness.
         models: Who is asked. A model behind a server writes its choice, for it gives no log-probabilities of texts.
-        include_path: Folders with tasks of your own.
-        num_fewshot: Examples a prompt, several numbers to compare; by default what each task says.
+        include_path: Folder with further tasks; repeat. Their code is run.
+        num_fewshot: Examples a prompt; repeat to compare. By default each task's own.
         chat_template: Put prompts into each model's chat template.
         limit: Ask only the first so many samples of each task.
-        seed: Seed of the draw of examples, and of resampling.
+        seed: Seed of the draw of examples and of the resampling.
         workspace: Where records lie.
 
     Raises:
@@ -429,19 +428,18 @@ def evaluate_inspect(
     seed: int = 0,
     workspace: Place = None,
 ) -> Evaluation:
-    """Ask models tasks of Inspect, with intervals, constant answers and paired tests of its scores.
+    """Run tasks of Inspect: recorded, resumable, with intervals and paired tests.
 
     Every answer is kept: of a run that was killed, the same call asks only what is missing.
 
     Args:
-        tasks: ``FILE.py@NAME``, a file for all of its tasks, or a package's ``PACKAGE/NAME``. Tasks run code of their
-            authors.
+        tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.
         models: As in :func:`evaluate`.
-        task_args: Arguments of the tasks.
-        epochs: How often each sample is asked; by default as each task says. The epochs of a sample are one outcome.
-        grader: Model that grades answers where a task has them graded; by default the model that is asked.
+        task_args: Argument of the tasks; repeat.
+        epochs: How often each sample is asked; by default as each task says.
+        grader: Model that grades where a task has answers graded; by default the model that is asked.
         max_tokens: Maximum number of tokens of an answer, if a task sets none.
-        log_dir: Folder for Inspect's own logs; by default none are kept.
+        log_dir: Keep Inspect's own logs in this folder (inspect view --log-dir).
         limit: Ask only the first so many samples of each task.
         seed: Seed of the resampling.
         workspace: Where records lie.
@@ -492,16 +490,18 @@ def evaluate_choices(
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScoredChoices":
-    """Accuracy on multiple-choice questions, by level and setting, with intervals, baselines and paired tests.
+    """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests.
 
     Args:
-        questions: A question file, or ``primer``.
+        questions: Questions: climassay, ClimaQA or Pira tables (CSV, JSONL, Parquet, .gz); or 'primer'.
         models: As in :func:`evaluate`.
-        settings: As in :func:`evaluate`.
-        scorings: How an answer becomes a choice; several ways appear beside each other.
-        permutations: Option orders of a question; above 1, position bias is measured.
-        passages: Passages of a question in rag settings.
-        examples: Examples of a prompt in few-shot settings.
+        settings: default, few-shot:POOL, rag:COLLECTION (rag:A+B for several), long-context:auto@COLLECTION (or
+            DOCUMENT@COLLECTION) or context; repeat.
+        scorings: likelihood (of the letters), letter (generated), or likelihood of the options' words: text (a
+            character), text-sum, text-per-token, text-per-byte, text-pmi (less that without the question); repeat.
+        permutations: Option orders a question; above 1, position bias is measured.
+        passages: Passages a question in rag settings.
+        examples: Examples a prompt in few-shot settings.
         limit: Ask only the first so many questions.
         seed: Seed of option orders and resampling.
         workspace: Where collections and records lie.
@@ -512,9 +512,9 @@ def evaluate_choices(
     """
     from climassay import evaluation
     from climassay.evaluation.experiment_file import check_plan
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    given = named_questions(questions)
+    given = read_questions(questions)
     asked = replace(given, questions=given.of_kind("mcq")[:limit])
     if not asked.questions:
         raise InputError(f"{given.name} has no multiple-choice question.")

@@ -211,16 +211,17 @@ def score_verdicts(
     unknown: Literal["error", "wrong"] = "error",
     seed: int = 0,
 ) -> "ScoredVerdicts":
-    """Score predicted verdicts of a table against true ones, with intervals and the best constant answer.
+    """Score verdicts against published ones: accuracy and averages, with intervals and the best constant answer.
 
     Args:
-        file: CSV, TSV, JSON, JSONL or Parquet.
+        file: Verdicts: CSV, TSV, JSON, JSONL or Parquet, also .gz.
         truth: Column of the true verdicts.
         predicted: Column of the predicted verdicts.
-        scale: Name of a scale, or a TOML file.
-        classes: Number of classes that the scale is collapsed to.
-        claim: Column of the claims, by which duplicates are known; ``claim``, ``statement`` or ``text`` by default.
-        unknown: Predictions that are not verdicts of the scale are an ``error``, or counted as ``wrong``.
+        scale: Scale: accuracy, climate-feedback, climate-fever, science-feedback, binary, or a .toml file of your own.
+            Verdicts of another of these scales can be scored in 2 classes.
+        classes: Number of classes to collapse the scale to (climate-feedback: 7, 5 or 2).
+        claim: Column of the claims, for duplicates; claim, statement or text if there is one.
+        unknown: Predictions that are not of the scale: stop, or count as wrong.
         seed: Seed of the resampling.
 
     Raises:
@@ -338,11 +339,11 @@ def estimate_debates(
 
 
 def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
-    """Checks that were asked for in the browser, the newest first, and how often people agree with the verdicts.
+    """List checks, the newest first, and how often people agree with the verdicts.
 
     Args:
         wanted: Which ones (:class:`climassay.factcheck.CheckFilter`); all by default.
-        page: Page of fifty checks.
+        page: Page of fifty checks, the newest first.
         workspace: Where the records lie.
 
     Raises:
@@ -372,10 +373,10 @@ def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace
 
 
 def show_check(check: str, *, workspace: Place = None) -> Shown:
-    """A check with its verdict and its reviews.
+    """Show a check with its verdict and its reviews.
 
     Args:
-        check: Its id.
+        check: Id of the check.
         workspace: Where the records lie.
 
     Raises:
@@ -403,10 +404,10 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
 
 
 def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
-    """Write all checks, the oldest first, with their debates and every review.
+    """Write all checks, or those that fit, the oldest first, with their debates and every review.
 
     Args:
-        file: Ends in .jsonl: one check per line.
+        file: File to write: one check per line (.jsonl), with debate and reviews.
         wanted: Only these checks (:class:`climassay.factcheck.CheckFilter`).
         workspace: Where the records lie.
 

@@ -260,20 +260,20 @@ def compare_confidence(
     least_similar: float | None = None,
     workspace: Place = None,
 ) -> ComparedTexts:
-    """Compare the certainty that two texts state: levels changed, statements dropped or added.
+    """Compare the certainty that two texts state: levels changed, statements dropped or added, words side by side.
 
     Args:
-        old: Earlier draft or summary, or JSON lines of :func:`extract_confidence`.
+        old: Earlier draft or summary: PDF, Word, HTML, Markdown, text, or JSON lines of extract.
         new: Later draft, or the chapter behind the summary.
-        kind: What the two texts are to each other.
-        least_similar: Similarity from which on two sentences may be the same.
+        kind: Two drafts of a text, or a summary and its chapter.
+        least_similar: Similarity from which on two sentences may be the same; 0.7 if not given.
         workspace: Whose session tells progress.
 
     Raises:
         InputError: A text cannot be read.
     """
     from climassay.confidence.comparison import LEAST_SIMILAR, compare, statements_to_compare
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     ours, theirs = statements_to_compare(old), statements_to_compare(new)
     with Session.opened(workspace) as session, session.progress.task("Vectors") as task:

@@ -43,20 +43,20 @@ def add_documents(
     originals: bool = True,
     on_progress: "Callable[[AddProgress], None] | None" = None,
 ) -> "AddReport":
-    """Read files and add them to a collection, which is made where it is not there.
+    """Add documents to a collection; it is made when it is not there. Run again, it goes on where it stopped.
 
     What is there already changes nothing, and an interrupted call goes on where it stopped.
 
     Args:
         collection: Its name.
-        files: PDF, HTML, Markdown, text, EPUB, tables, folders of them, or ``primer:BOOK`` for a bundled book.
+        files: PDF, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, or primer:BOOK.
         workspace: Where the collection lies.
-        encoder: Name of the encoder of a new collection; by default the bundled one.
-        passage_size: Characters of a passage of a new collection; 2000 by default.
-        passage_overlap: Maximum number of characters that neighbouring passages share; 200 by default.
+        encoder: local:minilm (default), or local: and a sentence-transformers folder or hub id.
+        passage_size: Characters of a passage; by default 2000.
+        passage_overlap: Maximum number of characters that neighbours share; by default 200.
         reading: Columns of tables, and what is known of the documents.
-        replace_older: Take out older versions of the documents added.
-        originals: Keep the files in the workspace, so that citations lead to the pages of a PDF; tables are not kept.
+        replace_older: Take out older versions of the documents added (same file and title).
+        originals: Keep the files, so that citations lead to their pages.
         on_progress: Told after every batch of passages.
 
     Returns:
@@ -163,12 +163,12 @@ def evaluate_search(
 
     Args:
         collection: Its name.
-        questions: Files with columns ``question`` and ``passage``; ``primer``, or ``primer:BOOK``. Several rows of one
-            question (and group) are several relevant passages.
+        questions: JSONL or CSV files with question and passage; primer, or primer:BOOK.
         ks: Depths of recall; by default 1, 3, 5 and 10.
-        modes: Ways of searching; by default all.
-        columns: Columns of the files, where they have other names, grades or groups.
-        within_group: Ask each question only among the passages of the report that its group names.
+        modes: hybrid, dense, bm25, rrf; by default all.
+        columns: Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group (what
+            questions share, as a report: intervals are drawn over groups).
+        within_group: Ask each question only in the report that its group names.
         workspace: Where the collection lies.
 
     Raises:
@@ -205,19 +205,19 @@ def ask(
     profile: Literal["auto", "small", "strong"] = "auto",
     on_progress: "Callable[[GroundedAnswer], None] | None" = None,
 ) -> "GroundedAnswer":
-    """Answer a question from collections, with citations of passages that exist, or say that they do not hold it.
+    """Answer a question from your collections, with numbered citations, or say that they do not hold the answer.
 
     Terminals and notebooks show its sentences as they are written.
 
     Args:
-        question: In plain language.
+        question: Your question, in quotes.
         collections: Names of collections.
         model: Who writes.
         workspace: Where collections and records lie.
         passages: Passages put before the model.
-        threshold: Similarity below which a passage is not relevant; by default the measured one of the encoder.
-        sentences: Maximum number of sentences that are asked for.
-        profile: How the model is asked; by default its size decides.
+        threshold: Similarity below which a passage is not relevant.
+        sentences: Maximum number of sentences of the answer.
+        profile: Ask the model as a small or a strong one; by default its size decides.
         on_progress: Called with the answer as far as there is one: its sources, then the sentences that are complete,
             with citations that exist. Each replaces the one before; marks for what no source bears come at the end.
 
@@ -310,7 +310,7 @@ def list_collections(*, workspace: Place = None) -> "tuple[Shown, list[InputErro
 
 
 def show_collection(name: str, passage: str | None = None, *, workspace: Place = None) -> Shown:
-    """A collection's documents and settings, or one passage in full.
+    """Show a collection's documents and settings, or one passage in full.
 
     Args:
         name: The collection.
@@ -338,14 +338,14 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
 
 
 def rename_document(name: str, document: str, title: str, *, workspace: Place = None) -> Shown:
-    """Give a document of a collection another title, which citations show from now on.
+    """Give a document another title, which citations show from now on.
 
     A newer version of its file counts as another document afterwards: versions are told by file name and title.
 
     Args:
         name: The collection.
         document: Id, title or file name of the document.
-        title: Its new title.
+        title: Its new title, in quotes.
         workspace: Where the collection lies.
 
     Raises:

@@ -235,22 +235,22 @@ def _assumptions(metric: str, given: Mapping[str, float], run: str | None, works
 def find_contamination(
     questions: str, against: Sequence[str], *, words: int = 8, worst: int = 10, workspace: Place = None
 ) -> Shown:
-    """How many test questions share runs of words with texts that a model has read.
+    """Count the test questions that share runs of words with texts that a model has read.
 
     Args:
-        questions: A question file, or ``primer``.
-        against: Collections, files or folders of training or retrieval texts.
+        questions: Test questions: a file, or 'primer'.
+        against: Collection, file or folder of training or retrieval texts; repeat.
         words: Words that make a question touched.
-        worst: Questions with the longest runs that are listed.
+        worst: Questions with the longest runs to list.
         workspace: Where collections lie.
 
     Raises:
         InputError: The questions or texts cannot be read.
     """
     from climassay.evaluation.contamination import contamination, contamination_tables
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
-    asked = named_questions(questions).questions
+    asked = read_questions(questions).questions
     with Session.opened(workspace) as session:
         reports = [contamination(asked, read_texts(name, session.workspace), words, against=name) for name in against]
     data = [
@@ -340,13 +340,13 @@ def compare_benchmarks(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Whether two benchmarks, such as gold and silver, rank the same models alike.
+    """Compare two benchmarks, such as gold and silver: do they rank the same models alike?
 
     Args:
-        first: ``RUN``, ``RUN:BENCHMARK``, ``published:gold`` or ``published:silver``.
-        second: Likewise.
-        setting: In which models are compared.
-        generator: Model that wrote the questions: whether metrics favour it.
+        first: Run (RUN:BENCHMARK where it has several), or published:gold, published:silver.
+        second: The same, for example the silver set's run.
+        setting: Setting in which models are compared.
+        generator: Model that wrote the questions: check whether metrics favour it.
         resamples: Bootstrap samples of the rank correlations.
         seed: Seed of the resampling.
         workspace: Where the records lie.
@@ -373,7 +373,7 @@ def compare_benchmarks(
 
 def _means(session: Session, name: str, setting: str) -> "ModelMeans":
     from climassay.evaluation import experiment_means, published_means
-    from climassay.evaluation.comparing import Dataset
+    from climassay.evaluation.scores import Dataset
 
     run, _, part = name.partition(":")
     if run != PUBLISHED:

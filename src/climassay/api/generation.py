@@ -154,18 +154,18 @@ def screen(
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
-    """Mark faulty questions by named checks; nothing is removed.
+    """Mark faulty questions by named checks, and show what each check stopped; nothing is removed.
 
     Args:
-        drafts: Drafts, a file of them, a question file with passages, or ``primer``.
-        without: Names of checks to leave out.
-        only: Names of the checks to make; by default all.
-        language: Language in which the questions are to be.
-        encoder: Encoder for the check "off topic".
-        entailment: Scorer for the check "not entailed".
-        consistency: Model that answers the questions again with their passages.
-        orders: Option orders a question, for ``consistency``.
-        needed: Least share of orders answered as marked, for ``consistency``.
+        drafts: Drafts (climassay generate), a question file with passages, or primer.
+        without: Leave out a check by its name; repeat. See generate checks.
+        only: Make this check and no other; repeat.
+        language: Language in which the questions are to be: en, de, fr, es, pt, it or nl.
+        encoder: Encoder for the check “off topic”, for example local:minilm.
+        entailment: Scorer for the check “not entailed”: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, FILE.
+        consistency: Model that answers the questions again with their passages (small ones: multiple choice).
+        orders: Option orders a question, for --consistency.
+        needed: Least share of orders answered as marked, for --consistency.
         seed: Seed of option orders beyond the rotations.
         workspace: Where answers of models are kept.
 
@@ -177,7 +177,7 @@ def screen(
     from climassay.generation.screening import answer_check
     from climassay.generation.screening import screen as screened
     from climassay.metrics import load_entailment
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     name = "drafts"
     skipped: tuple[str, ...] = ()
@@ -232,11 +232,11 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
     """
     from climassay.generation import read_drafts
     from climassay.generation.draft import question_draft
-    from climassay.primer import named_questions
+    from climassay.questions import read_questions
 
     if str(file) != PRIMER and holds_drafts(Path(file)):
         return list(read_drafts(Path(file))), ()
-    found: QuestionSet = named_questions(str(file))
+    found: QuestionSet = read_questions(str(file))
     return [question_draft(question) for question in found.questions], found.skipped
 
 
@@ -252,7 +252,7 @@ def holds_drafts(path: Path) -> bool:
 
 
 def checks() -> Shown:
-    """The checks of the screening: name, kinds of questions, and what is faulty."""
+    """List the checks of the screening: name, kinds of questions, and what is faulty."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
     found = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
@@ -262,7 +262,7 @@ def checks() -> Shown:
 
 
 def datasets(*, workspace: Place = None) -> Shown:
-    """The datasets of a workspace."""
+    """List the datasets of the workspace."""
     from climassay.generation import DatasetStore
     from climassay.records.queries import iso_time
 

@@ -53,7 +53,7 @@ def check_judge(
     from climassay.evaluation.judge_check import Preferred, read_ratings
     from climassay.evaluation.judge_check import check_judge as checked
     from climassay.generation.annotation import AnnotationStore
-    from climassay.generation.annotation.rating import ratings_of
+    from climassay.generation.annotation.long_answers import ratings_of
 
     with Session.opened(workspace) as session:
         preferred: list[Preferred] = []
@@ -98,14 +98,13 @@ def blind_answers(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Long answers of an experiment for people to rate, who cannot tell which model wrote what.
+    """Give out the long answers of an experiment for people to rate, without saying which model wrote what.
 
     Args:
-        run: Its run.
-        dataset: Name of a new dataset in whose queue the answers wait, to be rated in the browser; :func:`check_judge`
-            takes its name. Doing it again changes nothing.
-        pairs: Most pairs of answers that wait there to be compared, in place of single answers.
-        overlap: People who rate each of them.
+        run: Id of a run of climassay evaluate run; see climassay records runs.
+        dataset: Name of a new dataset; people rate its answers in the browser (climassay serve).
+        pairs: With --dataset: maximum number of pairs to compare, in place of single answers.
+        overlap: With --dataset: people who rate each answer.
         seed: Seed of the order.
         workspace: Where the records lie.
 
@@ -120,7 +119,7 @@ def blind_answers(
     from climassay.evaluation import load_experiment
     from climassay.evaluation.judge_check import blind_answers as answers_of
     from climassay.evaluation.judge_check import blind_rows
-    from climassay.generation.annotation.rating import rating_drafts
+    from climassay.generation.annotation.long_answers import rating_drafts
     from climassay.generation.dataset_store import DatasetStore
     from climassay.reporting import Table
 

@@ -19,7 +19,7 @@ NAMING = (
 
 
 def list_models() -> Shown:
-    """The bundled models and the providers of the user's configuration.
+    """List the bundled models and say how others are named.
 
     Raises:
         InputError: The configuration cannot be read.
@@ -62,21 +62,32 @@ def _state(status: "BundledStatus") -> str:
     return "ready" if status.converted else "verified, to be converted at first use"
 
 
-def check_model(name: str, *, workspace: Place = None, **options: Any) -> Shown:
+def check_model(
+    name: str,
+    *,
+    device: str | None = None,
+    adapter: str | None = None,
+    prompt: str = "In one sentence, why is the sky blue?",
+    again: bool = False,
+    workspace: Place = None,
+) -> Shown:
     """Load a model, ask it one thing, and say what it is, how fast, and what its server can do.
 
     What a server's model can do is found out by three short requests and kept in the workspace.
 
     Args:
-        name: Its name.
+        name: Model, for example local:smollm2 or openai:gpt-4o-mini.
+        device: Device of a local model, for example cpu or cuda.
+        adapter: Folder of a PEFT adapter, for a local model.
+        prompt: Prompt to ask.
+        again: Forget what is known of the server, and find it out.
         workspace: Where that is kept; the session's options say how the model is reached.
-        **options: ``device``, ``adapter``, ``prompt`` and ``again`` of :func:`climassay.models.registry.check_model`.
 
     Raises:
         InputError: The name is not understood, or an option does not go with the model.
         ModelError: The model cannot be loaded.
     """
-    from climassay.models.openai.pacing import retry_policy
+    from climassay.models.openai.connection import retry_policy
     from climassay.models.registry import check_model as checked
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
@@ -88,7 +99,10 @@ def check_model(name: str, *, workspace: Place = None, **options: Any) -> Shown:
             folder=session.workspace.root,
             policy=retry_policy(given.deadline, given.timeout),
             reasoning_effort=given.reasoning_effort,
-            **options,
+            device=device,
+            adapter=adapter,
+            prompt=prompt,
+            again=again,
         )
     lines: list[tuple[str, str | None]] = [
         ("model", report.name),

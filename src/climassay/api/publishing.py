@@ -202,11 +202,10 @@ def publish(
 def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
     from climassay.generation import DatasetStore, read_drafts
     from climassay.generation.publishing import read_dataset, read_dataset_questions, read_manifest
-    from climassay.primer import gold_questions
     from climassay.questions import read_questions
 
     if dataset == PRIMER:
-        return gold_questions()
+        return read_questions(dataset)
     path = Path(dataset)
     if path.is_dir():
         manifest = read_manifest(path)

@@ -20,7 +20,7 @@ MOST_ROWS = 20
 
 
 def list_runs(*, workspace: Place = None) -> Shown:
-    """The runs, the oldest first."""
+    """List the runs, the oldest first."""
     from climassay.records import queries
 
     with Session.opened(workspace) as session:
@@ -35,7 +35,7 @@ def list_runs(*, workspace: Place = None) -> Shown:
 
 
 def show_record(what: str, *, workspace: Place = None) -> Shown:
-    """A run with its configuration, usage and results, or a request with all its answers.
+    """Show a run with its configuration, usage and results, or a request with all its answers.
 
     Args:
         what: A run, or the start of a request's key.
@@ -55,10 +55,10 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
 
 
 def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
-    """Tokens, cost and failures of each model; an unknown cost is shown as such.
+    """Show tokens, cost and failures of each model; an unknown cost is shown as such.
 
     Args:
-        run: Only of this run.
+        run: Only this run.
         workspace: Where the records lie.
     """
     from climassay.records.queries import usage_by_model
@@ -73,8 +73,8 @@ def export_records(file: Path, run: str | None = None, *, workspace: Place = Non
     """Write all answers with their requests to a file.
 
     Args:
-        file: Ends in .jsonl, .csv or .parquet.
-        run: Only of this run.
+        file: File to write; it ends in .jsonl, .csv or .parquet.
+        run: Only this run.
         workspace: Where the records lie.
 
     Raises:
@@ -91,10 +91,10 @@ def export_records(file: Path, run: str | None = None, *, workspace: Place = Non
 
 
 def import_records(file: Path, *, workspace: Place = None) -> Shown:
-    """Take in the answers of an export, so that they are not asked again; what is there already stays as it is.
+    """Take in the answers of an export, so that they are not asked again. What is there already stays as it is.
 
     Args:
-        file: What :func:`export_records` wrote; ends in .jsonl or .parquet.
+        file: File that records export wrote; ends in .jsonl or .parquet.
         workspace: Where the records lie.
 
     Raises:
@@ -111,7 +111,7 @@ def merge_records(other: Path, *, workspace: Place = None) -> Shown:
     """Take in another workspace: answers, runs, datasets, labels, checks, collections; no accounts and no jobs.
 
     Args:
-        other: Folder of the other workspace.
+        other: Folder of another workspace.
         workspace: What it is taken into.
 
     Raises:

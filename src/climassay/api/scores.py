@@ -94,12 +94,15 @@ def score_answers(
     """Score answers against their references: every answer, and means with intervals.
 
     Args:
-        file: Table with the columns ``reference`` and ``answer``, and for cloze answers ``statement``.
-        metrics: Names of metrics; by default those that go with the rows.
-        encoder: Encoder of BERTScore and phrase similarity.
-        window: Words on each side of the gap, for phrase similarity; None takes the whole statement.
-        judge: A strong model that marks each answer, with its reason; needs a column ``question``.
-        seed: Seed of the resampling.
+        file: Table (CSV, JSONL, Parquet) with the columns reference and answer, and for cloze answers statement.
+        metrics: bleu_char, bleu, bert_score, judged_accuracy (with --judge), exact_match, exact_match_normalised or
+            phrase_similarity; repeat. By default the last three for rows with a statement, the first three for the
+            others.
+        encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
+        window: Words on each side of the gap, for phrase similarity; 0 takes the whole.
+        judge: A strong model that sees question, reference and answer and marks each answer, with its reason:
+            judged_accuracy. Needs a column question.
+        seed: Seed of resampling.
         workspace: Where the judge's answers are kept.
 
     Raises:
@@ -115,7 +118,7 @@ def score_answers(
         words = f"Scoring {len(answers.rows)} answers ..."
         if judge is None:
             with session.progress.waiting(words):
-                scores = scored(answers.rows, metrics, encoder=encoder, window=window, seed=seed)
+                scores = scored(answers.rows, metrics, encoder=encoder, window=window or None, seed=seed)
             return ScoredAnswers(answers, scores)
         prompt = load_prompt("judged_accuracy", session.options.prompts)
         model = session.model(judge)
@@ -125,7 +128,7 @@ def score_answers(
                 answers.rows,
                 metrics,
                 encoder=encoder,
-                window=window,
+                window=window or None,
                 seed=seed,
                 judge=session.recorded(model, run),
                 judge_prompt=prompt,
@@ -154,10 +157,11 @@ def calibrate_window(
     """Find the window of phrase similarity that tells right cloze answers from wrong ones best (ClimaQA, Figure 4).
 
     Args:
-        file: Table of labelled answers; by default 40 answers to statements of the primer.
-        encoder: Encoder of the phrases.
+        file: Table of labelled answers with the columns statement, reference, answer and correct (true or false);
+            without one, 40 answers to statements of the primer.
+        encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
         floor: Least mean cosine of right answers for a window to be chosen.
-        seed: Seed of the resampling.
+        seed: Seed of resampling.
         workspace: Whose session tells progress.
 
     Raises:
@@ -200,7 +204,7 @@ def measure_faithfulness(
         group: Column of what is never split between folds.
         answer: Column of the answers.
         passages: Column of the passages: a list, or a table by number.
-        seed: Seed of the resampling.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
     Raises:

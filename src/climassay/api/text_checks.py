@@ -7,16 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.grounding.text_check import (
-    LONGEST_TEXT,
-    PASSAGES,
-    CheckedSentence,
-    Evidence,
-    SupportJudge,
-    check_sentences,
-    sentence_data,
-    status_counts,
-)
 from climassay.models.contract import Generator, Usage
 from climassay.reporting import Table
 from climassay.reporting.results import Result
@@ -24,6 +14,8 @@ from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from climassay.grounding.text_check import CheckedSentence, Evidence
 
 WORTH = (
     "Measured on 60 errors planted in answers that were never looked at while thresholds were chosen: 48 are marked"
@@ -42,7 +34,7 @@ class TextCheck(Result):
     name: str
     """The file's name, or "text"."""
     collections: tuple[str, ...]
-    sentences: tuple[CheckedSentence, ...]
+    sentences: "tuple[CheckedSentence, ...]"
     scorer: str
     """Who tells what a passage does to a sentence."""
     judge: str = ""
@@ -51,7 +43,7 @@ class TextCheck(Result):
     """What the judge was asked for."""
 
     @property
-    def marked(self) -> tuple[CheckedSentence, ...]:
+    def marked(self) -> "tuple[CheckedSentence, ...]":
         """Sentences that a reader should look at."""
         return tuple(one for one in self.sentences if one.marked)
 
@@ -62,6 +54,8 @@ class TextCheck(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Counts, and every sentence."""
+        from climassay.grounding.text_check import sentence_data, status_counts
+
         return {
             "name": self.name,
             "collections": list(self.collections),
@@ -102,6 +96,8 @@ class TextCheck(Result):
 
     def tables(self) -> tuple[Table, ...]:
         """How many sentences have each status, what is marked and why, and references that are not at hand."""
+        from climassay.grounding.text_check import status_counts
+
         counts = [(status, str(count)) for status, count in status_counts(self.sentences).items()]
         marks = [
             (one.text, one.status, problem, one.evidence.citation if one.evidence else "-")
@@ -137,7 +133,7 @@ class TextCheck(Result):
         """The text with every sentence coloured by its support, and what was found about it."""
         return self._rendered("check_text.html.j2", lambda _evidence: None)
 
-    def sentences_html(self, places: Callable[[Evidence], Any]) -> str:
+    def sentences_html(self, places: "Callable[[Evidence], Any]") -> str:
         """The coloured text and its sentences as safe HTML, for a page that is made elsewhere.
 
         Args:
@@ -146,14 +142,15 @@ class TextCheck(Result):
         """
         return self._rendered("check_text_sentences.html.j2", places)
 
-    def _rendered(self, template: str, places: Callable[[Evidence], Any]) -> str:
+    def _rendered(self, template: str, places: "Callable[[Evidence], Any]") -> str:
+        from climassay.grounding.text_check import status_counts
         from climassay.reporting.html import render_page
 
         counts = status_counts(self.sentences)
         return render_page(template, check=self, counts=counts, problems=problems, places=places)
 
 
-def problems(sentence: CheckedSentence) -> list[str]:
+def problems(sentence: "CheckedSentence") -> list[str]:
     """Why a sentence is marked, each reason in a sentence of its own."""
     found = [sentence.reason] if sentence.status in ("contradicted", "unsupported") else []
     if sentence.status == "supported" and sentence.differing:
@@ -191,23 +188,22 @@ def check_text(
     *,
     entailment: str = "bundled",
     judge: Generator | str | None = None,
-    passages: int = PASSAGES,
+    passages: int = 5,
     network: bool = False,
     workspace: Place = None,
 ) -> TextCheck:
-    """Check a text sentence by sentence: a chatbot's answer, a press release, a paragraph of a draft.
+    """Check a text sentence by sentence: what bears it, what contradicts it, what nothing bears.
 
     Every sentence gets the passage that bears it best or contradicts it, quantities and words that differ from it,
     references that point to nothing, and words that are surer than the source.
 
     Args:
-        text: The text, or the path of its file.
+        text: Text, Markdown, Word, HTML or PDF; - reads stdin.
         collections: Names of collections to compare it with.
-        entailment: Who tells what a passage does to a sentence, as in
-            :func:`~climassay.metrics.entailment_loading.load_entailment`.
-        judge: Model that judges support instead; its answers are kept in the records. None needs no model.
+        entailment: Scorer: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, or a trained head's file.
+        judge: Model that judges support; by default none is asked.
         passages: Passages looked at for each sentence.
-        network: Ask the servers of DOIs and web addresses whether they exist.
+        network: Ask whether DOIs and web addresses exist; nothing is asked otherwise.
         workspace: Where collections and records lie.
 
     Raises:
@@ -216,6 +212,7 @@ def check_text(
     """
     from climassay.confidence.overstatement import overstatement
     from climassay.grounding.references import address_answers
+    from climassay.grounding.text_check import LONGEST_TEXT, SupportJudge, check_sentences, sentence_data
     from climassay.metrics.entailment_loading import load_entailment
     from climassay.prompts import load_prompt
 

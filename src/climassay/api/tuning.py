@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL
-from climassay.primer import named_questions
+from climassay.questions import read_questions
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
@@ -122,7 +122,7 @@ def finetune(
 
 
 def adapters(*, workspace: Place = None) -> Shown:
-    """The adapters of a workspace."""
+    """List the adapters of the workspace."""
     from climassay.tuning import list_adapters
 
     with Session.opened(workspace) as session:
@@ -146,10 +146,10 @@ def adapters(*, workspace: Place = None) -> Shown:
 
 
 def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
-    """Where an adapter comes from and how its training went.
+    """Show where an adapter comes from and how its training went.
 
     Args:
-        name: Its name.
+        name: Name of the adapter.
         workspace: Where it lies.
 
     Raises:
@@ -165,7 +165,7 @@ def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
 
 
 def presets() -> Shown:
-    """The presets: the ClimaQA paper's settings, and those for the bundled model."""
+    """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
     from climassay.tuning import PRESETS
 
     rows = []
@@ -329,7 +329,7 @@ def _documents_asked_about(files: Sequence[str]) -> set[str]:
     """
     names: set[str] = set()
     for file in files:
-        named = {question.document for question in named_questions(file).questions if question.document}
+        named = {question.document for question in read_questions(file).questions if question.document}
         if not named:
             raise InputError(f"The questions of {file} name no documents: name the books' collection with --source.")
         names |= named
@@ -365,11 +365,11 @@ def _finetuning_data(
     from climassay.evaluation import TaskPrompts, question_data, split_questions
 
     templates = TaskPrompts.load(prompts)
-    given = named_questions(file)
+    given = read_questions(file)
     learned: Sequence[Question] = _drawn(given, limit, seed)
     held_out: Sequence[Question]
     if validation is not None:
-        other = named_questions(validation)
+        other = read_questions(validation)
         held_out, name = _drawn(other, limit, seed), other.name
     else:
         learned, held_out = split_questions(learned, validation_share, seed=seed)

@@ -2,18 +2,25 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import typer
 
-from climassay.cli.confidence_tag import app as tag
-from climassay.cli.corpus import table_columns
-from climassay.cli.model_options import LoadingOptions, ModelOption
-from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import (
-    FilesOption,
+from climassay.api import confidence as api
+from climassay.api import tagging
+from climassay.cli.corpus import chosen_columns
+from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup
+from climassay.cli.options import (
+    FOLDS,
+    MODEL,
+    OUTPUT,
+    SEED,
+    STATES_MODEL,
     JsonOption,
+    LoadingOptions,
+    ModelOption,
     ResultOptions,
+    SeedOption,
     WorkspaceOptions,
     emit,
     opened_session,
@@ -21,10 +28,26 @@ from climassay.cli.output import (
     stderr_console,
     write_text,
 )
+from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.confidence.trends import ColumnKind
+
+
+class _TagGroup(DefaultCommandGroup):
+    default, first = "apply", ("bundled",)
+    old_names: ClassVar = {"statement": "apply bundled"}
+
+
+tag = CommandGroup(
+    cls=_TagGroup,
+    no_args_is_help=True,
+    help=(
+        'Tag statements: climassay confidence tag "Sea level will rise for centuries." or FILE --text COLUMN; '
+        "its options: climassay confidence tag apply --help."
+    ),
+)
 
 app = CommandGroup(no_args_is_help=True)
 app.add_typer(tag, name="tag")
@@ -75,20 +98,19 @@ def extract(
 
     Statements are saved as .jsonl for other commands, as .html for a page to review them.
     """
-    from climassay.api.confidence import extract_confidence
     from climassay.confidence.extraction import ExtractOptions
-    from climassay.corpus.documents import ReadOptions
+    from climassay.corpus.documents import ReadOptions, TableColumns
     from climassay.reporting.results import write_rows
 
     options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
     if not reports and not collection:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
     with to.session() as session:
-        found = extract_confidence(
+        found = api.extract_confidence(
             reports or (),
             collections=collection or (),
             options=options,
-            reading=ReadOptions(columns=table_columns(columns or [])),
+            reading=ReadOptions(columns=chosen_columns(columns or (), TableColumns)),
             workspace=session,
         )
     if terms is not None:
@@ -135,7 +157,6 @@ def lint(
 
     Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
     """
-    from climassay.api.confidence import lint_confidence
     from climassay.confidence.linting import presentation
 
     if list_rules:
@@ -147,7 +168,7 @@ def lint(
         raise InputError("Choose --json or --format, not both.")
     if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
-    found = lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
+    found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
         write_text(html, found.page())
     if output is not None:
@@ -186,37 +207,12 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
 
 
-@app.command()
-def compare(
-    old: Annotated[
-        Path,
-        typer.Argument(help="Earlier draft or summary: PDF, Word, HTML, Markdown, text, or JSON lines of extract."),
-    ],
-    new: Annotated[Path, typer.Argument(help="Later draft, or the chapter behind the summary.")],
-    kind: Annotated[
-        Literal["drafts", "summary"],
-        typer.Option(help="Two drafts of a text, or a summary and its chapter."),
-    ] = "drafts",
-    output: FilesOption = None,
-    least_similar: Annotated[
-        float | None, typer.Option(help="Similarity from which on two sentences may be the same; 0.7 if not given.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare the certainty that two texts state: levels changed, statements dropped or added, words side by side.
-
-    Sentences are matched by their words, by meaning (the bundled encoder) and by reference: paragraph numbers such as
-    A.1.3 and sections in curly brackets such as {3.2.1}. A page (.html) shows the words side by side.
-    """
-    from climassay.api.confidence import compare_confidence
-
-    with opened_session(None, as_json=as_json) as session:
-        found = compare_confidence(old, new, kind=kind, least_similar=least_similar, workspace=session)
-    emit(found, as_json, output)
-    if not (output or as_json):
+def _hint(_found: object, to: WorkspaceOptions) -> None:
+    if not (getattr(to, "output", None) or to.as_json):
         stderr_console().print("See the words side by side with -o comparison.html.", highlight=False)
 
 
+add_verb(app, "compare", api.compare_confidence, after=_hint)
 StatementsArgument = Annotated[Path, typer.Argument(metavar="STATEMENTS", help="Made by climassay confidence extract.")]
 
 
@@ -321,3 +317,99 @@ def report(
         for name, table in found.all_tables().items():
             write_text(tables / f"{name}.csv", as_csv(table))
     to.emit(found)
+
+
+LABELLED = typer.Argument(
+    metavar="LABELS", help="ClimateX's table (.tsv) or JSON lines of climassay confidence extract."
+)
+PARAGRAPHS = typer.Option(help="Paragraphs of the reports, to recover the context of ClimateX's statements.")
+LAYER = typer.Option(help="Layer whose hidden states are read (-1: last).")
+METHODS = typer.Option(
+    "--method",
+    help="Tagger to try, by name; several may be given; mean states and last states read --model.  "
+    "[default: all that read no model]",
+)
+_TEXT = {
+    "text": typer.Argument(metavar="STATEMENT|FILE", help="A statement in quotes, or a table of them."),
+    "column": typer.Option("--text"),
+}
+add_verb(tag, "apply", tagging.tag_statements, tagger=Annotated[str, MODEL], **_TEXT)
+add_verb(
+    tag,
+    "train",
+    tagging.train_tagger,
+    labels=LABELLED,
+    output=OUTPUT,
+    paragraphs=PARAGRAPHS,
+    methods=METHODS,
+    model=STATES_MODEL,
+    layer=LAYER,
+    folds=FOLDS,
+    seed=SEED,
+)
+
+
+@tag.command("evaluate")
+def evaluate_tagger(
+    model_file: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL|LABELS",
+            help="A tagger's file, or bundled, to be tested on the LABELS that follow; or LABELS alone, on which "
+            "taggers are cross-validated.",
+        ),
+    ],
+    labels: Annotated[Path | None, LABELLED] = None,
+    paragraphs: Annotated[Path | None, PARAGRAPHS] = None,
+    method: Annotated[list[str] | None, METHODS] = None,
+    model: Annotated[str, STATES_MODEL] = "local:smollm2",
+    layer: Annotated[int, LAYER] = 20,
+    split_by: Annotated[
+        Literal["statement", "document"],
+        typer.Option("--split-by", "--apart", help="Unit that training and test do not share."),
+    ] = "statement",
+    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
+    seed: SeedOption = 0,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score taggers on statements with known tags: one that is trained already, or by cross-validation."""
+    from climassay.reporting.results import write_rows
+
+    if labels is None and (model_file == tagging.BUNDLED or Path(model_file).suffix == ".safetensors"):
+        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
+    file, trained = (Path(model_file), None) if labels is None else (labels, model_file)
+    with opened_session(None, as_json=as_json) as session:
+        scored = tagging.evaluate_tagger(
+            file,
+            trained,
+            paragraphs=paragraphs,
+            methods=method or (),
+            model=model,
+            layer=layer,
+            split_by=split_by,
+            folds=folds,
+            seed=seed,
+            workspace=session,
+        )
+    if predictions is not None:
+        write_rows(predictions, scored.rows())
+    emit(scored, as_json)
+
+
+add_verb(
+    tag,
+    "insert",
+    tagging.insert_statements,
+    labelled=typer.Option(),
+    paragraphs=PARAGRAPHS,
+    model=STATES_MODEL,
+    layer=LAYER,
+    train_items=typer.Option(min=8),
+    context_sentences=typer.Option(min=0),
+    seed=SEED,
+    **_TEXT,
+)

@@ -1,15 +1,20 @@
 """``climassay evaluate``: models measured on benchmarks, and what is done before and after."""
 
 import json
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
-from climassay.cli.model_options import LoadingOptions, ModelOption, ModelsOption, RayOptions, RequestOptions
+from climassay.api import benchmarks, experiments, long_answers
 from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import (
+from climassay.cli.options import (
+    LoadingOptions,
+    ModelOption,
+    ModelsOption,
+    RequestOptions,
     ResultOptions,
     WorkspaceOptions,
     add_init,
@@ -18,6 +23,7 @@ from climassay.cli.output import (
     stdout_console,
     write_text,
 )
+from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,214 +31,99 @@ if TYPE_CHECKING:
 
 app = CommandGroup(no_args_is_help=True)
 
+_LIMIT = Option(min=1)
 
-class ScoringChoice(StrEnum):
-    """How an answer becomes a choice."""
-
-    likelihood = "likelihood"
-    letter = "letter"
-    text = "text"
-    text_sum = "text-sum"
-    text_per_token = "text-per-token"
-    text_per_byte = "text-per-byte"
-    text_pmi = "text-pmi"
-
-
-@app.command()
-def mcq(
-    file: Annotated[
-        str,
-        typer.Argument(help="Questions: climassay, ClimaQA or Pira tables (CSV, JSONL, Parquet, .gz); or 'primer'."),
-    ],
-    model: ModelsOption = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--setting",
-            "-s",
-            help="default, few-shot:POOL, rag:COLLECTION (rag:A+B for several), long-context:auto@COLLECTION "
-            "(or DOCUMENT@COLLECTION) or context; repeat.",
-        ),
-    ] = None,
-    scoring: Annotated[
-        list[ScoringChoice] | None,
-        typer.Option(
-            help="likelihood (of the letters), letter (generated), or likelihood of the options' words: text (a "
-            "character), text-sum, text-per-token, text-per-byte, text-pmi (less that without the question); repeat."
-        ),
-    ] = None,
-    permutations: Annotated[
-        int, typer.Option(min=1, help="Option orders a question; above 1, position bias is measured.")
-    ] = 1,
-    passages: Annotated[int, typer.Option("--passages", "-k", min=1, help="Passages a question in rag settings.")] = 3,
-    examples: Annotated[int, typer.Option(min=1, help="Examples a prompt in few-shot settings.")] = 5,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many questions.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of option orders and resampling.")] = 0,
-    predictions: Annotated[Path | None, typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")] = None,
-    loading: LoadingOptions = LoadingOptions(),
-    where: RayOptions = RayOptions(),
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests."""
-    from climassay.api.benchmarks import evaluate_choices
-    from climassay.models import DEFAULT_MODEL
-    from climassay.reporting.results import write_rows
-
-    with to.session(loading, where=where) as session:
-        scored = evaluate_choices(
-            file,
-            models=model or [DEFAULT_MODEL],
-            settings=setting or ("default",),
-            scorings=[one.value for one in scoring or [ScoringChoice.likelihood]],
-            permutations=permutations,
-            passages=passages,
-            examples=examples,
-            limit=limit,
-            seed=seed,
-            workspace=session,
-        )
-    if predictions is not None:
-        write_rows(predictions, scored.predictions)
-    to.emit(scored)
-
-
+add_verb(
+    app,
+    "mcq",
+    benchmarks.evaluate_choices,
+    reach=LoadingOptions,
+    ray=True,
+    writes=PREDICTIONS,
+    models=ModelsOption,
+    settings=Option("--setting", "-s"),
+    scorings=Annotated[list[str] | None, Option("--scoring")],
+    permutations=Option(min=1),
+    passages=Option("--passages", "-k", min=1),
+    examples=Option(min=1),
+    limit=_LIMIT,
+)
 add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
+add_verb(app, "run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True, limit=_LIMIT)
+add_verb(
+    app,
+    "lm-eval",
+    benchmarks.evaluate_lm_eval,
+    reach=LoadingOptions,
+    tasks=Argument(metavar="TASK..."),
+    models=ModelsOption,
+    num_fewshot=Option(min=0),
+    limit=_LIMIT,
+)
 
 
-@app.command()
-def run(
-    file: Annotated[Path, typer.Argument(help="The experiment, see climassay evaluate init.")],
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Ask at most so many questions a task and benchmark, drawn by the seed.")
-    ] = None,
-    requests: RequestOptions = RequestOptions(),
-    where: RayOptions = RayOptions(),
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Run an experiment: models x settings x tasks x benchmarks. Run it again to go on where it was interrupted."""
-    from climassay.api.benchmarks import run_experiment_file
+@dataclass(frozen=True)
+class TaskArguments:
+    """Arguments of Inspect's tasks."""
 
-    with to.session(requests, where=where) as session:
-        to.emit(run_experiment_file(file, limit=limit, workspace=session))
-
-
-@app.command("lm-eval")
-def lm_eval(
-    tasks: Annotated[
-        list[str], typer.Argument(metavar="TASK...", help="Tasks, groups, tags, patterns or YAML files of the harness.")
-    ],
-    include_path: Annotated[
-        list[str] | None, typer.Option("--include-path", help="Folder with further tasks; repeat. Their code is run.")
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", "-m", help="local:, openai: or PROVIDER:MODEL; repeat.  [default: local:smollm2]"),
-    ] = None,
-    num_fewshot: Annotated[
-        list[int] | None,
-        typer.Option("--num-fewshot", min=0, help="Examples a prompt; repeat to compare. By default each task's own."),
-    ] = None,
-    chat_template: Annotated[
-        bool, typer.Option("--chat-template", help="Put prompts into each model's chat template.")
-    ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many samples of each task.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draw of examples and of the resampling.")] = 0,
-    loading: LoadingOptions = LoadingOptions(),
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests."""
-    from climassay.api.benchmarks import evaluate_lm_eval
-    from climassay.models import DEFAULT_MODEL
-
-    with to.session(loading) as session:
-        done = evaluate_lm_eval(
-            tasks,
-            models=model or DEFAULT_MODEL,
-            include_path=include_path or (),
-            num_fewshot=num_fewshot or (),
-            chat_template=chat_template,
-            limit=limit,
-            seed=seed,
-            workspace=session,
-        )
-    to.emit(done)
-
-
-@app.command()
-def inspect(
-    tasks: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TASK...", help="FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run."
-        ),
-    ],
-    model: ModelsOption = None,
     task_arg: Annotated[
         list[str] | None,
-        typer.Option("--task-arg", "-T", metavar="NAME=VALUE", help="Argument of the tasks; repeat."),
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="How often each sample is asked; by default as each task says.")
-    ] = None,
-    grader: Annotated[
-        str | None,
-        typer.Option(help="Model that grades where a task has answers graded; by default the model that is asked."),
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of tokens of an answer, if a task sets none.")
-    ] = None,
-    log_dir: Annotated[
-        Path | None, typer.Option(help="Keep Inspect's own logs in this folder (inspect view --log-dir).")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many samples of each task.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
-    loading: LoadingOptions = LoadingOptions(),
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Run tasks of Inspect: recorded, resumable, with intervals and paired tests."""
-    from climassay.api.benchmarks import evaluate_inspect
-    from climassay.models import DEFAULT_MODEL
+        Option("--task-arg", "-T", metavar="NAME=VALUE", help="Argument of the tasks; repeat."),
+    ] = None
 
-    given = {}
-    for one in task_arg or ():
-        name, sign, value = one.partition("=")
-        if not sign or not name.strip():
-            raise InputError(f"{one!r} is no argument of a task: write NAME=VALUE, for example split=test.")
-        try:
-            given[name.strip()] = json.loads(value)
-        except ValueError:
-            given[name.strip()] = value
-    with to.session(loading) as session:
-        done = evaluate_inspect(
-            tasks,
-            models=model or DEFAULT_MODEL,
-            task_args=given,
-            epochs=epochs,
-            grader=grader,
-            max_tokens=max_tokens,
-            log_dir=log_dir or "",
-            limit=limit,
-            seed=seed,
-            workspace=session,
-        )
-    to.emit(done)
+    def made(self) -> dict[str, Any]:
+        """Values by name; JSON where they are such.
+
+        Raises:
+            InputError: One has no name.
+        """
+        found = {}
+        for one in self.task_arg or ():
+            name, sign, value = one.partition("=")
+            if not sign or not name.strip():
+                raise InputError(f"{one!r} is no argument of a task: write NAME=VALUE, for example split=test.")
+            try:
+                found[name.strip()] = json.loads(value)
+            except ValueError:
+                found[name.strip()] = value
+        return found
+
+
+add_verb(
+    app,
+    "inspect",
+    benchmarks.evaluate_inspect,
+    reach=LoadingOptions,
+    tasks=Argument(metavar="TASK..."),
+    models=ModelsOption,
+    task_args=TaskArguments,
+    epochs=Option(min=1),
+    max_tokens=Option(min=1),
+    log_dir=Annotated[Path | None, Option()],
+    limit=_LIMIT,
+)
+add_verb(
+    app, "contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0)
+)
+add_verb(app, "compare", experiments.compare_benchmarks, resamples=Option(min=1))
+add_verb(app, "blind", long_answers.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
 
 
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
 """Form of a file, by its ending; the workbook holds the table that a CSV file would."""
-RunArgument = Annotated[str, typer.Argument(help="Id of a run of climassay evaluate run; see climassay records runs.")]
+RunArgument = Annotated[str, Argument(help="Id of a run of climassay evaluate run; see climassay records runs.")]
 PublishedOption = Annotated[
     list[str] | None,
-    typer.Option("--published", help="Show this model's published results beside ours ('all' for every one); repeat."),
+    Option("--published", help="Show this model's published results beside ours ('all' for every one); repeat."),
 ]
 PublishedSetOption = Annotated[
-    Literal["gold", "silver"], typer.Option("--published-set", help="Published results on gold or silver.")
+    Literal["gold", "silver"], Option("--published-set", help="Published results on gold or silver.")
 ]
 MetricOption = Annotated[
     list[str] | None,
-    typer.Option("--metric", help="Compare cells in this metric; repeat. By default one or two a task."),
+    Option("--metric", help="Compare cells in this metric; repeat. By default one or two a task."),
 ]
-SeedOption = Annotated[int, typer.Option(help="Seed of the resampling.")]
+SeedOption = Annotated[int, Option(help="Seed of the resampling.")]
 
 
 @app.command()
@@ -240,33 +131,30 @@ def table(
     run: RunArgument,
     form: Annotated[
         Literal["screen", "markdown", "latex", "csv", "html"],
-        typer.Option("--format", "-f", help="Form of the tables."),
+        Option("--format", "-f", help="Form of the tables."),
     ] = "screen",
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            "--table", "-t", help="mcq-cloze, freeform, own-metrics, counts, settings, models or scores; repeat."
-        ),
+        Option("--table", "-t", help="mcq-cloze, freeform, own-metrics, counts, settings, models or scores; repeat."),
     ] = None,
     published: PublishedOption = None,
     published_set: PublishedSetOption = "gold",
     metric: MetricOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write to this file; its ending tells the form."),
+        Option("--output", "-o", help="Write to this file; its ending tells the form."),
     ] = None,
     seed: SeedOption = 0,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Show the tables of an experiment: intervals, marks of the best, constant answers, counts and paired tests."""
-    from climassay.api.experiments import experiment_tables
     from climassay.reporting import as_rich
     from climassay.reporting.results import write_table
 
     if output is not None and form == "screen":
         form = FORMS.get(output.suffix.lower(), form)
     with to.session() as session:
-        found = experiment_tables(
+        found = experiments.experiment_tables(
             run,
             published=published or (),
             published_set=published_set,
@@ -292,22 +180,20 @@ def table(
 @app.command()
 def report(
     run: RunArgument,
-    html: Annotated[Path, typer.Option(help="File of the report.")],
+    html: Annotated[Path, Option(help="File of the report.")],
     published: PublishedOption = None,
     published_set: PublishedSetOption = "gold",
     against: Annotated[
         list[str] | None,
-        typer.Option(help="Report the overlap of the questions with this collection, file or folder; repeat."),
+        Option(help="Report the overlap of the questions with this collection, file or folder; repeat."),
     ] = None,
     metric: MetricOption = None,
     seed: SeedOption = 0,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write an experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
-    from climassay.api.experiments import report_experiment
-
     with to.session() as session:
-        page = report_experiment(
+        page = experiments.report_experiment(
             run,
             published=published or (),
             published_set=published_set,
@@ -327,33 +213,31 @@ def report(
 def plan(
     points: Annotated[
         list[float] | None,
-        typer.Option("--points", "-d", help="Difference to be seen, in hundredths (per cent points); repeat."),
+        Option("--points", "-d", help="Difference to be seen, in hundredths (per cent points); repeat."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="Metric, for example accuracy or factual_accuracy.")] = "accuracy",
-    accuracy: Annotated[float | None, typer.Option(help="Share right of the first system.  [default: 0.8]")] = None,
+    metric: Annotated[str, Option(help="Metric, for example accuracy or factual_accuracy.")] = "accuracy",
+    accuracy: Annotated[float | None, Option(help="Share right of the first system.  [default: 0.8]")] = None,
     discordance: Annotated[
         float | None,
-        typer.Option(help="Share of questions exactly one of two systems gets right; default: unrelated systems."),
+        Option(help="Share of questions exactly one of two systems gets right; default: unrelated systems."),
     ] = None,
     deviation: Annotated[
-        float | None, typer.Option(help="Standard deviation of scores (metrics that are means).  [default: 0.25]")
+        float | None, Option(help="Standard deviation of scores (metrics that are means).  [default: 0.25]")
     ] = None,
     correlation: Annotated[
-        float | None, typer.Option(help="Correlation of two systems' scores over questions.  [default: 0.5]")
+        float | None, Option(help="Correlation of two systems' scores over questions.  [default: 0.5]")
     ] = None,
-    run: Annotated[str | None, typer.Option(help="Estimate all this from an experiment.")] = None,
-    power: Annotated[float, typer.Option(help="Probability of seeing the difference.")] = 0.8,
-    alpha: Annotated[float, typer.Option(help="Two-sided level of significance.")] = 0.05,
-    tests: Annotated[int, typer.Option(min=1, help="Tests to correct for: the level is divided by it.")] = 1,
+    run: Annotated[str | None, Option(help="Estimate all this from an experiment.")] = None,
+    power: Annotated[float, Option(help="Probability of seeing the difference.")] = 0.8,
+    alpha: Annotated[float, Option(help="Two-sided level of significance.")] = 0.05,
+    tests: Annotated[int, Option(min=1, help="Tests to correct for: the level is divided by it.")] = 1,
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Compute how many questions are needed to see a difference between two systems."""
-    from climassay.api.experiments import DEFAULT_POINTS, plan_questions
-
     given = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
     with to.session() as session:
-        planned = plan_questions(
-            [point / 100 for point in points or DEFAULT_POINTS],
+        planned = experiments.plan_questions(
+            [point / 100 for point in points or experiments.DEFAULT_POINTS],
             {name: value for name, value in given.items() if value is not None},
             metric=metric,
             run=run,
@@ -364,91 +248,38 @@ def plan(
     to.emit(planned)
 
 
-@app.command()
-def contamination(
-    questions: Annotated[str, typer.Argument(help="Test questions: a file, or 'primer'.")],
-    against: Annotated[
-        list[str], typer.Option(help="Collection, file or folder of training or retrieval texts; repeat.")
-    ],
-    n: Annotated[int, typer.Option("-n", help="Words that make a question touched.")] = 8,
-    worst: Annotated[int, typer.Option(min=0, help="Questions with the longest runs to list.")] = 10,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Count the test questions that share runs of words with texts that a model has read."""
-    from climassay.api.experiments import find_contamination
-
-    with to.session() as session:
-        to.emit(find_contamination(questions, against, words=n, worst=worst, workspace=session))
-
-
-@app.command()
-def compare(
-    first: Annotated[
-        str, typer.Argument(help="Run (RUN:BENCHMARK where it has several), or published:gold, published:silver.")
-    ],
-    second: Annotated[str, typer.Argument(help="The same, for example the silver set's run.")],
-    setting: Annotated[str, typer.Option(help="Setting in which models are compared.")] = "default",
-    generator: Annotated[
-        str | None, typer.Option(help="Model that wrote the questions: check whether metrics favour it.")
-    ] = None,
-    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap samples of the rank correlations.")] = 500,
-    seed: SeedOption = 0,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Compare two benchmarks, such as gold and silver: do they rank the same models alike?"""
-    from climassay.api.experiments import compare_benchmarks
-
-    with to.session() as session:
-        found = compare_benchmarks(
-            first,
-            second,
-            setting=setting,
-            generator=generator,
-            resamples=resamples,
-            seed=seed,
-            workspace=session,
-        )
-    to.emit(found)
-
-
 @app.command("judge-check")
 def judge_check(
-    file: Annotated[
-        Path | None, typer.Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")
-    ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="Dataset of answers rated in the browser, in place of a file.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")] = None,
+    dataset: Annotated[str | None, Option(help="Dataset of answers rated in the browser, in place of a file.")] = None,
     model: ModelOption = "local:smollm2",
     label: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Column of ratings and the dimension it rates, COLUMN:DIMENSION (style, clarity, language, tone, "
             "accuracy, specificity, completeness, uncertainty); repeat, also for several raters. By default the "
             "columns with these names."
         ),
     ] = None,
-    question: Annotated[str, typer.Option(help="Column of the question, or of the source.")] = "question",
-    answer: Annotated[str, typer.Option(help="Column of the answer.")] = "answer",
+    question: Annotated[str, Option(help="Column of the question, or of the source.")] = "question",
+    answer: Annotated[str, Option(help="Column of the answer.")] = "answer",
     group: Annotated[
-        str | None, typer.Option(help="Column that tells which answers belong together; by default the question.")
+        str | None, Option(help="Column that tells which answers belong together; by default the question.")
     ] = None,
-    lowest: Annotated[float, typer.Option(help="Lowest rating of the file.")] = 1,
-    highest: Annotated[float, typer.Option(help="Highest rating of the file.")] = 5,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of groups, drawn by the seed.")] = None,
-    pairs: Annotated[int, typer.Option(min=0, help="Maximum number of pairs compared in both orders.")] = 100,
+    lowest: Annotated[float, Option(help="Lowest rating of the file.")] = 1,
+    highest: Annotated[float, Option(help="Highest rating of the file.")] = 5,
+    limit: Annotated[int | None, Option(min=1, help="Maximum number of groups, drawn by the seed.")] = None,
+    pairs: Annotated[int, Option(min=0, help="Maximum number of pairs compared in both orders.")] = 100,
     seed: SeedOption = 0,
     loading: LoadingOptions = LoadingOptions(),
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Check whether a judge of long answers can be relied on: agreement with people and itself, order, length, tone."""
-    from climassay.api.long_answers import check_judge
-
     if (file is None) == (dataset is None):
         raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
     labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
     with to.session(loading) as session:
-        checked = check_judge(
+        checked = long_answers.check_judge(
             file or dataset or "",
             model=model,
             labels=labels,
@@ -462,24 +293,3 @@ def judge_check(
             workspace=session,
         )
     to.emit(checked)
-
-
-@app.command()
-def blind(
-    run: RunArgument,
-    dataset: Annotated[
-        str | None,
-        typer.Option(help="Name of a new dataset; people rate its answers in the browser (climassay serve)."),
-    ] = None,
-    pairs: Annotated[
-        int, typer.Option(min=0, help="With --dataset: maximum number of pairs to compare, in place of single answers.")
-    ] = 0,
-    overlap: Annotated[int, typer.Option(min=1, max=20, help="With --dataset: people who rate each answer.")] = 2,
-    seed: SeedOption = 0,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Give out the long answers of an experiment for people to rate, without saying which model wrote what."""
-    from climassay.api.long_answers import blind_answers
-
-    with to.session() as session:
-        to.emit(blind_answers(run, dataset=dataset, pairs=pairs, overlap=overlap, seed=seed, workspace=session))

@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from climassay.cli import evidence
-from climassay.cli.factcheck_fallacies import app as fallacies
-from climassay.cli.model_options import LoadingOptions, RayOptions
-from climassay.cli.option_groups import CommandGroup, WholeHelpGroup, given, grouped, with_flags
-from climassay.cli.output import (
+from climassay.api import claims, verdict_heads
+from climassay.api import fallacies as api_fallacies
+from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
+from climassay.cli.options import (
+    FOLDS,
+    HOLD_OUT,
+    LABELS,
+    LIMIT,
+    MODEL,
+    OUTPUT,
+    SEED,
     FilesOption,
     JsonOption,
-    ResultOptions,
+    LayerOption,
+    LoadingOptions,
+    ModelResultSetup,
+    ModelSetup,
+    RayOptions,
     WorkspaceOption,
     WorkspaceOptions,
     add_init,
@@ -25,6 +35,7 @@ from climassay.cli.output import (
     stdout_console,
     write_text,
 )
+from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.check_filter import CheckFilter
 from climassay.factcheck.configuration import (
@@ -41,8 +52,21 @@ if TYPE_CHECKING:
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
+
+class _FallaciesGroup(DefaultCommandGroup):
+    default = "find"
+
+
 app = CommandGroup(no_args_is_help=True)
 kept = CommandGroup(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
+fallacies = CommandGroup(
+    cls=_FallaciesGroup,
+    no_args_is_help=True,
+    help=(
+        'Name the fallacies of texts, or their contrarian claims: climassay factcheck fallacies "TEXT" or FILE --text '
+        "COLUMN; its options: climassay factcheck fallacies find --help."
+    ),
+)
 app.add_typer(fallacies, name="fallacies")
 
 
@@ -117,7 +141,6 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations."""
-    from climassay.api.claims import check_claim, estimate_debates
     from climassay.factcheck import CheckedClaim, find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
@@ -130,7 +153,7 @@ def check(
     made, settings = make_claim(claim[0], source=source, date=iso_date(date)), debate.settings()
     with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
         if dry_run or estimate:
-            expected = estimate_debates([made], settings, samples=samples, workspace=session)
+            expected = claims.estimate_debates([made], settings, samples=samples, workspace=session)
             if dry_run:
                 emit(expected, as_json)
                 return
@@ -139,7 +162,9 @@ def check(
         past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
         printer = _DebatePrinter(past)
         shown: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
-        transcript = check_claim(made, settings=settings, samples=samples, force=force, workspace=session, **shown)
+        transcript = claims.check_claim(
+            made, settings=settings, samples=samples, force=force, workspace=session, **shown
+        )
     # Files first: what is printed as JSON says that all went well.
     scale = load_scale(settings.scale)
     reached = transcript.verdict.outcome == "verdict"
@@ -178,24 +203,23 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Check all claims of a file, and score the verdicts where the file has published ones."""
-    from climassay.api.claims import check_claims, claim_table, estimate_debates, sample_claims
     from climassay.factcheck import ClaimColumns
 
     if transcripts is not None and transcripts.is_dir():
         raise InputError(f"{transcripts} is a folder: name a file.")
     if pages is not None and pages.exists() and not pages.is_dir():
         raise InputError(f"{pages} is a file: name a folder for the pages.")
-    table = claim_table(file, ClaimColumns(claim, truth, source, date))
+    table = claims.claim_table(file, ClaimColumns(claim, truth, source, date))
     settings = debate.settings()
     with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
         if dry_run or (estimate and not as_json):
-            drawn = sample_claims(table, limit, settings.seed)
-            expected = estimate_debates(drawn.claims, settings, samples=samples, workspace=session)
+            drawn = claims.sample_claims(table, limit, settings.seed)
+            expected = claims.estimate_debates(drawn.claims, settings, samples=samples, workspace=session)
             if dry_run:
                 emit(expected, as_json)
                 return
             _show_estimate(expected)
-        found = check_claims(
+        found = claims.check_claims(
             table,
             settings=settings,
             limit=limit,
@@ -214,47 +238,100 @@ def run(
     emit(found, as_json, output)
 
 
-@app.command()
-def score(
-    file: Annotated[Path, typer.Argument(help="Verdicts: CSV, TSV, JSON, JSONL or Parquet, also .gz.")],
-    truth: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the true verdicts.")],
-    predicted: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the predicted verdicts.")],
-    scale: Annotated[
-        str,
-        typer.Option(
-            help="Scale: accuracy, climate-feedback, climate-fever, science-feedback, binary, or a .toml file of your "
-            "own. Verdicts of another of these scales can be scored in 2 classes."
-        ),
-    ] = "climate-feedback",
-    classes: Annotated[
-        int | None, typer.Option(help="Number of classes to collapse the scale to (climate-feedback: 7, 5 or 2).")
-    ] = None,
-    claim: Annotated[
+add_verb(
+    app,
+    "score",
+    claims.score_verdicts,
+    file=Annotated[Path, typer.Argument()],
+    truth=typer.Option(metavar="COLUMN"),
+    predicted=typer.Option(metavar="COLUMN"),
+    claim=typer.Option(metavar="COLUMN"),
+    seed=typer.Option(min=0),
+)
+
+
+@dataclass(frozen=True)
+class ClaimOptions(verdict_heads.EvidenceColumns):
+    """Which columns and rows of a table of claims to use."""
+
+    claim: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the claims.")] = "claim"
+    truth: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Column of the claims, for duplicates; claim, statement or text if there is one."
+            metavar="COLUMN", help="Column of the published verdicts; claim_label, label or verdict if there."
         ),
-    ] = None,
-    unknown: Annotated[
-        Literal["error", "wrong"], typer.Option(help="Predictions that are not of the scale: stop, or count as wrong.")
-    ] = "error",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
-    output: FilesOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Score verdicts against published ones: accuracy and averages, with intervals and the best constant answer."""
-    from climassay.api.claims import score_verdicts
-
-    scored = score_verdicts(
-        file, truth, predicted, scale=scale, classes=classes, claim=claim, unknown=unknown, seed=seed
-    )
-    emit(scored, as_json, output)
+    ] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of claims drawn at random; all by default.")] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw, of folds and of resampling.")] = 0
 
 
-app.command("evidence")(evidence.evidence)
-app.command("train")(evidence.train)
-app.command("evaluate")(evidence.evaluate)
-app.command("apply")(evidence.apply)
+add_verb(
+    app,
+    "evidence",
+    verdict_heads.check_with_evidence,
+    to=ModelResultSetup,
+    writes=PREDICTIONS,
+    columns=ClaimOptions,
+    calibrated=typer.Option("--calibrate/--no-calibrate"),
+)
+add_verb(
+    app,
+    "train",
+    verdict_heads.train_verdict_head,
+    to=ModelSetup,
+    output=OUTPUT,
+    columns=ClaimOptions,
+    hold_out=HOLD_OUT,
+    layers=LayerOption,
+    folds=FOLDS,
+)
+add_verb(app, "evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+add_verb(app, "apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+
+_SUBJECT = typer.Option("--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS).")
+SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]
+add_verb(
+    fallacies,
+    _FallaciesGroup.default,
+    api_fallacies.name_fallacies,
+    given=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
+    classifier=SubjectOption,
+    column=typer.Option("--text"),
+    seed=SEED,
+)
+add_verb(
+    fallacies,
+    "apply",
+    api_fallacies.name_fallacies,
+    classifier=Annotated[str, MODEL],
+    given=Annotated[Path, typer.Argument(metavar="ITEMS", help="Table of texts.")],
+    column=Annotated[str | None, typer.Option("--text", help="Column of the texts; by default text.")],
+    truth=None,
+    seed=None,
+)
+add_verb(
+    fallacies,
+    "evaluate",
+    api_fallacies.evaluate_fallacies,
+    classifier=MODEL,
+    labels=LABELS,
+    apart=typer.Option("--exclude"),
+    seed=SEED,
+)
+add_verb(
+    fallacies,
+    "train",
+    api_fallacies.train_fallacies,
+    labels=LABELS,
+    output=OUTPUT,
+    subject=SubjectOption,
+    model=typer.Option("--model", "-m"),
+    layers=typer.Option("--layer"),
+    folds=FOLDS,
+    precision=typer.Option(min=0.01, max=1),
+    limit=LIMIT,
+    seed=SEED,
+)
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)
 
 
@@ -263,48 +340,14 @@ app.add_typer(kept, name="kept", cls=WholeHelpGroup)
 class FilterOptions:
     """Which checks are meant."""
 
-    @property
-    def wanted(self) -> CheckFilter:
+    def made(self) -> CheckFilter:
         """As the store takes them."""
         return CheckFilter(**given(self, CheckFilter))
 
 
-@kept.command("list")
-def list_checks(
-    filters: FilterOptions = FilterOptions(),
-    page: Annotated[int, typer.Option(min=1, help="Page of fifty checks, the newest first.")] = 1,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """List checks, the newest first, and how often people agree with the verdicts."""
-    from climassay.api import claims
-
-    with to.session() as session:
-        to.emit(claims.list_checks(filters.wanted, page=page, workspace=session))
-
-
-@kept.command()
-def show(
-    check: Annotated[str, typer.Argument(help="Id of the check.")],
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Show a check with its verdict and its reviews."""
-    from climassay.api import claims
-
-    with to.session() as session:
-        to.emit(claims.show_check(check, workspace=session))
-
-
-@kept.command()
-def export(
-    file: Annotated[Path, typer.Argument(help="File to write: one check per line (.jsonl), with debate and reviews.")],
-    filters: FilterOptions = FilterOptions(),
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Write all checks, or those that fit, the oldest first, with their debates and every review."""
-    from climassay.api import claims
-
-    with to.session() as session:
-        to.emit(claims.export_checks(file, filters.wanted, workspace=session))
+add_verb(kept, "list", claims.list_checks, wanted=FilterOptions, page=typer.Option(min=1))
+add_verb(kept, "show", claims.show_check, to=WorkspaceOptions)
+add_verb(kept, "export", claims.export_checks, to=WorkspaceOptions, wanted=FilterOptions)
 
 
 _REASONS = {

@@ -1,19 +1,49 @@
 """``climassay generate``: questions from collections, by a recipe; screened, and published."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
+from typer import Option
 
-from climassay.cli import generate_learned
-from climassay.cli.model_options import LoadingOptions, PromptOptions, RayOptions, RequestOptions
+from climassay.api import generation as api
+from climassay.api import validation
 from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
-from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, add_init, done, emit
+from climassay.cli.options import (
+    FOLDS,
+    OUTPUT,
+    SEED,
+    LayersOption,
+    LoadingOptions,
+    PromptedOptions,
+    PromptOptions,
+    RayOptions,
+    ReachOptions,
+    RequestOptions,
+    ResultOptions,
+    WorkspaceOptions,
+    add_init,
+    done,
+    emit,
+)
+from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
+if TYPE_CHECKING:
+    from climassay.generation.dataset_results import ScreenedDrafts
+    from climassay.reporting.results import Result
+
 app = CommandGroup(no_args_is_help=True)
-app.add_typer(generate_learned.validate, name="validate", cls=WholeHelpGroup)
-app.add_typer(generate_learned.mask, name="mask")
+validate = CommandGroup(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
+
+
+class _MaskGroup(WholeHelpGroup):
+    old_names: ClassVar = {"measure": "evaluate"}
+
+
+mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
+app.add_typer(validate, name="validate", cls=WholeHelpGroup)
+app.add_typer(mask, name="mask")
 
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
@@ -25,91 +55,50 @@ add_init(app, "recipe.toml", "a recipe", "generation.recipe", "generate run")
 def run(
     file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
+        bool, Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
     ] = False,
     requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Make the questions of a recipe, unattended. Run it again to go on where it was interrupted, or to make more."""
-    from climassay.api.generation import generate, with_limits
-    from climassay.generation.estimate import estimate_run, estimate_table
+    from climassay.generation.build_pipeline import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
     from climassay.reporting.results import Shown
 
     recipe = load_recipe(file)
     with to.session(requests, where=where) as session:
         if dry_run:
-            found = estimate_run(with_limits(recipe, session), session.workspace, prompts=requests.prompts)
+            found = estimate_run(api.with_limits(recipe, session), session.workspace, prompts=requests.prompts)
             emit(Shown(found, (estimate_table(found),)), to.as_json, to.output)
         else:
-            to.emit(generate(recipe.name, recipe=recipe, workspace=session))
+            to.emit(api.generate(recipe.name, recipe=recipe, workspace=session))
 
 
-@app.command()
-def screen(
-    file: Annotated[str, typer.Argument(help="Drafts (climassay generate), a question file with passages, or primer.")],
-    without: Annotated[
-        list[str] | None, typer.Option("--without", help="Leave out a check by its name; repeat. See generate checks.")
-    ] = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Make this check and no other; repeat.")] = None,
-    language: Annotated[
-        str, typer.Option(help="Language in which the questions are to be: en, de, fr, es, pt, it or nl.")
-    ] = "en",
-    encoder: Annotated[
-        str | None, typer.Option(help="Encoder for the check “off topic”, for example local:minilm.")
-    ] = None,
-    entailment: Annotated[
-        str | None,
-        typer.Option(
-            help="Scorer for the check “not entailed”: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, FILE."
-        ),
-    ] = None,
-    consistency: Annotated[
-        str | None,
-        typer.Option(help="Model that answers the questions again with their passages (small ones: multiple choice)."),
-    ] = None,
-    orders: Annotated[int, typer.Option(min=1, help="Option orders a question, for --consistency.")] = 4,
-    needed: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Least share of orders answered as marked, for --consistency.")
-    ] = 1.0,
-    loading: LoadingOptions = LoadingOptions(),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of option orders beyond the rotations.")] = 0,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the drafts with their marks.")] = None,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Mark faulty questions by named checks, and show what each check stopped; nothing is removed."""
-    from climassay.api.generation import screen
-    from climassay.cli.output import stderr_console
+def _write_page(found: "Result", file: Path) -> None:
+    found.save(file)
+
+
+def _write_drafts(found: "ScreenedDrafts", file: Path) -> None:
     from climassay.generation import write_drafts
 
-    with to.session(loading) as session:
-        found = screen(
-            file,
-            without=without or (),
-            only=only or (),
-            language=language,
-            encoder=encoder,
-            entailment=entailment,
-            consistency=consistency,
-            orders=orders,
-            needed=needed,
-            seed=seed,
-            workspace=session,
-        )
-    if output is not None:
-        write_drafts(output, found.drafts)
-    to.emit(found)
-    if output is not None and not to.as_json:
-        stderr_console().print(f"Marked drafts written to {output}.", highlight=False)
+    write_drafts(file, found.drafts)
 
 
-@app.command()
-def checks(output: FilesOption = None, as_json: JsonOption = False) -> None:
-    """List the checks of the screening: name, kinds of questions, and what is faulty."""
-    from climassay.api import generation
-
-    emit(generation.checks(), as_json, output)
+add_verb(
+    app,
+    "screen",
+    api.screen,
+    reach=LoadingOptions,
+    to=WorkspaceOptions,
+    writes={"output": (Option("--output", "-o", help="Write the drafts with their marks."), _write_drafts)},
+    drafts=Annotated[str, typer.Argument()],
+    orders=Option(min=1),
+    needed=Option(min=0.01, max=1),
+    seed=Option(min=0),
+)
+add_verb(app, "checks", api.checks)
+add_verb(app, "list", api.datasets)
 
 
 @app.command()
@@ -122,20 +111,11 @@ def stats(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> None
         to.emit(Dataset.of(DatasetStore(session.records), dataset))
 
 
-@app.command(name="list")
-def list_datasets(to: ResultOptions = ResultOptions()) -> None:
-    """List the datasets of the workspace."""
-    from climassay.api import generation
-
-    with to.session() as session:
-        to.emit(generation.datasets(workspace=session))
-
-
 @app.command()
 def export(
     dataset: DatasetArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="JSON Lines, one draft per line.")],
-    accepted: Annotated[bool, typer.Option("--accepted", help="Leave out what was rejected or failed.")] = False,
+    output: Annotated[Path, Option("--output", "-o", help="JSON Lines, one draft per line.")],
+    accepted: Annotated[bool, Option("--accepted", help="Leave out what was rejected or failed.")] = False,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Write the drafts of a dataset to a file, with everything that was decided about them."""
@@ -157,31 +137,31 @@ def publish(
             "before, questions in any known format (climassay, ClimaQA or Pira tables), or 'primer'."
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to publish in.")],
-    inspect: Annotated[bool, typer.Option("--inspect", help="Write tasks for Inspect.")] = False,
-    lm_eval: Annotated[bool, typer.Option("--lm-eval", help="Write tasks for lm-evaluation-harness.")] = False,
-    data_only: Annotated[bool, typer.Option("--data-only", help="Write no tasks for other frameworks.")] = False,
+    output: Annotated[Path, Option("--output", "-o", help="Folder to publish in.")],
+    inspect: Annotated[bool, Option("--inspect", help="Write tasks for Inspect.")] = False,
+    lm_eval: Annotated[bool, Option("--lm-eval", help="Write tasks for lm-evaluation-harness.")] = False,
+    data_only: Annotated[bool, Option("--data-only", help="Write no tasks for other frameworks.")] = False,
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the dataset; begins the names of its tasks. By default the file's name."),
+        Option(help="Name of the dataset; begins the names of its tasks. By default the file's name."),
     ] = None,
-    kind: Annotated[list[str] | None, typer.Option(help="Publish this kind only, for example mcq; repeat.")] = None,
+    kind: Annotated[list[str] | None, Option(help="Publish this kind only, for example mcq; repeat.")] = None,
     splits: Annotated[
-        str, typer.Option(help="Train, dev and test: shares, or numbers of questions with one -1 for the rest.")
+        str, Option(help="Train, dev and test: shares, or numbers of questions with one -1 for the rest.")
     ] = "0.8,0.1,0.1",
-    licence: Annotated[str | None, typer.Option(help="Licence of the questions, as hubs spell it: cc-by-4.0.")] = None,
-    canary: Annotated[bool, typer.Option("--canary/--no-canary", help="Carry a canary in the files.")] = True,
+    licence: Annotated[str | None, Option(help="Licence of the questions, as hubs spell it: cc-by-4.0.")] = None,
+    canary: Annotated[bool, Option("--canary/--no-canary", help="Carry a canary in the files.")] = True,
     tasks_on: Annotated[
         Literal["all", "test"] | None,
-        typer.Option(help="Questions of the tasks; by default those of the test split for drafts, else all."),
+        Option(help="Questions of the tasks; by default those of the test split for drafts, else all."),
     ] = None,
-    examples: Annotated[int, typer.Option(min=0, help="Worked examples in every prompt of the tasks.")] = 0,
-    pool: Annotated[str, typer.Option(help="Question file of the examples, or 'primer'.")] = "primer",
-    seed: Annotated[int, typer.Option(help="Seed of the splits and of the draw of examples.")] = 0,
+    examples: Annotated[int, Option(min=0, help="Worked examples in every prompt of the tasks.")] = 0,
+    pool: Annotated[str, Option(help="Question file of the examples, or 'primer'.")] = "primer",
+    seed: Annotated[int, Option(help="Seed of the splits and of the draw of examples.")] = 0,
     prompts: PromptOptions = PromptOptions(),
-    push: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
-    private: Annotated[bool, typer.Option("--private", help="Make a new repository of the hub private.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace what another dataset left in the folder.")] = False,
+    push: Annotated[str | None, Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
+    private: Annotated[bool, Option("--private", help="Make a new repository of the hub private.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace what another dataset left in the folder.")] = False,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
@@ -221,3 +201,55 @@ def publish(
             workspace=session,
         )
     to.emit(found)
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+add_verb(
+    validate,
+    "train",
+    validation.train_validator,
+    reach=PromptedOptions,
+    writes={"html": (Option(help="Write figures and tables as a self-contained HTML report."), _write_page)},
+    output=Option("--output", "-o"),
+    method=Annotated[Literal["features", "probe", "adapter", "api"], Option()],
+    model=Option("--model", "-m"),
+    layers=LayersOption,
+    epochs=Option(min=1),
+    folds=FOLDS,
+    replace_other=Option("--replace"),
+    seed=SEED,
+)
+add_verb(validate, "evaluate", validation.evaluate_validator, reach=PromptedOptions, seed=SEED)
+add_verb(validate, "apply", validation.apply_validator, reach=PromptedOptions, output=Option("--output", "-o"))
+add_verb(
+    validate,
+    "simulate",
+    validation.simulate_labelling,
+    reach=PromptedOptions,
+    strategies=Annotated[str | None, Option(callback=_listed)],
+    splits=Option(min=2),
+    start=Option(min=2),
+    batch=Option(min=1),
+    seed=SEED,
+)
+add_verb(validate, "show", validation.describe_validator)
+add_verb(mask, "train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
+add_verb(
+    mask,
+    "evaluate",
+    validation.evaluate_maskers,
+    reach=ReachOptions,
+    maskers=Annotated[str, typer.Argument(callback=_listed)],
+    model=Option("--model", "-m"),
+)
+add_verb(
+    mask,
+    "apply",
+    validation.apply_masker,
+    reach=PromptedOptions,
+    output=Option("--output", "-o"),
+    model=Option("--model", "-m"),
+)

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from climassay.cli.model_options import CheckOptions
+from climassay.api import models as api
 from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import (
+from climassay.cli.options import (
+    CheckOptions,
     FilesOption,
     JsonOption,
     WorkspaceOptions,
@@ -17,40 +18,20 @@ from climassay.cli.output import (
     stdout_console,
     waiting,
 )
+from climassay.cli.verbs import add_verb
 
 app = CommandGroup(no_args_is_help=True)
 prompts = CommandGroup(no_args_is_help=True)
 
 
-@app.command("list")
-def list_models(output: FilesOption = None, as_json: JsonOption = False) -> None:
-    """List the bundled models and say how others are named."""
-    from climassay.api import models
-
-    emit(models.list_models(), as_json, output)
-
-
-@app.command()
-def check(
-    name: Annotated[str, typer.Argument(help="Model, for example local:smollm2 or openai:gpt-4o-mini.")],
-    device: Annotated[str | None, typer.Option(help="Device of a local model, for example cpu or cuda.")] = None,
-    adapter: Annotated[str | None, typer.Option(help="Folder of a PEFT adapter, for a local model.")] = None,
-    prompt: Annotated[str, typer.Option(help="Prompt to ask.")] = "In one sentence, why is the sky blue?",
-    again: Annotated[
-        bool, typer.Option("--again", help="Forget what is known of the server, and find it out.")
-    ] = False,
-    options: CheckOptions = CheckOptions(),
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Load a model, ask it one thing, and say what it is, how fast, and what its server can do.
-
-    What an openai: model can do is found out by three short requests and kept in the workspace for all commands.
-    """
-    from climassay.api.models import check_model
-
-    with to.session(options) as session:
-        found = check_model(name, device=device, adapter=adapter, prompt=prompt, again=again, workspace=session)
-    to.emit(found)
+add_verb(app, "list", api.list_models)
+add_verb(
+    app,
+    "check",
+    api.check_model,
+    reach=CheckOptions,
+    to=WorkspaceOptions,
+)
 
 
 @app.command()

@@ -1,90 +1,47 @@
 """``climassay records``: what was asked, what came back, what it cost."""
 
-from pathlib import Path
-from typing import Annotated
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from climassay.api import records
 from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import ResultOptions, WorkspaceOptions
+from climassay.cli.options import FilesOption, WorkspaceOptions
+from climassay.cli.verbs import add_verb
+
+if TYPE_CHECKING:
+    from climassay.session import ModelOptions, Session
 
 app = CommandGroup(no_args_is_help=True)
 
-UrlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--records", help="URL of a records database, instead of the workspace's.", envvar="CLIMASSAY_RECORDS"
-    ),
-]
-RunOption = Annotated[str | None, typer.Option("--run", help="Only this run.")]
+
+@dataclass(frozen=True)
+class RecordsOptions(WorkspaceOptions):
+    """The records of a command, and how its result is told."""
+
+    records: Annotated[
+        str | None,
+        typer.Option(help="URL of a records database, instead of the workspace's.", envvar="CLIMASSAY_RECORDS"),
+    ] = None
+
+    def session(self, options: "ModelOptions | None" = None, **more: Any) -> "AbstractContextManager[Session]":
+        """The session of the command, over these records."""
+        return super().session(options, records_url=self.records, **more)
 
 
-@app.command()
-def runs(url: UrlOption = None, to: ResultOptions = ResultOptions()) -> None:
-    """List the runs, the oldest first."""
-    from climassay.api import records
+@dataclass(frozen=True)
+class RecordsResultOptions(RecordsOptions):
+    """The same, and where the result is saved too."""
 
-    with to.session(records_url=url) as session:
-        to.emit(records.list_runs(workspace=session))
+    output: FilesOption = None
 
 
-@app.command()
-def show(
-    what: Annotated[str, typer.Argument(metavar="RUN|KEY", help="A run, or the start of a request's key.")],
-    url: UrlOption = None,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Show a run with its configuration, usage and results, or a request with all its answers."""
-    from climassay.api import records
-
-    with to.session(records_url=url) as session:
-        to.emit(records.show_record(what, workspace=session))
-
-
-@app.command()
-def usage(run: RunOption = None, url: UrlOption = None, to: ResultOptions = ResultOptions()) -> None:
-    """Show tokens, cost and failures of each model; an unknown cost is shown as such."""
-    from climassay.api import records
-
-    with to.session(records_url=url) as session:
-        to.emit(records.model_usage(run, workspace=session))
-
-
-@app.command()
-def export(
-    file: Annotated[Path, typer.Argument(help="File to write; it ends in .jsonl, .csv or .parquet.")],
-    run: RunOption = None,
-    url: UrlOption = None,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Write all answers with their requests to a file."""
-    from climassay.api import records
-
-    with to.session(records_url=url) as session:
-        to.emit(records.export_records(file, run, workspace=session))
-
-
-@app.command("import")
-def import_(
-    file: Annotated[Path, typer.Argument(help="File that records export wrote; ends in .jsonl or .parquet.")],
-    url: UrlOption = None,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Take in the answers of an export, so that they are not asked again. What is there already stays as it is."""
-    from climassay.api import records
-
-    with to.session(records_url=url) as session:
-        to.emit(records.import_records(file, workspace=session))
-
-
-@app.command()
-def merge(
-    other: Annotated[Path, typer.Argument(help="Folder of another workspace.")],
-    url: UrlOption = None,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Take in another workspace: answers, runs, datasets, labels, checks, collections; no accounts and no jobs."""
-    from climassay.api import records
-
-    with to.session(records_url=url) as session:
-        to.emit(records.merge_records(other, workspace=session))
+_ONLY_RUN = {"run": typer.Option("--run")}
+add_verb(app, "runs", records.list_runs, to=RecordsResultOptions)
+add_verb(app, "show", records.show_record, to=RecordsResultOptions, what=typer.Argument(metavar="RUN|KEY"))
+add_verb(app, "usage", records.model_usage, to=RecordsResultOptions, **_ONLY_RUN)
+add_verb(app, "export", records.export_records, to=RecordsOptions, **_ONLY_RUN)
+add_verb(app, "import", records.import_records, to=RecordsOptions)
+add_verb(app, "merge", records.merge_records, to=RecordsOptions)

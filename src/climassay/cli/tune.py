@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from climassay.cli.model_options import PromptOptions
+from climassay.api import tuning as api
 from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions, emit
+from climassay.cli.options import PromptOptions, WorkspaceOptions
+from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
@@ -107,11 +108,9 @@ def pretrain(
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Continued pre-training: read the documents of collections that gave no questions."""
-    from climassay.api.tuning import pretrain
-
     training = tuning.training()
     with to.session() as session:
-        result = pretrain(
+        result = api.pretrain(
             tuning.output,
             collection,
             validation=validation or (),
@@ -141,11 +140,9 @@ def finetune(
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Fine-tuning: learn the answers to questions, asked as the evaluation asks them."""
-    from climassay.api.tuning import finetune
-
     training = tuning.training()
     with to.session(prompts) as session:
-        result = finetune(
+        result = api.finetune(
             tuning.output,
             file,
             validation=validation,
@@ -159,30 +156,6 @@ def finetune(
     to.emit(result)
 
 
-@app.command(name="list")
-def list_all(to: ResultOptions = ResultOptions()) -> None:
-    """List the adapters of the workspace."""
-    from climassay.api.tuning import adapters
-
-    with to.session() as session:
-        to.emit(adapters(workspace=session))
-
-
-@app.command()
-def show(
-    name: Annotated[str, typer.Argument(help="Name of the adapter.")],
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Show where an adapter comes from and how its training went."""
-    from climassay.api.tuning import adapter
-
-    with to.session() as session:
-        to.emit(adapter(name, workspace=session))
-
-
-@app.command()
-def presets(output: FilesOption = None, as_json: JsonOption = False) -> None:
-    """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
-    from climassay.api import tuning
-
-    emit(tuning.presets(), as_json, output)
+add_verb(app, "list", api.adapters)
+add_verb(app, "show", api.adapter)
+add_verb(app, "presets", api.presets)

@@ -12,7 +12,7 @@ import numpy as np
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
-from climassay.evaluation.points import given_passages, point_scores
+from climassay.evaluation.long_answers import Comparer, compare_answers, given_passages, point_scores, prefer
 from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.results import (
     COMMANDS,
@@ -37,7 +37,6 @@ from climassay.evaluation.settings import (
     make_setting,
     open_pool,
 )
-from climassay.evaluation.side_by_side import Comparer, compare_answers, prefer
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
@@ -47,9 +46,8 @@ from climassay.metrics.registry import METRICS, Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
 from climassay.models.profiles import profile_of
 from climassay.models.registry import load_as_set
-from climassay.primer import LONG_ANSWERS, PRIMER, named_questions
 from climassay.prompts import Prompt
-from climassay.questions import TYPES, Question, QuestionSet, join_questions
+from climassay.questions import LONG_ANSWERS, PRIMER, TYPES, Question, QuestionSet, join_questions, read_questions
 from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.settings import located
 from climassay.workspace import Workspace
@@ -166,7 +164,7 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
         InputError: A file cannot be read, or no question is of the plan's tasks.
     """
     sets = [
-        named_questions(file if file in (PRIMER, LONG_ANSWERS) else located(plan.folder, file)) for file in spec.files
+        read_questions(file if file in (PRIMER, LONG_ANSWERS) else located(plan.folder, file)) for file in spec.files
     ]
     wanted = [replace(one, questions=tuple(q for q in one.questions if q.kind in plan.tasks)) for one in sets]
     joined = join_questions(spec.name, wanted)

@@ -29,9 +29,8 @@ from climassay.corpus.passages import join_passages
 from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Generator, Windowed, token_count, window_of
-from climassay.primer import PRIMER, named_questions
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
-from climassay.questions import GAP, KINDS, TYPES, Kind, Question, option_letter
+from climassay.questions import GAP, KINDS, PRIMER, TYPES, Kind, Question, option_letter, read_questions
 from climassay.records import RecordedModel
 from climassay.registry import Registry
 from climassay.tuning.data import ChatExample
@@ -149,7 +148,7 @@ def open_pool(name: str) -> ExamplePool:
     Raises:
         InputError: The file cannot be read.
     """
-    question_set = named_questions(name)
+    question_set = read_questions(name)
     return ExamplePool(question_set.name, question_set.questions)
 
 

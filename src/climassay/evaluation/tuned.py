@@ -11,8 +11,7 @@ from climassay.evaluation.contamination import question_text
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
 from climassay.evaluation.settings import SettingSpec, TaskPrompts, Training, chat_examples
 from climassay.models.servers import is_served
-from climassay.primer import PRIMER, named_questions
-from climassay.questions import Question, QuestionSet
+from climassay.questions import PRIMER, Question, QuestionSet, read_questions
 from climassay.settings import located
 from climassay.workspace import Workspace
 
@@ -212,7 +211,7 @@ def chosen_config(
 
 def _questions_to_learn(training: Training, plan: ExperimentPlan, prompts: TaskPrompts) -> _TrainingData:
     def read(file: str) -> QuestionSet:
-        return named_questions(file if file == PRIMER else located(plan.folder, file))
+        return read_questions(file if file == PRIMER else located(plan.folder, file))
 
     given = read(training.questions)
     learned: Sequence[Question] = given.questions

@@ -21,7 +21,7 @@ from climassay.factcheck.configuration import DebateSettings, parse_settings, se
 from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.records import Records
 from climassay.records.database import record_of
-from climassay.records.requests import storable_text
+from climassay.records.store import storable_text
 from climassay.statistics.intervals import Estimate, proportion
 
 metadata = sa.MetaData()

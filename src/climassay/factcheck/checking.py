@@ -22,7 +22,7 @@ from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data
 from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
-from climassay.models.encoders.embedding_cache import CachedEncoder
+from climassay.models.encoders import CachedEncoder
 from climassay.models.profiles import profile_of
 from climassay.records import RecordedModel, Records, RequestCounts, Run
 

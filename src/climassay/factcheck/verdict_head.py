@@ -266,7 +266,7 @@ class VerdictHead(SavedModel):
         """
         source, encoder = self.provenance, self.models.encoder
         if encoder is None and self.reading.encoder != "none":
-            from climassay.models.encoders.loading import load_encoder
+            from climassay.models.encoders import load_encoder
 
             encoder = load_encoder(source.encoder)
             source.check(self.FORMAT.thing, encoder=encoder)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.search import (
     CANDIDATES,
@@ -17,7 +17,7 @@ from climassay.corpus.search import (
 )
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.encoders.embedding_cache import CachedEncoder
+from climassay.models.encoders import CachedEncoder
 from climassay.workspace import Workspace
 
 

@@ -22,9 +22,8 @@ from climassay.evaluation import (
 from climassay.metrics import sentence_encoder
 from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
 from climassay.models.contract import Message
-from climassay.models.encoders.loading import BUNDLED_ENCODER
-from climassay.primer import PRIMER, named_questions
-from climassay.questions import KINDS, TYPES, Kind, Level, Question
+from climassay.models.encoders import BUNDLED_ENCODER
+from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
 from climassay.questions.rows import parse_rows, read_bytes
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ def open_benchmark(
         InputError: The file cannot be read, holds no question of these kinds, the pool is too small, or the name has
             other characters than lower-case letters, digits and underscores.
     """
-    source = named_questions(file)
+    source = read_questions(file)
     questions = tuple(question for question in source.questions if question.kind in kinds)
     if not questions:
         raise InputError(f"{source.name} has no question of the kind {' or '.join(kinds)}.")

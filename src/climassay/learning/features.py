@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, ModelError
 from climassay.learning.linear import Block
 from climassay.models.contract import Encoder, Generator, OpenWeights
-from climassay.models.encoders.embedding_cache import cached_vectors
+from climassay.models.encoders import cached_vectors
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -184,7 +184,7 @@ def text_states(
         InputError: The model does not show the states of all tokens.
         ModelError: It has no such layer.
     """
-    from climassay.models.local.described import loaded_model
+    from climassay.models.local.loading import loaded_model
     from climassay.models.local.network import StatesWanted
 
     if (local := loaded_model(model)) is None:

@@ -250,11 +250,11 @@ class TextClassifier(SavedModel):
         given = self.models or FeatureModels(layer=self._layer)
         encoder, model = given.encoder, given.model
         if encoder is None and needs_encoder(self.sources):
-            from climassay.models.encoders.loading import load_encoder
+            from climassay.models.encoders import load_encoder
 
             encoder = load_encoder(self.provenance.encoder)
         if model is None and needs_model(self.sources):
-            from climassay.models.local.described import open_local
+            from climassay.models.local.loading import open_local
 
             model = open_local(self.provenance.model, dtype=self.provenance.dtype or None)
         self.provenance.check(self.FORMAT.thing, encoder=encoder, model=model)

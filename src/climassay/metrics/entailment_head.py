@@ -278,7 +278,7 @@ class EntailmentHead(SavedModel):
         """The encoder whose vectors the head reads."""
         if self.given is not None:
             return self.given
-        from climassay.models.encoders.loading import load_encoder
+        from climassay.models.encoders import load_encoder
 
         encoder = load_encoder(self.provenance.encoder)
         self.provenance.check(self.FORMAT.thing, encoder=encoder)

@@ -8,19 +8,13 @@ as such, for tests against an adversarial source.
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from climassay.errors import InputError
-
-if TYPE_CHECKING:
-    from climassay.questions import QuestionSet
+from climassay.questions import PRIMER, QuestionSet, read_questions
+from climassay.questions.formats import bundled_files
 
 _FOLDER = Path(__file__).parent
 
-PRIMER = "primer"
-"""Names the bundled questions where a question file can be named."""
-LONG_ANSWERS = "primer:long_answers"
-"""Names the bundled long-form questions, which have rubrics, likewise."""
 SOURCE_BOOKS = ("physical_climate", "aerosols_clouds")
 HELD_OUT_BOOKS = ("carbon_ice_past",)
 CONTRARIAN_BOOKS = ("contrarian_pamphlet",)
@@ -94,32 +88,12 @@ def book_path(name: str) -> Path:
 
 def question_paths() -> tuple[Path, ...]:
     """Question files of the source books, climassay's own JSONL format, 60 questions each."""
-    return tuple(_FOLDER / "questions" / f"{name}.jsonl" for name in SOURCE_BOOKS)
+    return bundled_files(PRIMER)
 
 
-def gold_questions() -> "QuestionSet":
+def gold_questions() -> QuestionSet:
     """All 120 questions as one set named ``primer``."""
-    from climassay.questions import join_questions, read_questions
-
-    return join_questions(PRIMER, [read_questions(path) for path in question_paths()])
-
-
-def long_answers_path() -> Path:
-    """The 24 long-form questions over the three books, each criterion with the words of the book that it rests on."""
-    return _FOLDER / "questions" / "long_answers.jsonl"
-
-
-def named_questions(name: str | Path) -> "QuestionSet":
-    """The questions of a name: :data:`PRIMER` or :data:`LONG_ANSWERS` for bundled ones, else a file or a hub's dataset.
-
-    Raises:
-        InputError: The file cannot be read; see :func:`climassay.questions.read_questions`.
-    """
-    from climassay.questions import read_questions
-
-    if str(name) == PRIMER:
-        return gold_questions()
-    return read_questions(long_answers_path() if str(name) == LONG_ANSWERS else name)
+    return read_questions(PRIMER)
 
 
 def claims_path() -> Path:

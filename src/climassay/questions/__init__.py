@@ -1,6 +1,8 @@
 """Benchmark questions: the record that generation writes and evaluation reads, and the file formats it comes in."""
 
 from climassay.questions.formats import (
+    LONG_ANSWERS as LONG_ANSWERS,
+    PRIMER as PRIMER,
     QuestionSet as QuestionSet,
     join_questions as join_questions,
     question_row as question_row,

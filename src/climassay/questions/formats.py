@@ -1,5 +1,8 @@
 """Reading questions: climassay's own JSONL, the tables of the published ClimaQA dataset, and those of Pira 2.
 
+``primer`` names the bundled questions, ``primer:long_answers`` the bundled long-form ones, ``hub:OWNER/NAME`` a dataset
+of the hub.
+
 The format is recognised by the columns, not by the file name:
 
 ==========  =======================================================================================================
@@ -34,6 +37,11 @@ from climassay.questions.types import TYPES
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice import OPTION_MARK
 
+PRIMER = "primer"
+"""Names the 120 bundled questions where a question file can be named."""
+LONG_ANSWERS = "primer:long_answers"
+"""Names the 24 bundled long-form questions, which have rubrics, likewise."""
+_BUNDLED = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
 _TELLING = {"answer", "rubric", "criteria", "kind"}
 _PLAIN = {"question", "id", "audience", "reference_answer"}
 """Columns of climassay's format: one of the first tells it; these alone are questions that want long answers."""
@@ -58,8 +66,14 @@ class QuestionSet:
         return tuple(question for question in self.questions if question.kind == kind)
 
 
+def bundled_files(name: str) -> tuple[Path, ...]:
+    """Files of :data:`PRIMER` or :data:`LONG_ANSWERS`, in climassay's own JSONL."""
+    folder = Path(__file__).parents[1] / "primer" / "questions"
+    return tuple(folder / f"{stem}.jsonl" for stem in _BUNDLED[name])
+
+
 def read_questions(path: str | Path) -> QuestionSet:
-    """Read a question file, or a dataset of the hub; see the module's table of formats.
+    """Read a question file, the bundled questions, or a dataset of the hub; see the module's table of formats.
 
     Of ``hub:OWNER/NAME`` all tables are read. Rows that cannot be used are listed in ``skipped`` and do not stop the
     others. Duplicate ids get a suffix.
@@ -67,9 +81,11 @@ def read_questions(path: str | Path) -> QuestionSet:
     Raises:
         InputError: The file is missing, unreadable, of no known format, or has no usable question.
     """
-    if str(path).startswith(HUB):
-        name = str(path).removeprefix(HUB)
-        return join_questions(name, [read_questions(file) for file in fetch_questions(str(path))])
+    name = str(path)
+    if name.startswith(HUB):
+        return join_questions(name.removeprefix(HUB), [read_questions(file) for file in fetch_questions(name)])
+    if name in _BUNDLED:
+        return join_questions(name, [read_questions(file) for file in bundled_files(name)])
     file = Path(path)
     data = read_bytes(file)
     if file.suffix.lower() == ".txt" and not data.lstrip().startswith((b"{", b"[")):

@@ -10,7 +10,7 @@ from climassay.claim_identity import claim_key
 from climassay.factcheck.check_store import checks
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
-from climassay.models.encoders.embedding_cache import cached_vectors
+from climassay.models.encoders import cached_vectors
 from climassay.records import Records, tables
 
 TRANSCRIPTS = "transcript"

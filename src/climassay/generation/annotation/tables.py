@@ -1,4 +1,4 @@
-"""The tables of annotations, in the records database beside the drafts.
+"""The tables of annotations, in the records database beside the drafts, and what a queue is asked.
 
 What anybody said is only ever added to; ``withdrawn_at`` marks what no longer counts. Everything else can be computed
 from it again: the state of an item, and the outcome in ``draft_decisions``.
@@ -7,115 +7,104 @@ from it again: the state of an item, and the outcome in ``draft_decisions``.
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from climassay.generation.annotation.labels import AnnotationSettings, Comment, Label
-from climassay.generation.dataset_store import chunks, drafts
-from climassay.generation.draft import wording_from
+from climassay.generation.annotation.labels import (
+    AnnotationSettings,
+    Item,
+    Label,
+)
+from climassay.generation.dataset_store import chunks, drafts, drafts_before_experts
+from climassay.generation.draft import Draft, Wording, record_from
 from climassay.records.database import record_of
 
 metadata = sa.MetaData()
+_needed = partial(sa.Column, nullable=False)
 
 
-def _of_a_draft() -> sa.ForeignKeyConstraint:
-    return sa.ForeignKeyConstraint(["dataset", "draft"], [drafts.c.dataset, drafts.c.id])
+def _table(name: str, *parts: sa.schema.SchemaItem, comment: str, of_drafts: bool = True) -> sa.Table:
+    """A table of what belongs to a dataset, and to drafts of it."""
+    keys = [sa.ForeignKeyConstraint(["dataset", "draft"], [drafts.c.dataset, drafts.c.id])] if of_drafts else []
+    return sa.Table(
+        name, metadata, sa.Column("dataset", sa.String(120), primary_key=True), *parts, *keys, comment=comment
+    )
 
 
-queues = sa.Table(
+queues = _table(
     "annotation_queues",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
-    sa.Column("settings", sa.Text, nullable=False),
-    sa.Column("seen", sa.Integer, nullable=False),
-    sa.Column("acts", sa.Integer, nullable=False),
-    sa.Column("trained_at", sa.Integer, nullable=False),
+    _needed("settings", sa.Text),
+    _needed("seen", sa.Integer),
+    _needed("acts", sa.Integer),
+    _needed("trained_at", sa.Integer),
     sa.Column("validator", sa.Text),
     comment="One dataset that is annotated. seen: the last draft's ordinal that was looked at; acts: labels and skips "
     "so far, which numbers them; trained_at: acts when the last training read the labels. Its row is locked by "
     "whoever writes.",
+    of_drafts=False,
 )
-items = sa.Table(
+items = _table(
     "annotation_items",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("draft", sa.String(40), primary_key=True),
-    sa.Column("standing", sa.String(12), nullable=False),
-    sa.Column("state", sa.String(12), nullable=False),
-    sa.Column("position", sa.Integer, nullable=False),
-    sa.Column("labels", sa.Integer, nullable=False),
-    sa.Column("settled_at", sa.Integer, nullable=False),
+    _needed("standing", sa.String(12)),
+    _needed("state", sa.String(12)),
+    _needed("position", sa.Integer),
+    _needed("labels", sa.Integer),
+    _needed("settled_at", sa.Integer),
     sa.Column("p_valid", sa.Float),
     sa.Column("judged_by", sa.String(80)),
-    _of_a_draft(),
     sa.Index("items_by_position", "dataset", "state", "position"),
     sa.Index("items_by_settling", "dataset", "state", "settled_at"),
     comment="One draft that was looked at. standing: what the automatic steps made of it; state: out, open, settled or "
     "conflict; labels: current ones; settled_at: the act that last changed its outcome.",
 )
-annotations = sa.Table(
+annotations = _table(
     "annotations",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("key", sa.String(120), primary_key=True),
-    sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("draft", sa.String(40), nullable=False),
-    sa.Column("annotator", sa.String(120), nullable=False),
-    sa.Column("accepted", sa.Boolean, nullable=False),
-    sa.Column("reasons", sa.Text, nullable=False),
-    sa.Column("remark", sa.Text, nullable=False),
+    _needed("number", sa.Integer),
+    _needed("draft", sa.String(40)),
+    _needed("annotator", sa.String(120)),
+    _needed("accepted", sa.Boolean),
+    _needed("reasons", sa.Text),
+    _needed("remark", sa.Text),
     sa.Column("wording", sa.Text),
     sa.Column("seconds", sa.Float),
-    sa.Column("made_at", sa.Float, nullable=False),
+    _needed("made_at", sa.Float),
     sa.Column("withdrawn_at", sa.Float),
-    sa.Column("adjudicates", sa.Boolean, nullable=False),
-    _of_a_draft(),
+    _needed("adjudicates", sa.Boolean),
     sa.Index("annotations_by_draft", "dataset", "draft", "number"),
     sa.Index("annotations_by_annotator", "dataset", "annotator", "number"),
     comment="What an expert said about a draft; one row per key, never deleted.",
 )
-skips = sa.Table(
+skips = _table(
     "annotation_skips",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("annotator", sa.String(120), primary_key=True),
     sa.Column("draft", sa.String(40), primary_key=True),
-    sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("made_at", sa.Float, nullable=False),
-    _of_a_draft(),
+    _needed("number", sa.Integer),
+    _needed("made_at", sa.Float),
     comment="Items that an annotator passed over.",
 )
-comments = sa.Table(
+comments = _table(
     "annotation_comments",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("key", sa.String(120), primary_key=True),
-    sa.Column("draft", sa.String(40), nullable=False),
-    sa.Column("author", sa.String(120), nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("made_at", sa.Float, nullable=False),
-    sa.Column("adjudicates", sa.Boolean, nullable=False),
-    _of_a_draft(),
+    _needed("draft", sa.String(40)),
+    _needed("author", sa.String(120)),
+    _needed("text", sa.Text),
+    _needed("made_at", sa.Float),
+    _needed("adjudicates", sa.Boolean),
     sa.Index("comments_by_draft", "dataset", "draft", "made_at"),
     comment="What annotators and adjudicators said to each other about a draft; one row a key, never changed.",
 )
-leases = sa.Table(
+leases = _table(
     "annotation_leases",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("draft", sa.String(40), primary_key=True),
     sa.Column("annotator", sa.String(120), primary_key=True),
-    sa.Column("until", sa.Float, nullable=False),
-    _of_a_draft(),
+    _needed("until", sa.Float),
     sa.Index("leases_by_annotator", "dataset", "annotator"),
     comment="Items that lie before an annotator, and until when they are kept for them.",
 )
-
-
-def settings_from(text: str) -> AnnotationSettings:
-    """Settings as they are stored."""
-    return AnnotationSettings(**json.loads(text))
 
 
 def label_row(label: Label, number: int) -> dict[str, Any]:
@@ -127,7 +116,7 @@ def label_row(label: Label, number: int) -> dict[str, Any]:
 
 def label_from(row: Any) -> Label:
     """The label of a row."""
-    wording = None if row.wording is None else wording_from(json.loads(row.wording))
+    wording = None if row.wording is None else record_from(Wording, json.loads(row.wording))
     return record_of(Label, row, reasons=tuple(json.loads(row.reasons)), wording=wording)
 
 
@@ -148,11 +137,6 @@ def labels_by_draft(connection: sa.Connection, dataset: str, names: Sequence[str
     return found
 
 
-def comment_from(row: Any) -> Comment:
-    """The comment of a row."""
-    return Comment(**{name: getattr(row, name) for name in Comment.__dataclass_fields__})
-
-
 def items_of(connection: sa.Connection, dataset: str, names: Sequence[str]) -> dict[str, Any]:
     """Rows of items by draft."""
     found: dict[str, Any] = {}
@@ -160,3 +144,86 @@ def items_of(connection: sa.Connection, dataset: str, names: Sequence[str]) -> d
         query = sa.select(items).where(items.c.dataset == dataset, items.c.draft.in_(chunk))
         found |= {row.draft: row for row in connection.execute(query)}
     return found
+
+
+OUT = "out"
+"""State of an item that nobody is asked about."""
+DraftStatus = Literal["usable", "doubted", "failed", "away"]
+"""``usable``: nothing stands against it; ``doubted``: only checks, self-consistency or the validator do; ``failed``:
+the call failed and may be made again; ``away``: nobody is asked, because it was never written, repeats another draft,
+has no word to mask, or an expert has decided elsewhere."""
+
+_REASON_OF_CHECK = {
+    "context reference": "context reference",
+    "figure reference": "context reference",
+    "not self-contained": "context reference",
+    "unsupported answer": "not enough information",
+    "not entailed": "not enough information",
+    "off topic": "bad context",
+}
+"""What an expert would call the fault that a check of the screening finds."""
+
+
+def draft_status(draft: Draft) -> DraftStatus:
+    """State of a draft before experts look at it."""
+    if draft.error is not None:
+        return "failed"
+    if not draft.written or any(one.step == "expert" and one.accepted is not None for one in draft.decisions):
+        return "away"
+    against = {one.step for one in draft.decisions if one.accepted is False}
+    if not against:
+        return "usable"
+    return "doubted" if against <= {"screen", "consistency", "validate"} else "away"
+
+
+def waiting_state(standing: str, settings: AnnotationSettings) -> str:
+    """State of an item without labels."""
+    waits = standing == "usable" or (standing == "doubted" and settings.include_rejected)
+    return "open" if waits else OUT
+
+
+def validator_confidence(draft: Draft) -> float | None:
+    """P(valid) by the last validator of the pipeline that gave one."""
+    scores = (one.score for one in reversed(draft.decisions) if one.step == "validate")
+    return next((score for score in scores if score is not None), None)
+
+
+def items_with_labels(connection: sa.Connection, dataset: str, names: Sequence[str]) -> list[Item]:
+    """Items in the order of ``names``, all of which are in the queue."""
+    from climassay.generation.masking import StatisticsMasker, candidates
+
+    rows, labels = items_of(connection, dataset, names), labels_by_draft(connection, dataset, names)
+    before = drafts_before_experts(connection, dataset, names)
+    found = []
+    for name in names:
+        draft = before[name]
+        term: str | None = None
+        terms: tuple[str, ...] = ()
+        if draft.type.gap:
+            term, statement = draft.wording.answer, draft.wording.question
+            terms = tuple(word.term for word in candidates(statement))
+            if not term:  # no masker has looked at it
+                [choice] = StatisticsMasker(passage.text for passage in draft.passages).choose([statement])
+                term = None if choice is None else choice.term
+        own, row = tuple(labels.get(name, ())), rows[name]
+        reasons = [
+            "self-inconsistency" if one.step == "consistency" else _REASON_OF_CHECK.get(one.reason)
+            for one in draft.decisions
+            if one.accepted is False and one.step in ("consistency", "screen")
+        ]
+        preselected = tuple(dict.fromkeys(filter(None, reasons)))
+        found.append(Item(draft, row.p_valid, term, terms, own, row.state, preselected))
+    return found
+
+
+def item_names(connection: sa.Connection, dataset: str, state: str | None = None) -> list[str]:
+    """Drafts that are annotated or wait for it, or those of one state, in the queue's order."""
+    chosen = items.c.state != OUT if state is None else items.c.state == state
+    query = sa.select(items.c.draft).where(items.c.dataset == dataset, chosen)
+    return list(connection.execute(query.order_by(items.c.position, items.c.draft)).scalars())
+
+
+def count_items(connection: sa.Connection, dataset: str) -> dict[str, int]:
+    """Items by state, with those that nobody is asked about."""
+    query = sa.select(items.c.state, sa.func.count()).where(items.c.dataset == dataset)
+    return {str(state): int(count) for state, count in connection.execute(query.group_by(items.c.state))}

@@ -23,7 +23,7 @@ from climassay.generation.publishing.entries import (
     climaqa_row,
     contains_canary,
 )
-from climassay.generation.publishing.splitting import SHARES, SPLITS, Split, SplitPlan, split_placements
+from climassay.generation.publishing.entries import SHARES, SPLITS, Split, SplitPlan, split_placements
 
 __all__ = [
     "SHARES", "SPLITS", "Entry", "Placement", "PreparedDataset", "PublishedDataset", "Split", "SplitPlan",

@@ -14,6 +14,10 @@ from climassay.errors import InputError, MissingExtraError
 from climassay.generation.draft import Draft, draft_row, read_drafts
 from climassay.generation.publishing.card import CardFacts, dataset_card, filled_splits
 from climassay.generation.publishing.entries import (
+    SHARES,
+    SPLITS,
+    Split,
+    SplitPlan,
     as_json_lines,
     as_table,
     canaries,
@@ -26,12 +30,13 @@ from climassay.generation.publishing.entries import (
     entries_of,
     placement_of,
     question_row,
+    split_placements,
     waiting,
 )
-from climassay.generation.publishing.splitting import SHARES, SPLITS, Split, SplitPlan, split_placements
 from climassay.io import MOST_BYTES, parse_json, read_text, read_whole, remove_files, write_file, write_files
 from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet, join_questions, read_questions
 from climassay.questions.formats import connection_errors
+from climassay.reporting import counted
 
 FORMAT = "climassay-dataset"
 VERSION = 1
@@ -138,7 +143,7 @@ def prepare_dataset(
     entries = entries_of(source, kinds)
     if not entries:
         terms = waiting(drafts)
-        note = f", and {terms} cloze statements have no term yet" if terms else ""
+        note = f", and no term is chosen yet for {counted(terms, 'cloze statement')}" if terms else ""
         of = " or ".join(kinds)
         raise InputError(
             "There is nothing to publish: "

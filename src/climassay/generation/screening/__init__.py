@@ -1,19 +1,18 @@
-"""Screening: named, switchable checks that mark faulty drafts and remove none.
+"""Screening: named, switchable checks that mark faulty drafts and remove none (ClimaQA, section 4.2, appendix A.4.1).
 
-Checks of one draft lie in ``text_checks``, ``option_checks`` and ``source_checks``; ``catalogue`` lists, makes and
-counts them. Beside them: the fault of a seed passage, near-duplicates across a set, and answering a question again.
-ClimaQA, section 4.2 and appendix A.4.1.
+``checks`` holds the checks of one draft; ``catalogue`` makes and counts them. Beside them: the fault of a seed passage,
+near-duplicates across a set, and answering a question again.
 """
 
 from climassay.generation.draft import question_draft
 from climassay.generation.screening.answer_checks import REPLACED, SelfConsistency, Verification, answer_check
 from climassay.generation.screening.catalogue import CHECKS, CheckCount, check_counts, check_names, screen, table
 from climassay.generation.screening.check import Check
-from climassay.generation.screening.kind_checks import TERM_CHECKS
+from climassay.generation.screening.checks import TERM_CHECKS
 from climassay.generation.screening.near_duplicates import DuplicateFinder
 from climassay.generation.screening.passages import passage_fault
-from climassay.generation.screening.source_checks import MODEL_CHECKS
-from climassay.generation.screening.text_checks import LANGUAGES, other_language
+from climassay.generation.screening.checks import MODEL_CHECKS
+from climassay.generation.screening.checks import LANGUAGES, other_language
 
 __all__ = [
     "CHECKS", "LANGUAGES", "MODEL_CHECKS", "REPLACED", "TERM_CHECKS", "Check", "CheckCount", "DuplicateFinder",

@@ -17,7 +17,7 @@ from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.generation.draft import Decision, Draft, Subject, gapped, has_term, is_blank
 from climassay.generation.screening.check import right_answer
-from climassay.generation.screening.kind_checks import OPTIONS
+from climassay.generation.screening.checks import OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
 from climassay.models.profiles import Profile, profile_of
 from climassay.prompts import load_prompt

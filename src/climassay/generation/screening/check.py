@@ -37,10 +37,7 @@ class Check:
 CHECKS: Registry[Check] = Registry(
     "check",
     "climassay.checks",
-    tuple(
-        f"climassay.generation.screening.{name}"
-        for name in ("text_checks", "kind_checks", "source_checks", "catalogue")
-    ),
+    ("climassay.generation.screening.checks", "climassay.generation.screening.catalogue"),
 )
 """Every check that needs no model, in the order in which faults are listed."""
 

@@ -7,7 +7,7 @@ with a list in it stays what it is.
 import re
 from collections.abc import Sequence
 
-from climassay.generation.screening.text_checks import LANGUAGES, check_language, other_language
+from climassay.generation.screening.checks import LANGUAGES, check_language, other_language
 
 FEWEST_WORDS = 20
 REFERENCES = 0.05
@@ -93,7 +93,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
 
     Args:
         text: The passage.
-        language: In which it is to be written; see :data:`~climassay.generation.screening.text_checks.LANGUAGES`.
+        language: In which it is to be written; see :data:`~climassay.generation.screening.checks.LANGUAGES`.
         headings: Those that it appears under; acknowledgements, contents, references and the like are front matter.
 
     Returns:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from climassay.errors import InputError
 from climassay.generation import Draft
 from climassay.generation.annotation import AnnotationFile, AnnotationStore, ImportReport
-from climassay.generation.annotation.rubrics import finished_rubrics
+from climassay.generation.annotation.long_answers import finished_rubrics
 from climassay.questions import question_row
 
 
@@ -127,11 +127,11 @@ def _write(name: str, store: AnnotationStore, dataset: str, folder: Path) -> Non
     elif name == "csv":
         write_table(folder / "labels.csv", store.items(dataset))
     elif name == "label-studio":
-        from climassay.integrations.label_studio import write_label_studio
+        from climassay.integrations.labelling_tools import write_label_studio
 
         write_label_studio(folder, store.items(dataset), confidence=not settings.hide_confidence)
     else:
-        from climassay.integrations.argilla import write_argilla
+        from climassay.integrations.labelling_tools import write_argilla
 
         # Whose user there is whose here is not known, so it gets the questions to be answered, and no answers.
         write_argilla(folder, dataset, store.items(dataset), overlap=settings.overlap)
@@ -145,9 +145,9 @@ def _read(name: str, path: Path, drafts: Callable[[], Mapping[str, Draft]]) -> A
     if name == "csv":
         return read_table(path, drafts())
     if name == "label-studio":
-        from climassay.integrations.label_studio import read_label_studio
+        from climassay.integrations.labelling_tools import read_label_studio
 
         return read_label_studio(path, drafts())
-    from climassay.integrations.argilla import read_argilla
+    from climassay.integrations.labelling_tools import read_argilla
 
     return read_argilla(path, drafts())

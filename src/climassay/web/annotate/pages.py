@@ -20,8 +20,7 @@ from climassay.generation.annotation import (
     ItemFilter,
 )
 from climassay.generation.annotation.labels import ItemFilterState, Order, is_rubric
-from climassay.generation.annotation.rating import rating_agreement
-from climassay.generation.annotation.rubrics import rubric_agreement
+from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 from climassay.questions import TYPES
 from climassay.settings import entries
 from climassay.web.access import Adjudicator, Admin, Annotator

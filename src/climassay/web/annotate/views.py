@@ -18,12 +18,19 @@ from climassay.errors import InputError
 from climassay.generation import Draft, Wording
 from climassay.generation.annotation import ANNOTATION_REASONS, Comment, Item, Label
 from climassay.generation.annotation.labels import is_rating, is_rubric
-from climassay.generation.annotation.rubrics import rubric_of
+from climassay.generation.annotation.long_answers import rubric_of
 from climassay.generation.masking import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
 from climassay.questions import Criterion, Level, option_letter
-from climassay.questions.types.longform.ratings import BETTER, CRITERION, choices, read_written, written_ratings
-from climassay.questions.types.longform.rubric import MOST_CRITERIA, read_rubric
+from climassay.questions.types.longform.rubric import (
+    BETTER,
+    CRITERION,
+    MOST_CRITERIA,
+    choices,
+    read_rubric,
+    read_written,
+    written_ratings,
+)
 from climassay.reporting.highlighting import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.pages import is_web_address

@@ -23,7 +23,7 @@ from climassay.generation.annotation import (
     Label,
 )
 from climassay.generation.annotation.labels import ItemFilterState, ItemState
-from climassay.generation.annotation.rubrics import finished_rubrics
+from climassay.generation.annotation.long_answers import finished_rubrics
 from climassay.questions import Kind, Level
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User

@@ -402,7 +402,7 @@ def compare_several_runs(
     """One metric of several runs, with paired tests on the questions that they share."""
     found = compared(app, list(dict.fromkeys(run)), metric, level)
     places = {id(score): number for number, score in enumerate(found.scores)}
-    tests = [Extended(one, first=places[id(one.first)], second=places[id(one.second)]) for one in found.tests]
+    tests = [Extended(one.result, first=places[id(one.first)], second=places[id(one.second)]) for one in found.tests]
     return Extended(found, tests=tests)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
 from climassay.questions.types.base import Content, Lengths, QuestionType
-from climassay.questions.types.longform.ratings import read_written, written_ratings
+from climassay.questions.types.longform.rubric import read_written, written_ratings
 from climassay.questions.types.longform.rubric import RUBRIC, read_rubric, written_rubric
 
 if TYPE_CHECKING:

@@ -1,26 +1,144 @@
-"""Long questions as items whose rubrics people write, and the rubrics that came of it.
+"""Long answers that people rate and long questions whose rubrics they write, as items of the queue.
 
-An item of this kind is a draft of a long question with one option, ``Rubric``; its answer is a rubric to begin with, or
-nothing, and a label's answer is the rubric that somebody wrote. Its first passage is the reference answer, its second
-the text that the question rests on. Queue, overlap, skipping, taking back and adjudication are those of all items; two
-rubrics that differ in anything are a conflict.
+An item to be rated is a draft of a long question whose passages are the answers, one or two to be compared, and whose
+options are what is rated (:mod:`climassay.questions.types.longform.rubric`). An item whose rubric is written has one
+option, ``Rubric``; its answer is a rubric to begin with, or nothing, a label's answer is the rubric that somebody
+wrote, its first passage is the reference answer, its second the text that the question rests on. Queue, overlap,
+skipping, taking back, conflicts and adjudication are those of all items; two rubrics that differ in anything are a
+conflict.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.evaluation import alpha_estimate
-from climassay.generation.annotation.labels import Item, Label, is_rubric
+from climassay.evaluation import Better, BlindAnswer, Preferred, RatedAnswer, alpha_estimate
+from climassay.generation.annotation.labels import Item, Label, is_rating, is_rubric
 from climassay.generation.dataset_store import StoredDraft
 from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, draft_id
+from climassay.metrics.long_answers import DIMENSIONS
+from climassay.metrics.registry import LongAnswer
 from climassay.models import Encoder
 from climassay.questions import Criterion, Question
-from climassay.questions.types.longform.rubric import RUBRIC, read_rubric, written_rubric
+from climassay.questions.types.longform.rubric import (
+    BETTER,
+    CRITERION,
+    RUBRIC,
+    CriterionVerdict,
+    choices,
+    read_rubric,
+    read_written,
+    written_rubric,
+)
 from climassay.statistics import Estimate, Interval, mean_estimate
+
+
+def rating_drafts(answers: Sequence[BlindAnswer], *, pairs: int = 0, seed: int = 0) -> list[StoredDraft]:
+    """Items for people: each answer with the criteria of its question and the eight dimensions, or pairs of answers.
+
+    Args:
+        answers: Nothing of them but question, audience, criteria and text goes into an item.
+        pairs: At most so many pairs of answers to one question, in an order drawn by the seed, in place of the answers.
+        seed: Seed of the draws.
+    """
+    if not pairs:
+        dimensions = tuple(one.name for one in DIMENSIONS)
+        return [
+            _item(one, (one.answer,), (*(f"{CRITERION}{each.text}" for each in one.question.rubric), *dimensions))
+            for one in answers
+        ]
+    draw = np.random.default_rng(seed)
+    every = [
+        (one, other) for one, other in combinations(answers, 2)
+        if one.question.id == other.question.id and one.answer != other.answer
+    ]  # fmt: skip
+    chosen = [every[int(place)] for place in draw.permutation(len(every))[:pairs]]
+    turned = draw.integers(0, 2, len(chosen)).astype(bool).tolist()
+    shown = [(other, one) if turn else (one, other) for (one, other), turn in zip(chosen, turned, strict=True)]
+    return [_item(one, (one.answer, other.answer), (BETTER,), other.id) for one, other in shown]
+
+
+def _item(one: BlindAnswer, texts: tuple[str, ...], options: tuple[str, ...], *more: str) -> StoredDraft:
+    id_ = draft_id("rating", one.id, *more)
+    passages = tuple(
+        # The place says for whom the answer is.
+        SourcePassage(f"{id_}-{number}", text, id_, f"Answer {number}", place=one.question.audience)
+        for number, text in enumerate(texts, start=1)
+    )
+    wording = Wording(one.question.question, options=options)
+    draft = Draft(id_, "longform", "base", wording, passages, Origin("", "", (), 0))
+    return StoredDraft(draft, one.question.id, 0)
+
+
+def ratings_of(items: Iterable[Item]) -> tuple[list[RatedAnswer], list[Preferred]]:
+    """Answers with what people said of them, and pairs with whom they prefer; what nobody rated is left out.
+
+    Where an adjudicator has decided, their word stands alone.
+    """
+    rated, preferred = [], []
+    for item in items:
+        options, draft = item.draft.wording.options, item.draft
+        if not is_rating(draft.wording):
+            continue
+        decided = [one for one in item.labels if one.adjudicates][-1:]
+        said = [
+            read_written(one.wording.answer, options)
+            for one in decided or item.labels
+            if one.accepted and one.wording is not None
+        ]
+        question, audience = draft.wording.question, draft.main.place
+        if BETTER in options:
+            first, second = (one.text for one in draft.passages)
+            preferred += [Preferred(question, audience, first, second, cast(Better, one[BETTER])) for one in said]
+            continue
+        names = [option for option in options if not option.startswith(CRITERION)]
+        criteria = [option for option in options if option.startswith(CRITERION)]
+        rubric = tuple(Criterion(option.removeprefix(CRITERION)) for option in criteria)
+        ratings = {name: tuple(float(one[name]) for one in said if name in one) for name in names}
+        verdicts = {
+            place: tuple(cast(CriterionVerdict, one[option]) for one in said if option in one)
+            for place, option in enumerate(criteria)
+        }
+        answer = LongAnswer(question, draft.main.text, rubric, audience)
+        if said:
+            given = {name: values for name, values in ratings.items() if values}
+            kept = {place: values for place, values in verdicts.items() if values}
+            rated.append(RatedAnswer(answer, question, given, kept))
+    return rated, preferred
+
+
+def rating_agreement(items: Iterable[Item]) -> dict[str, Estimate]:
+    """Krippendorff's alpha among people before any adjudication, by what is rated.
+
+    Ratings are taken on the interval scale; criteria, all of them together, and preferences on the nominal one. What no
+    two people have rated is missing.
+    """
+    rated: dict[str, list[tuple[str, dict[str, float]]]] = {}
+    for item in items:
+        options = item.draft.wording.options
+        for option in options if is_rating(item.draft.wording) else ():
+            said = {
+                one.annotator: float(choices(option).index(own[option]))
+                for one in item.labels
+                if one.accepted and one.wording is not None and not one.adjudicates
+                if option in (own := read_written(one.wording.answer, options))
+            }
+            name = "criteria" if option.startswith(CRITERION) else option.lower()
+            rated.setdefault(name, []).append((item.draft.id, said))
+    found = {}
+    for name, units in rated.items():
+        people = sorted({one for _, said in units for one in said})
+        rows = [[said.get(one) for _, said in units] for one in people]
+        several = sum(len(said) > 1 for _, said in units)
+        scale = name in {one.name for one in DIMENSIONS}
+        if several and (value := alpha_estimate(rows, [id_ for id_, _ in units], 0, nominal=not scale)):
+            found[name] = Estimate(value.value, value.interval, several)
+    return found
+
 
 SAME_CRITERION = 0.5
 """Least cosine, by the bundled encoder, of two criteria that say the same: see benchmarks/rubric_matching.py."""
@@ -101,14 +219,8 @@ class RubricAgreement:
     """Krippendorff's alpha of weights on the interval scale, each in units of its rubric's mean; None as above."""
 
 
-def rubric_agreement(items: Iterable[Item], encoder: Encoder, *, seed: int = 0) -> RubricAgreement | None:
-    """How far people's rubrics agree; None where no question has rubrics by two people.
-
-    Args:
-        items: All of a dataset.
-        encoder: Matches criteria by their meaning.
-        seed: Seed of the resampling.
-    """
+def rubric_agreement(items: Iterable[Item], encoder: Encoder) -> RubricAgreement | None:
+    """How far people's rubrics agree, criteria matched by their meaning; None where no question has two of them."""
     rubrics: dict[str, list[tuple[str, tuple[Criterion, ...]]]] = {}
     for item in items:
         said = [(one.annotator, rubric_of(one, item)) for one in item.labels if not one.adjudicates]
@@ -142,9 +254,9 @@ def rubric_agreement(items: Iterable[Item], encoder: Encoder, *, seed: int = 0) 
 
     def alpha(pairs: list[tuple[float, float]], nominal: bool) -> Estimate | None:
         varied = len({value for pair in pairs for value in pair}) > 1
-        return alpha_estimate([*zip(*pairs, strict=True)], groups, seed, nominal=nominal) if varied else None
+        return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if varied else None
 
-    share = mean_estimate(shared, seed=seed)
+    share = mean_estimate(shared, seed=0)
     if len(shared) == 1:  # resampled, one question would seem certain
         share = replace(share, interval=Interval(0.0, 1.0))
     return RubricAgreement(

@@ -1,0 +1,372 @@
+"""Annotations in Label Studio and in Argilla 2: what they import, and what they export to be read here.
+
+Label Studio gets tasks and a labelling interface. The task format is its JSON (``data``, ``annotations``,
+``predictions``), its result items are those of the tags in :func:`interface`. It takes no annotator from a file whom it
+does not know, so ours appear in ``meta`` of the first result item, which it keeps as it is.
+
+Argilla gets a folder that ``rg.Dataset.from_disk`` loads: ``dataset.json``, ``settings.json`` and ``records.json``, as
+``rg.Dataset.to_disk`` writes them. It knows people by ids and takes no answers of strangers, so labels are written for
+those whose ids are given.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+from xml.etree import ElementTree
+
+from climassay.errors import InputError
+from climassay.generation import Draft
+from climassay.generation.annotation import (
+    ANNOTATION_REASONS,
+    AnnotationFile,
+    ImportedLabel,
+    Item,
+    Label,
+    content_key,
+    label_from_parts,
+    label_parts,
+)
+from climassay.io import parse_json, write_file
+from climassay.questions import option_letter
+from climassay.questions.rows import read_bytes
+
+T = TypeVar("T")
+VERDICTS = ("valid", "invalid")
+_FIELDS = {"question": "Question", "options": "Options", "answer": "Marked answer", "passages": "Passages"}
+"""What annotators are shown, with its heading."""
+_EDITS = {
+    "edited_question": "Better words of the whole question or statement",
+    "edited_answer": "A better answer; of a statement the term to mask",
+    "edited_options": "All options, one a line",
+    "edited_correct": "Letter of the correct option",
+}
+"""Texts by which annotators change a question, with what they are asked for."""
+
+
+def _shown(item: Item) -> dict[str, str]:
+    """The texts of :data:`_FIELDS`."""
+    wording = item.draft.wording
+    options = [f"{option_letter(place)}) {text}" for place, text in enumerate(wording.options)]
+    marked = options[wording.correct] if options and wording.correct is not None else wording.answer
+    sources = [(one.text, one.place or one.document) for one in item.draft.passages]
+    return {
+        "question": wording.question,
+        "options": "\n".join(options),
+        "answer": marked or item.suggested_term or "",
+        "passages": "\n\n".join(f"{text}\n[{source}]" if source else text for text, source in sources),
+    }
+
+
+def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, Any]]:
+    """The objects of a JSON list, each with the entry ``needed``."""
+    try:
+        found = parse_json(read_bytes(file))
+        if not isinstance(found, list) or not all(isinstance(one, dict) and needed in one for one in found):
+            raise ValueError(f"a list of {of} with {needed} is wanted")
+        if not all(isinstance(_annotations(one), list) for one in found):
+            raise ValueError(f"the annotations of a {of.removesuffix('s')} are a list")
+    except ValueError as error:
+        raise InputError(f"{file} {fault} (JSON): {error}.") from None
+    return found
+
+
+def _gathered(where: str, entries: Iterable[tuple[int, T]], read: Callable[[T], list[ImportedLabel]]) -> AnnotationFile:
+    """The labels of numbered entries, with a sentence for each that makes none."""
+    labels: list[ImportedLabel] = []
+    unreadable: list[str] = []
+    for number, entry in entries:
+        try:
+            labels += read(entry)
+        except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            unreadable.append(f"{where} {number}: {error}")
+    return AnnotationFile(tuple(labels), unreadable=tuple(unreadable))
+
+
+# Label Studio
+
+TO = "question"
+"""Name of the text that all answers are tied to."""
+META = "climassay"
+
+
+def interface() -> str:
+    """The labelling interface, as XML: paste it into the settings of a project."""
+    view = ElementTree.Element("View")
+    for name, title in _FIELDS.items():
+        ElementTree.SubElement(view, "Header", value=title, size="5")
+        ElementTree.SubElement(view, "Text", name=name, value=f"${name}")
+
+    def text_area(parent: ElementTree.Element, name: str, hint: str) -> None:
+        lines, most = ("1", "10") if name == "edited_options" else ("2", "1")
+        options = {"placeholder": hint, "rows": lines, "maxSubmissions": most, "editable": "true"}
+        ElementTree.SubElement(parent, "TextArea", options, name=name, toName=TO)
+
+    choices = {"choice": "single", "required": "true", "showInline": "true"}
+    verdict = ElementTree.SubElement(view, "Choices", choices, name="verdict", toName=TO)
+    shown_where = {}
+    for word in VERDICTS:
+        ElementTree.SubElement(verdict, "Choice", value=word, hotkey=word[0])
+        only = {"visibleWhen": "choice-selected", "whenTagName": "verdict", "whenChoiceValue": word}
+        shown_where[word] = ElementTree.SubElement(view, "View", only)
+    reasons = ElementTree.SubElement(shown_where["invalid"], "Choices", name="reasons", toName=TO, choice="multiple")
+    for reason in ANNOTATION_REASONS:
+        ElementTree.SubElement(reasons, "Choice", value=reason.words, alias=reason.name, hotkey=reason.key)
+    ElementTree.SubElement(shown_where["valid"], "Header", value="Better words, where they are needed", size="5")
+    for name, hint in _EDITS.items():
+        text_area(shown_where["valid"], name, hint)
+    text_area(view, "remark", "Remark")
+    ElementTree.indent(view)
+    return ElementTree.tostring(view, encoding="unicode") + "\n"
+
+
+def write_label_studio(folder: Path, items: Iterable[Item], *, confidence: bool = False) -> int:
+    """Write ``tasks.json`` and ``interface.xml``.
+
+    Returns:
+        How many tasks were written.
+    """
+    tasks = []
+    for item in items:
+        draft = item.draft
+        task: dict[str, Any] = {
+            "data": {"draft": draft.id, "kind": draft.kind, "level": draft.level, **_shown(item)},
+            "annotations": [_annotation(draft, label) for label in item.labels],
+        }
+        if confidence and item.p_valid is not None:
+            guess = _result("verdict", "choices", ["valid" if item.p_valid >= 0.5 else "invalid"])
+            task["predictions"] = [{"model_version": "validator", "score": item.p_valid, "result": [guess]}]
+        tasks.append(task)
+    write_file(folder / "interface.xml", interface().encode())
+    text = json.dumps(tasks, ensure_ascii=False, indent=1, allow_nan=False)
+    write_file(folder / "tasks.json", text.encode())
+    return len(tasks)
+
+
+def _result(name: str, kind: str, values: list[str]) -> dict[str, Any]:
+    value = {"choices" if kind == "choices" else "text": values}
+    return {"id": name, "from_name": name, "to_name": TO, "type": kind, "value": value}
+
+
+def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
+    verdict, said = VERDICTS[0 if label.accepted else 1], label_parts(draft, label)
+    results = [_result("verdict", "choices", [verdict])]
+    results += [_result("reasons", "choices", list(label.reasons))] if label.reasons else []
+    results += [_result(name, "textarea", values) for name, values in said.items()]
+    content = label_from_parts({draft.id: draft}, draft.id, verdict, label.reasons, said)
+    results[0]["meta"] = {
+        META: {
+            "key": label.key,
+            "annotator": label.annotator,
+            "made_at": label.made_at,
+            "seconds": label.seconds,
+            "adjudicates": label.adjudicates,
+            "content": content_key("content", content),
+        }
+    }
+    return {"result": results, "lead_time": label.seconds, "was_cancelled": False, "ground_truth": label.adjudicates}
+
+
+def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
+    """Read annotations from Label Studio's export (JSON), or from tasks that were written here.
+
+    An annotation that came from here and was not changed there keeps its key, so that it is stored once. Cancelled
+    annotations, and those without a verdict, are passed over.
+
+    Raises:
+        InputError: It cannot be read or is no such export. Annotations that make no label are listed in the result.
+    """
+    tasks = _read_list(path, "is not an export of Label Studio", "data", "tasks")
+    each = ((number, (task["data"], one)) for number, task in enumerate(tasks, start=1) for one in _annotations(task))
+    return _gathered(f"{path.name}, task", each, lambda entry: _label_studio_labels(*entry, drafts))
+
+
+def _annotations(task: Mapping[str, Any]) -> Any:
+    """Those of a task; old exports call them completions."""
+    return task.get("annotations") or task.get("completions") or []
+
+
+def _label_studio_labels(
+    data: Mapping[str, Any], annotation: Mapping[str, Any], drafts: Mapping[str, Draft]
+) -> list[ImportedLabel]:
+    said: dict[str, list[str]] = {}
+    for result in annotation.get("result") or ():
+        value = result["value"]
+        parts = value.get("choices", value.get("text", ()))
+        said[result["from_name"]] = [parts] if isinstance(parts, str) else list(parts)
+    if annotation.get("was_cancelled") or not said.get("verdict"):
+        return []
+    names = {reason.words: reason.name for reason in ANNOTATION_REASONS}
+    reasons = [names.get(name, name) for name in said.get("reasons", ())]
+    content = label_from_parts(drafts, data.get("draft"), said["verdict"][0], reasons, said)
+    for result in annotation["result"]:
+        ours = (result.get("meta") or {}).get(META)
+        if ours and ours.get("content") == content_key("content", content):  # written here, and not changed there
+            label = replace(
+                content,
+                key=str(ours["key"]),
+                annotator=str(ours["annotator"]),
+                made_at=float(ours["made_at"]),
+                seconds=ours.get("seconds"),
+                adjudicates=bool(ours.get("adjudicates")),
+            )
+            return [label]
+    by, spent = annotation.get("completed_by"), annotation.get("lead_time")
+    name = by.get("email") or by.get("id") if isinstance(by, dict) else by
+    at = annotation.get("updated_at") or annotation.get("created_at")
+    label = replace(
+        content,
+        annotator=f"label-studio:{name}" if isinstance(name, int) else str(name or "label-studio"),
+        made_at=None if at is None else datetime.fromisoformat(str(at)).timestamp(),
+        seconds=None if spent is None else float(spent),
+    )
+    return [replace(label, key=content_key("label-studio", label, annotation.get("id")))]
+
+
+# Argilla
+
+GUIDELINES = (
+    "Is the question scientifically right, and does the passage answer it as marked? Say valid or invalid; where it is "
+    "invalid, say why. Where better words make it valid, write them and say valid."
+)
+
+
+def argilla_settings(overlap: int = 1) -> dict[str, Any]:
+    """The settings of a dataset, as ``rg.Settings.from_json`` reads them."""
+    text = {"type": "text", "use_markdown": False}
+    verdict = {"type": "label_selection", "options": [{"value": word, "text": word} for word in VERDICTS]}
+    reasons = {
+        "type": "multi_label_selection",
+        "options": [{"value": reason.name, "text": reason.words} for reason in ANNOTATION_REASONS],
+        "visible_options": len(ANNOTATION_REASONS),
+        "options_order": "natural",
+    }
+    texts = {"remark": "Remark", **_EDITS}
+    terms = {"type": "terms", "visible_for_annotators": True, "values": None}
+    return {
+        "guidelines": GUIDELINES,
+        "allow_extra_metadata": True,
+        "distribution": {"strategy": "overlap", "min_submitted": overlap},
+        "fields": [
+            {"name": name, "title": title, "required": name == "question", "settings": text}
+            for name, title in _FIELDS.items()
+        ],
+        "questions": [
+            {"name": "verdict", "title": "Is it valid?", "required": True, "settings": verdict},
+            {"name": "reasons", "title": "Why is it invalid?", "required": False, "settings": reasons},
+            *({"name": name, "title": title, "required": False, "settings": text} for name, title in texts.items()),
+        ],
+        "vectors": [],
+        "metadata": [
+            {"name": name, "title": name, "visible_for_annotators": True, "type": "terms", "settings": terms}
+            for name in ("kind", "level")
+        ],
+    }
+
+
+def write_argilla(
+    folder: Path, name: str, items: Iterable[Item], *, overlap: int = 1, users: Mapping[str, str] | None = None
+) -> tuple[int, int]:
+    """Write a dataset's folder.
+
+    Args:
+        folder: Made where it is missing.
+        name: Name of the dataset in Argilla.
+        items: What is annotated.
+        overlap: Labels that an item needs.
+        users: Annotator -> id of the user in Argilla; labels of others are left out.
+
+    Returns:
+        How many records and how many labels were written.
+
+    Raises:
+        InputError: An id is not a UUID, or the folder cannot be written.
+    """
+    known = {annotator: _user_id(annotator, text) for annotator, text in (users or {}).items()}
+    records = [_record(item, known) for item in items]
+    settings = argilla_settings(overlap)
+    shared = {part: settings[part] for part in ("guidelines", "allow_extra_metadata", "distribution")}
+    dataset = {"id": None, "name": name, "status": "draft", **shared}
+    for file, content in (("records", records), ("settings", settings), ("dataset", dataset)):
+        write_file(folder / f"{file}.json", json.dumps(content, ensure_ascii=False, allow_nan=False).encode())
+    return len(records), sum(len(record["responses"].get("verdict", ())) for record in records)
+
+
+def _user_id(annotator: str, text: str) -> str:
+    try:
+        return str(UUID(text))
+    except (ValueError, AttributeError):
+        raise InputError(f"{text!r} is not an id of a user in Argilla, as {annotator} is said to have.") from None
+
+
+def _record(item: Item, users: Mapping[str, str]) -> dict[str, Any]:
+    draft = item.draft
+    responses: dict[str, list[dict[str, Any]]] = {}
+    for label in item.labels:
+        if label.annotator in users and not label.adjudicates:
+            answers: dict[str, Any] = {"verdict": VERDICTS[0 if label.accepted else 1]}
+            answers |= {"reasons": list(label.reasons)} if label.reasons else {}
+            for name, values in label_parts(draft, label).items():
+                lines = [" ".join(value.split()) for value in values] if name == "edited_options" else values
+                answers[name] = "\n".join(lines)
+            for question, value in answers.items():
+                answer = {"value": value, "user_id": users[label.annotator], "status": "submitted"}
+                responses.setdefault(question, []).append(answer)
+    suggestions: dict[str, Any] = {}
+    if item.suggested_term is not None:
+        suggestions["edited_answer"] = {"value": item.suggested_term, "score": None, "agent": "masker"}
+    if item.preselected:
+        suggestions["reasons"] = {"value": list(item.preselected), "score": None, "agent": "screening"}
+    return {
+        "id": draft.id,
+        "fields": {name: text for name, text in _shown(item).items() if text},
+        "metadata": {"kind": draft.kind, "level": draft.level},
+        "suggestions": suggestions,
+        "responses": responses,
+        "vectors": {},
+    }
+
+
+def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, str] | None = None) -> AnnotationFile:
+    """Read submitted responses of records that ``to_disk`` or ``records.to_json`` wrote.
+
+    Argilla keeps no time of an answer: a label that is read again with the same content is the same label.
+
+    Args:
+        path: The folder, or its ``records.json``.
+        drafts: Drafts of the dataset by id.
+        users: Annotator -> id of the user in Argilla; others are named by their ids.
+
+    Raises:
+        InputError: It cannot be read or holds no records. Answers that make no label are listed in the result.
+    """
+    file = path / "records.json" if path.is_dir() else path
+    records = _read_list(file, "holds no records of Argilla", "responses", "records")
+    names = {_user_id(annotator, text): annotator for annotator, text in (users or {}).items()}
+    entries = enumerate(records, start=1)
+    return _gathered(f"{file.name}, record", entries, lambda record: _argilla_labels(record, drafts, names))
+
+
+def _argilla_labels(
+    record: Mapping[str, Any], drafts: Mapping[str, Draft], names: Mapping[str, str]
+) -> list[ImportedLabel]:
+    by_user: dict[str, dict[str, Any]] = {}
+    for question, responses in record["responses"].items():
+        for one in responses:
+            if str(one.get("status") or "submitted").rpartition(".")[2] == "submitted":
+                by_user.setdefault(str(one["user_id"]), {})[question] = one["value"]
+    labels = []
+    for user, answers in by_user.items():
+        if answers.get("verdict"):
+            said = {name: [str(answers[name])] for name in ("remark", *_EDITS) if answers.get(name)}
+            options = said.get("edited_options", [""])[0].splitlines()
+            said["edited_options"] = [line.strip() for line in options if line.strip()]
+            by = names.get(user, f"argilla:{user}")
+            label = label_from_parts(
+                drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), said, by
+            )
+            labels.append(replace(label, key=content_key("argilla", label)))
+    return labels
