@@ -27,7 +27,6 @@ from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
 from climassay.web.annotate.exchange import (
     FORMATS,
-    RUBRIC_WORDS,
     RUBRICS,
     export_labels,
     import_labels,
@@ -234,7 +233,7 @@ def retrain(asked: ByAdmin) -> Response:
 def take_in(asked: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
     """Take labels from a file; sent twice it changes nothing."""
     try:
-        imported = import_labels(asked.store, asked.dataset, format, file.file, file.filename or "")
+        imported = import_labels(asked.app, asked.dataset, format, file.file, file.filename or "")
     except InputError as error:
         return _settings_page(asked, error=str(error))
     return _settings_page(asked, imported=imported)
@@ -376,9 +375,9 @@ def export(asked: ByAdjudicator, format: str = "") -> Response:
         said, progress = store.labels(dataset), store.progress(dataset)
         decisions = sum(label.adjudicates for label in said)
         counts = {"label": len(said) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
-        formats = {RUBRICS: RUBRIC_WORDS} | FORMATS if holds_rubrics(store, dataset) else FORMATS
+        formats = RUBRICS | FORMATS if holds_rubrics(store, dataset) else FORMATS
         return asked.show("export", formats=formats, progress=progress, counts=counts)
-    found = export_labels(store, dataset, format)
+    found = export_labels(asked.app, dataset, format)
     # The name goes into a header: a dataset may be called anything.
     kept = f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"
     return Response(found.content, media_type=found.media_type, headers={"Content-Disposition": kept})
