@@ -357,6 +357,14 @@ def test_a_job_that_was_stopped_before_its_turn_stops_its_check(client_of, place
     assert "The check was stopped" in Seen(client.get(f"/checks/{second}").text).text
 
 
+def test_only_so_many_checks_wait_at_a_time(client_of, place, gate, monkeypatch):
+    monkeypatch.setattr("climassay.web.checks.store.MOST_WAITING", 1)
+    client = client_of("annotator")
+    ask(client)
+    answer = post(client, "/check", {"claim": "Glaciers grow."})
+    assert (answer.status_code, "try again later" in answer.text) == (503, True)
+
+
 # ------------------------------------------------------------------------------------------------------ reviews, lists
 
 

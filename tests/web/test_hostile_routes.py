@@ -88,6 +88,7 @@ def test_another_visitors_token_does_not_help(site, routes):
             assert ask(client, route, headers={"x-csrf-token": stolen}).status_code == 403, str(route)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("origin", ["cross-site", "same-site"])
 def test_what_another_site_sends_is_refused_even_with_the_token(origin, site, routes):
     for route in filter(lambda route: route.unsafe, routes):

@@ -35,6 +35,7 @@ def signed_in(client) -> bool:
 # ------------------------------------------------------------------------------------------------ sessions
 
 
+@pytest.mark.core
 def test_a_session_known_before_signing_in_is_not_the_one_after(site):
     """Fixation: the attacker plants a cookie in the victim's browser and waits."""
     for planted in ("planted-by-the-attacker", site.place.accounts.begin_session(site.account("mallory"), 1)):
