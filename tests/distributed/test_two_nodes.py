@@ -20,7 +20,6 @@ import pytest
 from climassay.corpus.collection import Collection, open_or_create
 from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, DistributedModel, Windows, open_pool
-from climassay.distributed.remote import ModelInfoJob
 from climassay.errors import ModelError
 from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models import load_model
@@ -56,7 +55,7 @@ def tiny(tmp_path_factory):
 @pytest.fixture
 def distant(pool, tmp_path):
     spec = WantedDistant(str(tmp_path))
-    return DistributedModel(pool, spec, "local:distant", pool.info(spec, ModelInfoJob()))
+    return DistributedModel(pool, spec, "local:distant", pool.info(spec))
 
 
 def chats(*texts):
@@ -215,7 +214,7 @@ def test_a_model_that_no_worker_finds_is_told_in_one_sentence(pool, tiny, tmp_pa
     with pytest.raises(ModelError, match="has no layer 99"):
         pool.load_model(f"local:{tiny}").harvest([OptionRequest((Message("user", "Why?"),), ("a", "b"))], layers=(99,))
     spec = WantedDistant(str(tmp_path), own_weights=True)
-    model = DistributedModel(pool, spec, "local:distant", pool.info(spec, ModelInfoJob()))
+    model = DistributedModel(pool, spec, "local:distant", pool.info(spec))
     texts = [f"[wait] {number}" for number in range(8)]
     gate = opened_when(tmp_path, lambda: len(asked(tmp_path)[1]) == 2)
     with pytest.raises(ModelError, match="Two workers have different weights"):
