@@ -9,7 +9,7 @@ import pytest
 
 from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection, divide
 from climassay.distributed.pool import Worker
-from climassay.distributed.remote import EncoderSpec, Job, ModelSpec, shares
+from climassay.distributed.remote import Job, ModelSpec, shares
 from climassay.errors import InputError, MissingExtraError, ModelError
 from command_line import refused
 from tiny_models import save_tiny
@@ -138,12 +138,6 @@ def test_jobs_are_a_quarter_of_a_share_at_most():
     assert shares(80, 2, 32) == 10
     assert shares(3, 2, 32) == 1
     assert shares(0, 2, 32) == 1
-
-
-def test_what_is_wanted_is_equal_by_its_content():
-    assert {ModelSpec("local:smollm2"): 1}[ModelSpec("local:smollm2")] == 1
-    assert ModelSpec("local:smollm2") != ModelSpec("local:smollm2", dtype="bfloat16")
-    assert EncoderSpec("local:minilm", 2) != EncoderSpec("local:minilm", 1)
 
 
 def test_a_worker_holds_one_model_whoever_names_its_number_format(tmp_path, monkeypatch):

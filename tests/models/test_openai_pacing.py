@@ -108,21 +108,6 @@ async def test_after_an_overload_it_grows_by_one_each_round_trip():
     assert 16.9 < limit.limit <= 17
 
 
-async def test_it_never_falls_below_one():
-    limit = limit_of(4)
-    for _ in range(10):
-        limit.release(await limit.acquire(), succeeded=False, overloaded=True)
-    assert limit.limit == 1
-    await limit.acquire()
-    assert limit.in_flight == 1
-
-
-async def test_a_failure_that_is_no_overload_leaves_it_alone():
-    limit = limit_of(64)
-    limit.release(await limit.acquire(), succeeded=False, overloaded=False)
-    assert limit.limit == START
-
-
 async def test_no_more_than_the_limit_are_under_way_and_waiters_follow_in_order():
     async with asyncio.timeout(PATIENCE):
         limit = limit_of(2)

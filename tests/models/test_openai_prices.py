@@ -6,11 +6,6 @@ from climassay.errors import InputError
 from climassay.models.servers import Price, find_price, price_from_options
 
 
-def test_a_cost_is_worked_out_by_hand():
-    # 1000 prompt tokens at $0.15 and 200 completion tokens at $0.60 per million.
-    assert Price(0.15, 0.60).cost(1000, 200) == pytest.approx(0.00015 + 0.00012)
-
-
 def test_prices_from_options():
     assert price_from_options(None, None) is None
     assert price_from_options(0.0, 2.0) == Price(0.0, 2.0)
@@ -22,19 +17,6 @@ def test_prices_from_options():
 def test_a_price_is_a_number_of_dollars(price):
     with pytest.raises(InputError, match="US dollars per million"):
         Price(1.0, price)
-
-
-def test_a_table_in_the_workspace(tmp_path):
-    assert find_price("openai:gpt-4o-mini", tmp_path) is None
-    (tmp_path / "prices.toml").write_text('["gpt-4o-mini"]\nprompt = 0.15\ncompletion = 0.6\n')
-    assert find_price("openai:gpt-4o-mini", tmp_path) == Price(0.15, 0.6)
-    assert find_price("gpt-4o-mini", tmp_path) == Price(0.15, 0.6)
-    assert find_price("other", tmp_path) is None
-
-
-def test_a_table_in_json(tmp_path):
-    (tmp_path / "prices.json").write_text('{"openai:m": {"prompt": 1, "completion": 2}}')
-    assert find_price("openai:m", tmp_path) == Price(1.0, 2.0)
 
 
 @pytest.mark.parametrize(

@@ -29,19 +29,6 @@ def test_a_new_file_uses_the_write_ahead_log_and_every_commit_reaches_the_disk(t
     assert pragmas == {"journal_mode": "wal", "synchronous": 2}
 
 
-def test_opening_changes_nothing_in_a_database_that_is_there(tmp_path):
-    fill(url_of(tmp_path / "r.sqlite"))
-    before = (tmp_path / "r.sqlite").read_bytes()
-    Records(url_of(tmp_path / "r.sqlite")).close()
-    assert (tmp_path / "r.sqlite").read_bytes() == before
-
-
-def test_an_empty_file_is_a_new_database(tmp_path):
-    """A process killed between making the file and making the tables leaves one."""
-    (tmp_path / "r.sqlite").touch()
-    fill(url_of(tmp_path / "r.sqlite"), 1)
-
-
 @pytest.mark.parametrize("damage", ["not a database", "cut", "overwritten"])
 def test_a_damaged_file_is_one_sentence_and_stays_as_it_is(tmp_path, damage):
     path = tmp_path / "r.sqlite"
@@ -66,16 +53,6 @@ def test_damage_that_is_met_later_is_the_same_sentence(tmp_path):
     path.write_bytes(content)
     with pytest.raises(RecordsError, match="is corrupt"), Records(url_of(path)) as store:
         list(iterate_answers(store.database))
-
-
-def test_a_database_of_a_newer_climassay_is_refused(tmp_path):
-    path = tmp_path / "r.sqlite"
-    fill(url_of(path), 1)
-    with sqlite3.connect(path) as other:
-        other.execute("UPDATE meta SET value = '999' WHERE name = 'schema_version'")
-    other.close()
-    with pytest.raises(RecordsError, match=r"has schema version 999, .* reads version \d+: update climassay\.$"):
-        Records(url_of(path))
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
 
 from climassay.errors import InputError
 from climassay.models import Message
-from climassay.models.local.loading import find_folder, load_local
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import tokenise_options
 from climassay.models.local.prompts import PromptFormat
 from climassay.tuning import ChatData, ChatExample, TextDocument
@@ -68,12 +67,6 @@ def test_the_end_of_a_turn_is_what_the_template_writes(tmp_path: Path, template:
     found = prompts(tmp_path, template)
     expected = [found.tokenizer.encode(" ")[0] if token == 220 else token for token in end]
     assert list(end_of_turn(found, frozenset({END}))) == expected
-
-
-def test_the_bundled_model_ends_its_turns_with_im_end() -> None:
-    tokenizer = AutoTokenizer.from_pretrained(find_folder("smollm2"))
-    ends = frozenset({tokenizer.convert_tokens_to_ids("<|im_end|>")})
-    assert end_of_turn(PromptFormat(tokenizer), ends) == tuple(ends)
 
 
 def test_control_tokens_in_an_answer_are_only_words(chat: PromptFormat) -> None:
