@@ -78,13 +78,6 @@ def test_what_cannot_be_scored_fails_in_its_place() -> None:
     assert long.best is None
 
 
-def test_usage_counts_the_prompt_once_and_every_option() -> None:
-    model = smollm2()
-    (scores,) = model.option_logprobs([ask("Is it?", " yes", " not yes")])
-    prompt = len(model.prompts.encode(model.render((Message("user", "Is it?"),), "Answer:")))
-    assert scores.usage.prompt_tokens == prompt + 1 + 2
-
-
 @pytest.fixture
 def base_model(tmp_path: Path) -> LocalModel:
     """A model without chat template whose tokenizer joins a space with each of the letters a to n."""
@@ -109,11 +102,6 @@ def test_options_of_one_request_are_scored_from_the_same_place(base_model: Local
     scored = base_model.option_logprobs([OptionRequest((Message("user", "x"),), ("a", "z"), "xy: ")])[0]
     moved = base_model.option_logprobs([OptionRequest((Message("user", "x"),), (" a", " z"), "xy:")])[0]
     assert scored.logprobs == pytest.approx(moved.logprobs, abs=1e-5)
-
-
-def test_the_plain_format_puts_answers_on_lines_of_their_own(base_model: LocalModel) -> None:
-    messages = (Message("system", "Be short."), Message("user", "Is it?"))
-    assert base_model.render(messages, "Well, ") == "system:\nBe short.\n\nuser:\nIs it?\n\nassistant:\nWell, "
 
 
 def test_a_template_without_system_role_gets_it_in_the_first_user_message(tmp_path: Path) -> None:

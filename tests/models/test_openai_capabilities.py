@@ -230,18 +230,6 @@ def test_one_odd_answer_does_not_undo_what_earlier_ones_have_shown(odd, tmp_path
     assert client.fallbacks["logprobs asked again"] == 2 * CONTRADICTIONS
 
 
-def test_a_parameter_that_was_taken_is_left_out_for_good_after_several_refusals_in_a_row():
-    with ApiServer() as server:
-        client = model(server)
-        client.generate([request("one", seed=1)])
-        for number in range(CONTRADICTIONS):
-            server.behaviour = Behaviour(refused=("seed",))
-            (answer,) = client.generate([request(f"{number}", seed=1)])
-            assert not answer.error
-            assert client.capabilities.dropped == (("seed",) if number == CONTRADICTIONS - 1 else ())
-        client.close()
-
-
 def test_several_writers_keep_what_each_has_learnt(tmp_path):
     known = [LearnedCapabilities("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
     other = LearnedCapabilities("http://host/v1", "model 0", tmp_path)

@@ -153,18 +153,3 @@ async def test_a_pause_holds_every_sender_until_it_is_over():
     assert time.slept == [30]
     await limit.acquire()
     assert time.slept == [30]
-
-
-async def test_who_waits_for_a_place_gives_up_when_the_server_asks_for_more_than_their_patience():
-    async with asyncio.timeout(PATIENCE):
-        time = Time()
-        limit = AdaptiveLimit(1, time.clock())
-        slot = await limit.acquire()
-        impatient, patient = (asyncio.create_task(limit.acquire(seconds)) for seconds in (10, 100))
-        await asyncio.sleep(0)
-        limit.pause(50)
-        assert await impatient is None
-        limit.release(slot, succeeded=False, overloaded=False)
-        assert await patient is not None
-        assert time.slept == [50]
-        assert limit.in_flight == 1

@@ -189,21 +189,6 @@ def test_an_error_of_who_looks_ends_the_call_and_the_connection_goes_on(serving)
     model.close()
 
 
-def test_a_hanging_stream_is_given_up_at_the_time_limit_of_an_attempt(serving):
-    held = threading.Event()
-    server = serving(hold=("risen", held))
-    policy = RetryPolicy(base=0.0, max_attempts=2, attempt_timeout=0.3)
-    model = OpenAIModel("test", base_url=server.url, policy=policy)
-    try:
-        [completion], [shown] = streamed(model, request())
-    finally:
-        held.set()
-        model.close()
-    assert completion.text == SAID
-    assert shown[-1] == ""
-    assert [body.body.get("stream") for body in server.asked] == [True, None]
-
-
 def test_the_key_is_never_shown_whole_or_begun(monkeypatch, serving):
     key = "sk-6d3f0c27b1a94e55"
     monkeypatch.setenv("OPENAI_API_KEY", key)

@@ -1,13 +1,16 @@
 """Opening databases that are fine, broken, foreign, newer or busy."""
 
 import sqlite3
+import threading
 
 import pytest
 
-from climassay.errors import RecordsError
+from climassay.errors import InputError, RecordsError
 from climassay.records import RecordedModel, Records
-from climassay.records.database import Database
+from climassay.records import database as server_lock
+from climassay.records.database import Database, ServerLock
 from climassay.records.queries import iterate_answers, list_runs
+from patience import PATIENCE, reached
 from writing_process import Shout, ask, write_at_once
 
 
@@ -145,3 +148,42 @@ def test_two_processes_that_write_the_same_at_once_lose_nothing(tmp_path):
     assert {answer.prompt for answer in answers} == {f"text {n}" for n in range(260)}
     assert len(answers) == 2 * 20 * 20
     assert all(answer.text == answer.prompt.upper() for answer in answers)
+
+
+@pytest.fixture
+def lock(database_url):
+    """Makes locks, which are let go at the end."""
+    made = []
+
+    def another():
+        made.append(ServerLock(database_url))
+        return made[-1]
+
+    yield another
+    for one in made:
+        one.close()
+
+
+def test_the_second_server_is_refused_with_the_address_of_the_first(lock, monkeypatch):
+    monkeypatch.setattr(server_lock, "WAIT_SECONDS", 0.0)
+    first, said = lock(), []
+    first.take()
+    first.take()  # which it has already
+    first.announce("http://127.0.0.1:8123")
+    with pytest.raises(InputError, match=r"is served at http://127\.0\.0\.1:8123 already: .* or stop it first\.$"):
+        lock().take(said.append)
+    assert said == ["http://127.0.0.1:8123"]
+    first.close()
+    lock().take()
+
+
+def test_a_restart_that_overlaps_waits_for_the_first_to_end(lock):
+    first, second, waiting = lock(), lock(), threading.Event()
+    first.take()
+    restarting = threading.Thread(target=second.take, args=(lambda _: waiting.set(),))
+    restarting.start()
+    reached(waiting)
+    first.close()
+    restarting.join(PATIENCE)
+    assert not restarting.is_alive()
+    second.announce("http://127.0.0.1:8124")

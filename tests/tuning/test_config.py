@@ -2,6 +2,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.tuning import TuningConfig, find_preset
+from climassay.tuning.result import FORMAT, RESULT_FILE, read_result
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,9 @@ def test_values_are_put_in_and_none_changes_nothing() -> None:
     assert config.with_values({"epochs": 3, "rank": None}) == TuningConfig(rank=8, epochs=3)
     with pytest.raises(InputError, match="no tuning setting 'lr'"):
         config.with_values({"lr": 1e-3})
+
+
+def test_an_adapter_of_a_newer_climassay_is_refused(tmp_path):
+    (tmp_path / RESULT_FILE).write_text(f'{{"format": {FORMAT + 1}}}')
+    with pytest.raises(InputError, match=r"written by a newer climassay .*: update climassay\.$"):
+        read_result(tmp_path)
