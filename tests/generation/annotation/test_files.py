@@ -173,13 +173,6 @@ def test_what_is_no_file_of_annotations_is_told(text, sentence, tmp_path):
         read_annotations(file)
 
 
-def test_a_table_without_its_columns_is_told(tmp_path, store):
-    file = tmp_path / "labels.csv"
-    file.write_text("question,answer\na,b\n", encoding="utf-8")
-    with pytest.raises(InputError, match="draft, annotator and label"):
-        read_table(file, drafts(store))
-
-
 _text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), min_size=1, max_size=8)
 _clean = _text.map(str.strip).filter(bool)
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from climassay.generation.annotation.labels import ImportedLabel, Item, Label, check_label
 from climassay.generation.annotation.long_answers import (
     SAME_CRITERION,
-    finished_rubrics,
     matched_criteria,
     rubric_agreement,
     rubric_drafts,
@@ -94,10 +93,3 @@ def test_agreement_where_nothing_can_be_said():
     assert (found.levels, found.weights) == (None, None)
     apart = rubric_agreement([item("a", [Criterion("albedo")], [Criterion("ocean")])], TopicEncoder())
     assert (apart.shared.value, apart.matched, apart.floor) == (0.0, 0, None)
-
-
-def test_only_decided_rubrics_are_given_out():
-    rubric = [Criterion("albedo")]
-    items = [item("b", rubric, state="settled"), item("a", rubric, state="settled"), item("c", rubric, rubric)]
-    assert [one.id for one in finished_rubrics(items)] == ["a", "b"]
-    assert finished_rubrics(items)[0].rubric == tuple(rubric)
