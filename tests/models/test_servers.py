@@ -421,7 +421,7 @@ def test_every_command_trusts_the_address_it_is_given_and_nothing_else_becomes_t
     assert headers_of(server)["authorization"] == f"Bearer {GENERAL}"
     source = Path(climassay.__file__).parent
     made = {path.relative_to(source).as_posix() for path in source.rglob("*.py") if makes_trusted(path)}
-    assert made == {"cli/model_options.py", "integrations/inspect/provider.py"}
+    assert made == {"cli/options.py", "integrations/inspect/provider.py"}
 
 
 def makes_trusted(path) -> bool:
