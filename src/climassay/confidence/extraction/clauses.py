@@ -287,7 +287,7 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
         plain = CONJUNCTION.sub("", words).strip()
         goes_on_directly = bool(found) and plain == words
         if number < len(opened) and opened[number]:
-            one = _opened(plain)
+            one = _opened(plain) if len(clauses) > 1 else CompletedClause(_SAID.sub(" that", plain), True)
             goes_on_directly = False
         elif base:
             one = _completed(
@@ -360,10 +360,9 @@ def _opened(words: str) -> CompletedClause:
     if attributed:
         words = words[attributed.end() :]
     concession = _CONCESSION.match(words)
-    if concession is None:
-        return CompletedClause(words, True)
-    rest = words[concession.end() :]
-    return CompletedClause(f"{concession['remark'] or ''}{rest}", "," not in rest)
+    if concession is None or "," in words[concession.end() :]:
+        return CompletedClause(words, concession is None)
+    return CompletedClause(f"{concession['remark'] or ''}{words[concession.end() :]}", True)
 
 
 def _lacks_noun(text: str, following: str) -> bool:

@@ -215,6 +215,8 @@ _ALREADY_SAID = re.compile(
     r"\b(?:has|have|had|is|are|was|were|be|been|of|at|(?:is|are|was|were|be|been)\s+(?:assessed|stated|given))\s*(?:only|a|with|at|of)?\s*$"
 )
 
+_ASSESSED = re.compile(r"\b(?:assessed|stated|given)\s*(?:only|a|with|at|of)?\s*$")
+
 _BOUNDARY = re.compile(
     r"[;,:]\s+(?:(?:and|but|while|whereas|although|though|with)\s+)?|\s(?=(?:and|but|while|whereas)\s)"
 )
@@ -256,7 +258,7 @@ def divide(sentence: str, marks: Sequence[TagMark]) -> DividedSentence:
         return DividedSentence((Clause(0, len(sentence), ()),), len(sentence))
     clauses: list[Clause] = []
     start = 0
-    opens = _opens(sentence, units[0], True)
+    opens = _opens(sentence, units[0], True, len(units) == 1)
     if opens and (place := _own_clause_before(sentence, units[0])):
         clauses.append(Clause(0, place, ()))
         start = place
@@ -286,8 +288,8 @@ def _units(sentence: str, marks: Sequence[TagMark]) -> list[tuple[TagMark, ...]]
     return [tuple(group) for _, group in groupby(units, key=lambda mark: mark.whole)]
 
 
-def _opens(sentence: str, unit: tuple[TagMark, ...], first: bool) -> bool:
-    """Whether a mark speaks about the words after it."""
+def _opens(sentence: str, unit: tuple[TagMark, ...], first: bool, alone: bool = False) -> bool:
+    """Whether a mark speaks about the words after it; ``alone`` where the sentence has no other."""
     start, end = unit[0].whole
     before, after = sentence[:start], sentence[end:]
     words_before = len(WORD.findall(before)) if first else FEW_WORDS
@@ -297,7 +299,8 @@ def _opens(sentence: str, unit: tuple[TagMark, ...], first: bool) -> bool:
         return False
     if _OPENS.match(after):
         # "is assessed with high confidence in most regions" speaks about what it comes after.
-        return not (first and _ALREADY_SAID.search(before) and not re.match(r"\W*(?:that)\b", after)) or (
+        said = _ALREADY_SAID.search(before) or (alone and _ASSESSED.search(before))
+        return not (first and said and not re.match(r"\W*(?:that)\b", after)) or (
             re.search(r"\bthere\b", before[-40:], re.IGNORECASE) is not None
         )
     return first and words_before == 0
