@@ -55,6 +55,8 @@ class ExtractedStatements(Result):
         """What could not be read."""
         for one in self.skipped:
             yield f"Not read: {one.source}: {one.reason}"
+        if all(one.tag is None for one in self.statements):
+            yield "No level of confidence was found. Levels are read in English, French and Spanish."
 
     def page(self) -> str:
         """The statements in their context, to be reviewed."""
