@@ -127,7 +127,7 @@ def unknown_to_verdict_head(file: Path, pairs: Sequence[LabelledPair]) -> list[L
 def verdict_head_scorer(file: Path, encoder: Encoder) -> ResultCache:
     from climassay.factcheck import VerdictHead
 
-    head = VerdictHead.load(file).with_models(small(), encoder)
+    head = VerdictHead.load(file).with_models(encoder, small())
 
     def relations(asked: list[tuple[str, str]]) -> list[Relations | None]:
         read = head.predict_evidence([(said, [premise]) for premise, said in asked])

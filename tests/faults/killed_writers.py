@@ -47,10 +47,10 @@ def writers() -> dict[str, Callable[[Path], object]]:
 def _save_probe(path: Path) -> None:
     import numpy as np
 
-    from climassay.judging.probe import PairProbe, ProbeProvenance, save_probe
+    from climassay.judging.probe import Probe
+    from climassay.learning import Provenance
 
-    rows = np.ones((3, 4))
-    save_probe(PairProbe(*rows, 1.0, None, 0.0, ProbeProvenance(method="supervised", items=1, pairs=1)), path)
+    Probe("pair", *np.ones((2, 4)), 1.0, 0.0, Provenance(settings={"method": "supervised"})).save(path)
 
 
 def _save_masker(path: Path) -> None:

@@ -39,12 +39,6 @@ def test_more_drafts_than_one_query_reads(store):
     assert [one.number for one in store.placed("silver")] == list(range(1203))
 
 
-def test_another_recipe_is_refused_with_what_differs(store):
-    store.begin("silver", {"seed": 0, "writer": {"model": "m"}})
-    with pytest.raises(InputError, match=r"different are seed, writer\.model"):
-        store.begin("silver", {"seed": 1, "writer": {"model": "other"}})
-
-
 def test_an_unknown_dataset_is_named_with_those_there_are(store):
     with pytest.raises(InputError, match=r"no dataset 'gold'.*silver"):
         list(store.placed("gold"))

@@ -19,7 +19,6 @@ CHOICE = Wording("What darkens snow?", "Soot", ("Rain", "Soot", "Frost", "Light"
 KEPT = Decision("screen", "language", True)
 MCQ = Draft("q1", "mcq", "base", CHOICE, (MAIN, OTHER), ORIGIN, (KEPT,))
 FREEFORM = Draft("q2", "freeform", "base", Wording("Why is snow bright?", "It scatters."), (MAIN,), ORIGIN)
-FAILED = Draft("q3", "mcq", "base", Wording(""), (MAIN,), ORIGIN, error="The server was away.")
 HARDER = {
     "question": "If soot falls on snow, what follows?",
     "answer": "It melts earlier",
@@ -57,16 +56,6 @@ def test_examples_of_the_level_are_shown():
         shown = {question.level for question in questions if json.dumps(question.question)[1:-1] in model.texts[0]}
         shown |= {question.level for question in questions if question.question in model.texts[0]}
         assert shown == {"reasoning"}
-
-
-def test_failed_drafts_pass_through_and_are_not_asked_about():
-    model = ScriptedModel(write=harder)
-    evolved = Evolver(model).evolve([FAILED, MCQ, FAILED], "reasoning", [1, 2, 3])
-    assert evolved[0] is FAILED
-    assert evolved[2] is FAILED
-    assert evolved[1].origin.seed == 2
-    assert len(model.texts) == 1
-    assert Evolver(model).evolve([], "reasoning", []) == []
 
 
 def test_unreadable_answers_fail_and_keep_the_base_question():

@@ -7,7 +7,7 @@ import pytest
 
 from api_server import ApiServer, Reply, schema_of
 from climassay.corpus import Block, Document, open_or_create
-from climassay.generation import Draft, Wording
+from climassay.generation import Wording
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.dataset_store import DatasetStore
 from climassay.questions import read_questions
@@ -132,11 +132,3 @@ def test_a_type_goes_the_whole_way_by_command(command, tmp_path):
     [score] = [one for one in scored["scores"] if one["level"] == "overall"]
     true = sum(one.correct == 0 for one in questions)
     assert (score["metric"], score["estimate"]["value"], score["estimate"]["n"]) == ("accuracy", true / 3, 3)
-
-
-def draft(statement, correct):
-    from climassay.generation import Origin, SourcePassage
-
-    passage = SourcePassage("p", PASSAGES["Albedo"], "d", "Clouds")
-    wording = Wording(statement, ("True", "False")[correct], ("True", "False"), correct)
-    return Draft("q", "true_false", "base", wording, (passage,), Origin("local:writer", "f" * 64, (), 0))

@@ -164,5 +164,5 @@ def test_what_cannot_be_generated_is_told(ours, options, error, sentence):
 
 
 def test_a_failure_is_told_and_no_number(ours):
-    with pytest.raises(ModelError, match=r"^1 requests failed, the first one: The continuation adds nothing"):
+    with pytest.raises(ModelError, match=r"^1 request failed, the first one: The continuation adds nothing"):
         ours.loglikelihood(requests_of("loglikelihood", ("Ice", " melts"), ("Ice", "")), True)

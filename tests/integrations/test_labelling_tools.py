@@ -32,7 +32,7 @@ def stores(tmp_path):
 def annotated(stores):
     store = stores[0]
     store.label(DATASET, "q0000", "ann", key="1", seconds=2.5, **EDITED)
-    better = Wording("Which one?", "", ("a\nb", "c", "d"), 1)
+    better = Wording("Which one?", "", ("a b", "c", "d"), 1)
     store.label(DATASET, "q0001", "ann", key="2", accepted=True, wording=better)
     store.label(DATASET, "q0002", "bob", key="3", accepted=True, wording=Wording(DRAFTS[2].wording.question, "high"))
     store.label(DATASET, "q0003", "bob", key="4", accepted=False, reasons=["other", "bad context"], remark="<b>No</b>")
@@ -89,6 +89,8 @@ def test_every_answer_of_a_task_has_its_tag_and_every_field_its_text(annotated, 
 
 
 def test_labels_go_to_label_studio_and_come_into_another_workspace(annotated, stores, tmp_path):
+    broken = Wording("Which one?", "", ("a\nb", "c", "d"), 1)
+    annotated.label(DATASET, "q0001", "ann", key="5", accepted=True, wording=broken)
     assert write_label_studio(tmp_path, annotated.items(DATASET)) == 4
     found = read_label_studio(tmp_path / "tasks.json", BY_ID)
     assert found.unreadable == ()
@@ -175,9 +177,7 @@ def test_confidence_is_shown_only_where_it_is_wanted(stores, tmp_path):
 
 
 def said(labels):
-    """What labels say, without the line ends within an option, for which Argilla has no room."""
-    words = [(one.accepted, set(one.reasons), one.remark, repr(one.wording).replace("\\n", " ")) for one in labels]
-    return sorted(zip([(one.draft, one.annotator) for one in labels], words, strict=True))
+    return sorted((one.draft, one.annotator, one.accepted, set(one.reasons), one.remark, one.wording) for one in labels)
 
 
 def read_records(tmp_path, records, users=None):

@@ -1,4 +1,3 @@
-import threading
 from contextlib import suppress
 
 import pytest
@@ -217,18 +216,6 @@ def test_a_link_works_once_and_not_for_ever(accounts, clock):
     clock.now += 25 * 3600
     assert accounts.link(third) is None
     assert accounts.use_link(third) is None
-
-
-def test_of_two_at_once_one_uses_the_link(accounts):
-    accounts.add("ada")
-    token = accounts.make_link("ada", "enter")
-    got = []
-    threads = [threading.Thread(target=lambda: got.append(accounts.use_link(token))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len([link for link in got if link is not None]) == 1
 
 
 def test_tokens_of_programs(accounts):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from annotated_dataset import OPTIONS, WORDINGS, draft
 from climassay.errors import InputError
 from climassay.generation import Wording
-from climassay.web.annotate.views import LabelForm, changes, new_key, read_form
+from climassay.web.annotate.views import LabelForm, changes, read_form
 
 MCQ, FREEFORM, CLOZE, OPEN_CLOZE = (draft(name) for name in ("q1", "q2", "q3", "q6"))
 
@@ -76,10 +76,6 @@ def test_a_statement_without_a_term_asks_for_one():
 
 def test_a_page_that_was_open_for_days_counts_a_day_at_most():
     assert said(MCQ, seconds="1e9").seconds == 86_400
-
-
-def test_keys_differ():
-    assert len({new_key() for _ in range(100)}) == 100
 
 
 def test_a_change_shows_which_words_differ():

@@ -177,18 +177,6 @@ def test_an_empty_library_is_told(client_of):
     assert "add documents first" in post(client, "/ask", {"question": QUESTION}).text
 
 
-def test_hostile_texts_are_shown_as_text(client_of, place, answering):
-    evil = "<script>alert(1)</script><xss-marker>"
-    answering(f"The Sun {evil} shows no trend since 1978 [1].")
-    client = client_of("annotator")
-    address, seen = answered(place, client, f"Is the Sun brighter? {evil}")
-    _, following = answered(place, client, before=address.removeprefix("/ask/"))
-    for page in (seen, following):
-        assert evil in page.text
-        assert not page.every("xss-marker")
-        assert not any("alert" in script for script in page.scripts)
-
-
 def test_a_question_that_waits_can_be_watched_stopped_and_is_not_asked_twice(client_of, place, held):
     began, go_on = held
     client, other = client_of("annotator"), client_of("adjudicator")
@@ -218,15 +206,6 @@ def test_questions_take_the_places_of_a_visitor_s_checks(client_of, place, held)
     assert post(visitor, "/check", {"claim": "The Sun is bright."}).status_code == 303
     assert post(visitor, "/ask", {"question": QUESTION}).status_code == 429
     assert post(visitor, "/check", {"claim": "The Moon is not."}).status_code == 429
-
-
-def test_what_a_visitor_may_ask_in_an_hour_is_bounded(client_of, place, answering):
-    answering()
-    visitor = client_of()
-    for number in range(4):
-        answered(place, visitor, f"Question {number} about the Sun?")
-    assert post(visitor, "/ask", {"question": QUESTION}).status_code == 429
-    send(client_of("annotator"))
 
 
 @pytest.mark.parametrize(("public", "form", "answer"), [("read", 303, 200), ("nothing", 303, 303)])

@@ -179,13 +179,6 @@ def test_hostile_texts_are_answered_and_stay_text(client_of, no_tagger):
                 assert harm not in body, name
 
 
-def test_a_template_in_a_text_is_not_run(client_of, no_tagger):
-    sent = "{{ 7777 * 7777 }} {% raw %} (moderate confidence)"
-    page = post(client_of("annotator"), "/confidence", {"text": sent}).text
-    assert "{{ 7777 * 7777 }} {% raw %}" in page
-    assert "60481729" not in page
-
-
 def test_nothing_is_kept(client_of, place, no_tagger):
     client = client_of("annotator")
     csrf_of(client, "/")
@@ -193,25 +186,3 @@ def test_nothing_is_kept(client_of, place, no_tagger):
     post(client, "/confidence", {"text": DRAFT})
     assert stored_rows(place) == before
     assert "moderate confidence" not in client.get("/confidence").text.split('id="the-rules"')[0]
-
-
-class TestWhoMayRead:
-    @pytest.fixture
-    def place_settings(self):
-        return {"public": "nothing"}
-
-    def test_a_closed_server_asks_to_sign_in(self, client_of):
-        answer = client_of().get("/confidence")
-        assert answer.status_code == 303
-        assert answer.headers["location"].startswith("/sign-in")
-
-
-class TestOpenForReading:
-    @pytest.fixture
-    def place_settings(self):
-        return {"public": "read"}
-
-    def test_anybody_may_check_a_text(self, client_of, no_tagger):
-        client = client_of()
-        assert "Confidence language" in client.get("/confidence").text
-        assert "2 findings" in post(client, "/confidence", {"text": DRAFT}).text

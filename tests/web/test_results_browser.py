@@ -117,26 +117,6 @@ def test_from_an_experiment_to_one_question(visit, experiment_run, shoot):
     assert page.get_by_role("heading", name="Prompts and raw answers").is_visible()
 
 
-def test_pages_fit_a_phone_and_the_dark(visit, running_server, experiment_run, shoot):
-    factchecks = store_factchecks(running_server.place.records)
-    page = visit("annotator")
-    for address in (f"/results/{experiment_run}", f"/results/{experiment_run}/questions",
-                    f"/results/{experiment_run}?show=tables", f"/results/{experiment_run}?show=figures",
-                    f"/results/{experiment_run}/requests", f"/results/{factchecks}",
-                    f"/results/{factchecks}/claims", f"/results/{factchecks}/claims/1", "/usage",
-                    "/results/datasets"):  # fmt: skip
-        page.goto(address)
-        assert sideways(page) == 0, address
-    page.goto(f"/results/{experiment_run}")
-    shoot(page, "results-experiment-dark", dark=True)
-    page.goto(f"/results/{factchecks}")
-    shoot(page, "results-factcheck")
-    page.goto(f"/results/{factchecks}/claims/1")
-    shoot(page, "results-claim")
-    page.goto("/usage")
-    shoot(page, "results-usage")
-
-
 def test_large_results_follow_their_page(visit, running_server):
     asked = [question("mcq", number) for number in range(1500)]
     skills = {("small", "default"): 0.4, ("large", "default"): 0.7}

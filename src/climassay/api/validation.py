@@ -122,7 +122,7 @@ def train_validator(
             "seed": seed,
         }
         if method == "adapter":
-            from climassay.generation.validation.finetuned_validator import train_adapter
+            from climassay.generation.validation.training import train_adapter
             from climassay.tuning import find_preset
 
             config = find_preset(preset).config.with_values({"epochs": epochs, "seed": seed})
@@ -130,7 +130,7 @@ def train_validator(
             tuning["on_progress"] = lambda now: bar.update(completed=now.step, total=now.steps)
             trained = train_adapter(table, model, output, config, replace_other=replace_other, **tuning)
         elif method == "api":
-            from climassay.generation.validation.finetuned_validator import train_api
+            from climassay.generation.validation.training import train_api
 
             if output.is_dir():
                 raise InputError(f"{output} is a folder: name the file that keeps how far the fine-tuning has come.")

@@ -206,7 +206,7 @@ def _by_head(
     workspace: Place,
 ) -> "tuple[str, tuple[EvidencePrediction, ...]]":
     """A recorded run of a head: its id, and a prediction per claim."""
-    from climassay.factcheck import evidence_mode
+    from climassay.factcheck.verdict_head import check_with_head
 
     config = {"file": str(file), "head": str(head), "limit": columns.limit, "model": model}
     with (
@@ -215,8 +215,8 @@ def _by_head(
         session.progress.task(f"Reading {model}", sum(len(row.evidence) for row in rows)) as task,
     ):
         loaded = session.model(model, dtype=trained.provenance.dtype or None)
-        reader = trained.with_models(loaded, store=session.activations)
-        found = evidence_mode.check_with_head(rows, reader, on_read=task.advance)
+        reader = trained.with_models(model=loaded, store=session.activations)
+        found = check_with_head(rows, reader, on_read=task.advance)
         run.save_results("predictions", _prediction_rows(found))
         return run.id, tuple(found)
 

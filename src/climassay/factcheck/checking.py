@@ -343,7 +343,7 @@ def _load_head(settings: DebateSettings, resources: DebateResources, encoder: En
     if not isinstance(model, OpenWeights):
         raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
     known = encoder is not None and encoder.fingerprint == head.provenance.encoder_fingerprint
-    return head.with_models(model, encoder if known else None)
+    return head.with_models(encoder if known else None, model)
 
 
 def _entailment_scorer(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin, judged, plain
+from annotated_drafts import DATASET, VALID, WRONG, begin, judged, plain
 from climassay.errors import InputError
 from climassay.generation import Decision, Wording
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore, ItemFilter
@@ -54,15 +54,6 @@ def test_a_label_settles_its_draft_and_an_undo_takes_the_outcome_back(records):
     assert label.withdrawn_at >= label.made_at
 
 
-def test_an_edit_becomes_the_draft_and_keeps_the_words_before(records):
-    store = opened(records, plain(1))
-    store.label(DATASET, "q0000", "ann", key="k", remark="Clearer.", **EDITED)
-    found = now(records, "q0000")
-    assert (found.wording, found.usable) == (EDITED["wording"], True)
-    assert found.decisions[-1] == Decision("expert", "ann", True, detail="ann: Clearer.", replaced=plain(1)[0].wording)
-    assert store.item(DATASET, "q0000").draft == plain(1)[0], "what is judged stays what the line wrote"
-
-
 def test_the_term_of_a_cloze_statement_is_chosen(records):
     made = replace(draft(3, "cloze"), wording=Wording("The albedo of snow is high.", ""))
     store = opened(records, [made])
@@ -97,16 +88,6 @@ def test_overlap_settles_agreement_and_finds_conflicts(records):
     assert len(store.conflicts(DATASET)) == 1
     store.label(DATASET, "q0001", "bob", key="bob-2", **VALID)
     assert now(records, "q0001").decisions == (Decision("expert", "ann, bob", True),)
-
-
-def test_two_different_edits_are_a_conflict_and_two_equal_ones_are_not(records):
-    store = opened(records, plain(2), overlap=2)
-    other = {"accepted": True, "wording": Wording("What shrinks?", "The particle.")}
-    for name, words in (("q0000", (EDITED, EDITED)), ("q0001", (EDITED, other))):
-        for who, said in zip(("ann", "bob"), words, strict=True):
-            store.label(DATASET, name, who, key=f"{who}-{name}", **said)
-    assert store.item(DATASET, "q0000").state == "settled"
-    assert store.item(DATASET, "q0001").state == "conflict"
 
 
 def test_an_item_goes_to_no_more_people_than_it_needs(records):
@@ -197,15 +178,6 @@ def test_drafts_that_come_later_and_failures_made_again_join_the_queue(records):
     assert store.progress(DATASET).items == 3
     DatasetStore(records).save(DATASET, [StoredDraft(draft(3), "book", 3)])
     assert store.label(DATASET, "q0003", "ann", key="k", **VALID)
-
-
-def test_changing_the_overlap_settles_anew(records):
-    store = opened(records, plain(1))
-    store.label(DATASET, "q0000", "ann", key="a", **WRONG)
-    store.configure(DATASET, AnnotationSettings(overlap=2))
-    assert (store.item(DATASET, "q0000").state, now(records, "q0000").decisions) == ("open", ())
-    store.configure(DATASET, AnnotationSettings(overlap=1))
-    assert now(records, "q0000").rejection is not None
 
 
 def test_an_unknown_dataset_and_a_key_of_another_label_are_told(records):

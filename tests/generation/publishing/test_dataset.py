@@ -296,7 +296,7 @@ def test_the_card_tells_agreement_as_worked_by_hand(tmp_path):
     ("made", "word"),
     [
         ([rejected(draft(1))], "none of the kind"),
-        ([replace(draft(1, "cloze"), wording=Wording("It is high."))], "1 cloze statements have no term"),
+        ([replace(draft(1, "cloze"), wording=Wording("It is high."))], "no term is chosen yet for 1 cloze statement"),
         ([draft(1), draft(1)], "Two drafts have the id"),
         ([replace(draft(1), passages=())], "has no passage"),
         ([replace(draft(1), kind="longform", wording=Wording("Why?", "", ("Rubric",)))], "ratings or a rubric"),

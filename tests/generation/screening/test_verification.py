@@ -27,16 +27,6 @@ def reasons(draft):
     return [one.reason for one in draft.decisions if one.accepted is False]
 
 
-DRAFTS = (mcq(), freeform(), cloze(term="mineral"))
-
-
-def test_sound_questions_of_all_kinds_are_accepted_in_one_request_each():
-    model = verdict()
-    checked = Verification(model).check(DRAFTS)
-    assert [[one.accepted for one in draft.decisions] for draft in checked] == [[True]] * 3
-    assert len(model.texts) == 3
-
-
 @pytest.mark.parametrize(
     ("draft", "said", "reason"),
     [

@@ -35,12 +35,14 @@ from climassay.web.annotate.exchange import (
     import_labels,
 )
 from climassay.web.annotate.queue import (
+    KIND,
     agreement_of,
     holds_rubrics,
     item_of,
     own_item,
     own_label,
     queue_of,
+    retrain_work,
     store_of,
     total_of,
     train,
@@ -104,6 +106,11 @@ class SettingsForm(BaseModel):
     minutes: float
     retrain_every: int
     order: Order
+
+
+def register(app: AppState) -> None:
+    """Say how a validator is trained in the background."""
+    app.jobs.register(KIND, retrain_work, "models")
 
 
 def _page(request: Request, template: str, dataset: str, *, done: str = "", error: str = "", **values: Any) -> Response:

@@ -44,11 +44,13 @@ from climassay.web.library.uploads import (
     MOST_FILES,
     Addition,
     SentFile,
+    add_documents,
     addition_of,
     outcomes_of,
     plain_text,
     receive_addition,
     submit,
+    tidy,
 )
 from climassay.web.pages import as_file, back_to, is_web_address, page
 from climassay.web.results.blocks import PageNumber, cut, part_of, within
@@ -60,6 +62,12 @@ LISTED_DOCUMENTS = 200
 """Documents on one page of a collection."""
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")
 _KEY = re.compile(r"[^A-Za-z0-9:_-]+")
+
+
+def register(app: AppState) -> None:
+    """Say how documents are added, and tidy what an earlier server left."""
+    app.jobs.register(KIND, add_documents, "corpus")
+    tidy(app)
 
 
 @router.get("/search")

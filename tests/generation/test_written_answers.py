@@ -9,54 +9,23 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation.writing import (
-    BRIEF,
     FULL,
-    DeclinedError,
     UnreadableAnswerError,
     answer_schema,
     assign_positions,
     example_answer,
     read_wording,
 )
-from climassay.models.local.schema_grammar import schema_grammar
 from climassay.primer import gold_questions
 from climassay.questions import Question
 
 MCQ = {"question": "What reflects most sunlight?", "answer": "Clouds", "distractors": ["Oceans", "Forests", "Deserts"]}
 FREEFORM = {"question": "Why is snow bright?", "answer": "Its grains scatter light many times."}
-ANSWERS = {"mcq": MCQ, "freeform": FREEFORM, "cloze": {"statement": "Snow has a high albedo."}}
 KINDS = pytest.mark.parametrize("kind", ["mcq", "freeform", "cloze"])
-
-
-def answer_for(kind, lengths):
-    """A good answer with the fields that models of these lengths are asked for."""
-    declined = {"declined": ""} if lengths.reason else {}
-    return declined | ANSWERS[kind] | ({"term": "albedo"} if kind == "cloze" and lengths.term else {})
 
 
 def read(kind, answer, lengths=FULL, **options):
     return read_wording(kind, answer if isinstance(answer, str) else json.dumps(answer), lengths, **options)
-
-
-@KINDS
-@pytest.mark.parametrize("lengths", [FULL, BRIEF], ids=["full", "brief"])
-def test_schemas_accept_good_answers_and_can_be_enforced(kind, lengths):
-    schema = answer_schema(kind, lengths)
-    good = answer_for(kind, lengths)
-    jsonschema.validate(good, schema)
-    assert schema_grammar(schema).max_bytes > 0
-    for name in good:
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({key: value for key, value in good.items() if key != name}, schema)
-
-
-@KINDS
-def test_a_passage_can_be_declined_in_the_schema_and_the_reason_is_kept(kind):
-    empty = {name: [] if name == "distractors" else "" for name in answer_for(kind, FULL)}
-    refusal = empty | {"declined": "It lists\n authors only."}
-    jsonschema.validate(refusal, answer_schema(kind))
-    with pytest.raises(DeclinedError, match=r"^It lists authors only\.$"):
-        read(kind, refusal)
 
 
 @KINDS
