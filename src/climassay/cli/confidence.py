@@ -258,12 +258,11 @@ def topics(
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
-    from climassay.api.topics import find_topics
     from climassay.confidence.topics import TopicSettings
 
     settings = TopicSettings(wanted, seed, min_cluster_size, outliers, join)
     with to.session(loading) as session:
-        found = find_topics(
+        found = api.find_topics(
             statements,
             output,
             settings,
@@ -298,12 +297,11 @@ def report(
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Score topics by cycle or working group, with intervals, tags, a map, and why a topic is silent somewhere."""
-    from climassay.api.topics import report_topics
     from climassay.reporting import as_csv
 
     kind = cast("ColumnKind | None", by.value.replace("-", " ") if by else None)
     with to.session() as session:
-        found = report_topics(
+        found = api.report_topics(
             statements,
             topics_file,
             by=kind,

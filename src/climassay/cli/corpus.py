@@ -10,7 +10,6 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import documents as api
-from climassay.api import text_checks
 from climassay.cli.option_groups import CommandGroup, grouped
 from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions
 from climassay.cli.verbs import add_verb, verb_command
@@ -197,7 +196,7 @@ ask = grouped(
 )
 check_text = grouped(
     verb_command(
-        text_checks.check_text,
+        api.check_text,
         reach=LoadingOptions,
         text=Annotated[
             str,
