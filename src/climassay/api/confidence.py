@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
@@ -437,7 +437,7 @@ def report_topics(
     statements: Path,
     topics: Path,
     *,
-    by: "ColumnKind | None" = None,
+    by: str | None = None,
     predictions: Path | None = None,
     tagger: str | None = None,
     sample: int | None = None,
@@ -447,13 +447,14 @@ def report_topics(
     """Score topics by cycle or working group, with intervals, tags, a map, and why a topic is silent somewhere.
 
     Args:
-        statements: JSON lines of ``confidence extract``.
-        topics: File of :func:`find_topics`.
-        by: What scores are compared between; by default cycles where there are several, else working groups.
-        predictions: A tagger's held-out probabilities.
-        tagger: Tags the untagged statements that have a topic: a file, or ``bundled``.
-        sample: Untagged statements that it reads, drawn at random.
-        seed: Seed of the resampling and of the sample.
+        statements: Made by climassay confidence extract.
+        topics: Made by climassay confidence topics.
+        by: Columns to compare, cycle, working-group or report; by default cycles where there are several, else working
+            groups.
+        predictions: A tagger's probabilities (CSV or JSON lines: id and a column for each level), held out.
+        tagger: Tag the untagged statements that have a topic.
+        sample: Number of untagged statements that --tagger tags, drawn at random.
+        seed: Seed of the intervals' resampling, and of --sample.
         workspace: Where the report is recorded.
 
     Raises:
@@ -468,6 +469,7 @@ def report_topics(
         raise InputError("--sample says how many statements a tagger reads: give --tagger too.")
     files = {"predictions": predictions and str(predictions), "tagger": tagger, "sample": sample}
     named = None if by is None else by.replace(" ", "-")
+    kind = cast("ColumnKind | None", named and named.replace("-", " "))
     config = {"statements": str(statements), "topics": str(topics), "by": named, **files}
     read, model = read_statements(statements), read_topics(topics)
     given = read_predictions(predictions) if predictions else None
@@ -482,7 +484,7 @@ def report_topics(
                 tagged = replace(tagged, probabilities={**given.probabilities, **tagged.probabilities})
             given = tagged
         with session.run("confidence report", config, {"intervals": seed}) as run:
-            analysis = analyse_trends(read, model, by=by, predictions=given, seed=seed)
+            analysis = analyse_trends(read, model, by=kind, predictions=given, seed=seed)
             page = trend_report(analysis, source=statements.name, facts=(("run", run.id),))
             run.save_results("report", [report_data(page)])
     return TopicTrends(analysis, page, run.id)
