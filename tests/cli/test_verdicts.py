@@ -62,24 +62,6 @@ def test_json_has_every_figure_with_its_interval(score, table):
     assert data["confusion"]["predicted"][-2:] == ["not enough information", "no verdict"]
 
 
-def test_files_that_are_written(score, table, tmp_path):
-    written = {name: tmp_path / "out" / f"scores.{name}" for name in ("csv", "md", "html")}
-    options = [part for path in written.values() for part in ("--output", path)]
-    assert score(table, *COLUMNS, "--classes", 2, *options)[0] == 0
-    rows = list(csv.DictReader(written["csv"].open(encoding="utf-8")))
-    assert [row["figure"] for row in rows[:4]] == ["accuracy", "macro precision", "macro recall", "macro F1"]
-    assert {row["rows"] for row in rows} == {
-        "all rows",
-        "without NEI",
-        "each claim once",
-        "each claim once, without NEI",
-    }
-    assert "| truth | incorrect | correct |" in written["md"].read_text(encoding="utf-8")
-    page = written["html"].read_text(encoding="utf-8")
-    assert "Verdicts of model in claims.csv" in page
-    assert "Confusion matrix" in page
-
-
 @pytest.mark.parametrize("name", ["claim", "Statement", "text"])
 def test_the_claim_column_is_found(score, tmp_path, name):
     rows = [{name: row["claim"], "expert": row["expert"], "model": row["model"]} for row in ROWS]
