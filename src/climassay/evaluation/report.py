@@ -518,11 +518,7 @@ def answer_row(one: Outcome, question: Question, metrics: Sequence[Metric], sour
     remarks = [] if one.probability is None else [f"probability {one.probability:.2f}"]
     remarks += one.violations
     if (mark := one.judgement) is not None:
-        named = (
-            (f"judged {judgement.verdict}", judgement.reason)
-            if judgement.verdict
-            else (f"not judged: {judgement.error}",)
-        )
+        named = (f"judged {mark.verdict}", mark.reason) if mark.verdict else (f"not judged: {mark.error}",)
         remarks.append(": ".join(filter(None, named)))
     scores = []
     for metric in metrics:
