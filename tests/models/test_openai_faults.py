@@ -164,7 +164,7 @@ def test_a_retry_after_beyond_the_deadline_ends_all_requests_without_sending_the
     first, second = client.generate([request("[[429 after=3600]]"), request("not sent")])
     client.close()
     assert first.error.startswith(
-        "The server asks to wait 3600 s, longer than the deadline of a request allows (1 attempts"
+        "The server asks to wait 3600 s, longer than the deadline of a request allows (1 attempt;"
     )
     assert second.error == "The server asks to wait 3600 s, longer than the deadline of a request allows (not sent)."
     assert (first.usage.requests, second.usage.requests) == (1, 0)
