@@ -145,34 +145,6 @@ def test_keys_do_nothing_with_a_modifier_or_when_they_are_switched_off(visit, qu
     assert queue.labels(DATASET) == []
 
 
-def test_ctrl_and_enter_send_what_is_written_from_within_a_field(visit, running_server):
-    queue = fill(running_server.place, [draft(name) for name in ("q1", "q2", "q4")])
-    page = visit("annotator")
-    page.goto(HOME)
-    first = shown(page)
-    page.keyboard.press("e")
-    page.locator("#new-question").fill("Edited by keys?")
-    page.keyboard.press("Control+Enter")
-    second = follows(page, first)
-    page.keyboard.press("5")
-    page.keyboard.type("Too easy.")
-    page.keyboard.press("Control+Enter")
-    third = follows(page, second)
-    page.keyboard.press("Control+Enter")
-    page.get_by_label("Your comment").fill("Which page?\nThe first?")
-    page.keyboard.press("Control+Enter")
-    page.wait_for_selector(".annotate-comments")
-    assert shown(page) == third
-    said = {label.draft: label for label in queue.labels(DATASET)}
-    assert said[first].wording.question == "Edited by keys?"
-    assert (said[second].reasons, said[second].remark) == (("other",), "Too easy.")
-    assert third not in said
-    assert [one.text for one in queue.comments(DATASET)] == ["Which page?\nThe first?"]
-    page.keyboard.press("Escape")
-    page.keyboard.press("?")
-    assert "Ctrl Enter" in page.locator("#keys").inner_text()
-
-
 def test_a_comment_that_was_not_added_goes_with_the_verdict(visit, running_server):
     queue = fill(running_server.place, [draft("q1"), draft("q2")], overlap=2)
     page = visit("annotator")

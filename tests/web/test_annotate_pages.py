@@ -6,9 +6,8 @@ from html import unescape
 
 import pytest
 
-from annotated_dataset import DATASET, FREEZING, draft, fill
-from climassay.generation import Decision, Wording
-from climassay.generation.annotation.store import AnnotationStore
+from annotated_dataset import DATASET, draft, fill
+from climassay.generation import Wording
 from web_parts import post
 
 HOME = f"/annotate/{DATASET}"
@@ -43,6 +42,10 @@ def send(client, page, verdict="valid", **fields):
 def text_of(page):
     blocks = re.sub(r"</(dt|dd|th|td|p|li)>", " ", page.text)
     return " ".join(unescape(re.sub(r"<[^>]+>", "", blocks)).split())
+
+
+def test_the_guidelines_list_the_reasons(queue, annotator):
+    assert "The marked answer is wrong" in annotator.get(f"{HOME}/guidelines").text
 
 
 def test_without_a_dataset_the_page_says_where_questions_come_from(place, annotator):
@@ -81,23 +84,6 @@ def test_a_faulty_label_shows_why_and_keeps_what_was_typed(place, annotator):
     assert queue.labels(DATASET) == []
 
 
-def test_passages_come_with_their_place_and_the_marked_words_of_the_answer(place, annotator):
-    fill(place, [draft("q2")])
-    page = annotator.get(HOME)
-    assert "Clouds and Climate, Ice &gt; Nucleation, pp. 41–42" in page.text
-    assert "<mark>critical size</mark>" in page.text
-    assert page.text.index("Main passage") < page.text.index("Passage 2")
-    assert FREEZING in text_of(page)
-
-
-def test_a_statement_without_a_suggestion_asks_for_a_term(place, annotator):
-    queue = fill(place, [draft("q6")])
-    page = annotator.get(HOME)
-    assert send(annotator, page, term="").status_code == 400
-    assert send(annotator, page, term="aerosol").status_code == 303
-    assert queue.labels(DATASET)[0].wording.answer == "aerosol"
-
-
 def test_the_confidence_is_hidden_unless_the_settings_say_otherwise(place, annotator):
     queue = fill(place, [draft("q1")])
     queue.reorder(DATASET, {"q1": 0.37})
@@ -131,16 +117,6 @@ def test_undo_takes_back_one_thing_a_page(place, annotator):
     assert "Taken back. 1 of 2." in annotator.get(f"{HOME}/{labelled[1]}?done=undo").text
     assert post(annotator, f"{HOME}/undo", last).headers["location"] == f"{HOME}?done=nothing"
     assert [label.draft for label in queue.labels(DATASET)] == labelled[:1]
-
-
-def test_an_earlier_label_can_be_changed(place, annotator):
-    queue = fill(place, [draft("q1")])
-    send(annotator, annotator.get(HOME), "invalid", reason="wrong answer")
-    page = annotator.get(f"{HOME}/q1")
-    assert "You called this invalid" in text_of(page)
-    assert re.search(r'value="wrong answer" data-reason="2" checked', page.text)
-    send(annotator, page)
-    assert [label.accepted for label in queue.labels(DATASET)] == [True]
 
 
 def fields_of(page, form):
@@ -211,18 +187,6 @@ def test_questions_are_found_by_the_filters_of_the_address(place, client_of):
     assert 'value="&#34;&gt;&lt;b&gt;"' in page.text
     assert "No question fits" in page.text
     assert annotator.get(f"{HOME}/questions?state=lost").status_code == 422
-
-
-def test_a_dataset_in_which_nothing_was_accepted_says_so(place, client_of):
-    faulty = Decision("screen", "copied", accepted=False, reason="copied")
-    fill(place, [draft("q1", decisions=(faulty,)), draft("q2", decisions=(faulty,))])
-    for role, link in (("annotator", False), ("admin", True)):
-        client = client_of(role)
-        for path in ("/annotate", HOME):
-            page = client.get(path)
-            assert "None of its 2 questions was accepted" in text_of(page)
-            assert "0 of 0" not in text_of(page)
-            assert (f'href="{HOME}/settings">settings' in page.text) == link
 
 
 def test_pages_count_alike(place, client_of):
@@ -348,6 +312,8 @@ def test_a_discussion_is_read_by_those_who_have_labelled(place, client_of):
     assert post(adjudicator, f"{HOME}/conflicts/q1/comment", {"key": "a", "comment": "Page 3."}).status_code == 303
     assert "<strong>Adjudicator</strong>" in annotator.get(f"{HOME}/q1").text
     assert post(annotator, f"{HOME}/q1/comment", {"key": "none", "comment": " "}).status_code == 400
+    assert post(adjudicator, f"{HOME}/conflicts/q1/comment", {"key": "none", "comment": ""}).status_code == 400
+    assert annotator.get(f"{HOME}/history?annotator=bob").status_code == 403
     said = [(one.author, one.adjudicates) for one in queue.comments(DATASET, "q1")]
     assert said == [("bob", False), ("annotator", False), ("adjudicator", True)]
 
@@ -388,28 +354,26 @@ def test_what_is_not_there_is_not_found(queue, client_of):
         assert "There is no" in text_of(answer) or "has no item" in text_of(answer)
 
 
-def test_agreement_is_computed_once_until_a_label_comes_or_goes(place, client_of, monkeypatch):
-    queue = conflicting(place)
-    computed = []
-    for name in ("agreement", "annotators"):
-        method = getattr(AnnotationStore, name)
-        monkeypatch.setattr(
-            AnnotationStore, name, lambda self, dataset, n=name, m=method: (computed.append(n), m(self, dataset))[1]
-        )
-    reader = client_of("adjudicator")
+@pytest.fixture
+def taken(place):
+    """Six items; ann has labelled the first one, and the second one lies before her."""
+    store = fill(place, [draft("q1"), draft("q2")])
+    store.label(DATASET, "q1", "ann", accepted=True, key="a1")
+    store.next(DATASET, "ann")
+    return store
 
-    def look():
-        computed.clear()
-        assert reader.get(f"{HOME}/agreement").status_code == 200
-        return list(computed)
 
-    assert look() == ["agreement", "annotators"]
-    assert look() == []
-    queue.label(DATASET, "q3", "ann", accepted=True, key="ann3")
-    assert look() == ["agreement", "annotators"]
-    queue.undo(DATASET, "ann")
-    assert look() == ["agreement", "annotators"]
-    queue.skip(DATASET, "q3", "bob")
-    assert look() == ["agreement", "annotators"]
-    queue.unskip(DATASET, "bob")
-    assert look() == []  # It is what it was before the item was skipped.
+@pytest.mark.parametrize("name", ["q1", "q2"], ids=["labelled by another", "before another"])
+def test_an_item_in_other_hands_is_neither_shown_nor_labelled(taken, client_of, name):
+    client = client_of("annotator")
+    before = taken.labels(DATASET, current=False)
+    assert client.get(f"{HOME}/{name}").status_code == 403
+    assert post(client, f"{HOME}/{name}", {"key": "k", "verdict": "valid"}).status_code == 403
+    assert post(client, f"{HOME}/{name}/skip").status_code == 403
+    assert taken.labels(DATASET, current=False) == before
+    assert taken.progress(DATASET, "annotator").skipped == 0
+
+
+def test_undo_takes_back_only_ones_own(taken, client_of):
+    post(client_of("annotator"), f"{HOME}/undo", {"last": "a1"})
+    assert [label.key for label in taken.labels(DATASET)] == ["a1"]

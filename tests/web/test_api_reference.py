@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from api_parts import API, bearer, document, furnish, operations, settings_of
-from browser import serving
+from browser import serving, sideways
 from climassay.web import AppState, ServerSettings
 from climassay.workspace import Workspace
 from patience import PATIENCE
@@ -139,3 +139,20 @@ def test_the_client_of_the_guide_works_as_it_stands_there(tmp_path):
             )
     assert done.stderr == ""
     assert re.fullmatch(rf"incorrect: The Sun.* {re.escape(server.url)}/checks/c[0-9a-f]{{12}}\n", done.stdout)
+
+
+def test_the_reference_fits_its_window_and_its_anchors_lead_to_operations(visit, shoot):
+    page = visit()
+    page.goto("/api/docs")
+    page.get_by_role("link", name="POST /annotate/datasets/{dataset}/items/{draft}/label").click()
+    operation = page.locator("#label_item")
+    assert operation.evaluate("one => one.getBoundingClientRect().top") < 100
+    operation.get_by_text("Examples").click()
+    assert operation.get_by_role("region", name="curl").is_visible()
+    shoot(page, "api-operation")
+    page.goto("/api/docs")
+    shoot(page, "api")
+    phone = visit(phone=True)
+    phone.goto("/api/docs#label_item")
+    phone.locator("#label_item").get_by_text("Examples").click()
+    assert sideways(phone) == 0

@@ -8,7 +8,7 @@ import pytest
 from climassay.corpus import Block, Collection, Document, read, remove_collection
 from climassay.web.checks.texts import LONGEST_TEXT
 from library_parts import pdf_of
-from web_parts import HOSTILE_DRAFTS, stored_rows
+from web_parts import HOSTILE_DRAFTS
 from web_routes import Site
 
 SEA = "Global mean sea level rose by about 0.20 m from 1901 to 2018. Thermal expansion is likely to go on."
@@ -113,12 +113,6 @@ def test_the_report_is_one_file_with_the_same_sentences(anybody, answer):
     assert findings(report) == told
 
 
-def test_only_the_chosen_collections_are_compared(anybody):
-    [one] = findings(checked(anybody, SEA.split(". ")[0] + ".", ["ice"]))
-    assert "/library/seas" not in one
-    assert ">supported<" not in one
-
-
 @pytest.mark.parametrize(
     ("text", "collections", "status", "words"),
     [
@@ -150,10 +144,3 @@ def test_hostile_texts_are_answered_and_stay_text(anybody, name):
         body = answer.text.split("<main", 1)[1]
         for harm in ("<script", '" onmouseover="', "\x00", "\x07", "60481729"):
             assert harm not in body
-
-
-def test_nothing_is_kept(site, anybody):
-    before = stored_rows(site.place)
-    checked(anybody)
-    assert stored_rows(site.place) == before
-    assert "Mozart" not in anybody.get("/check-text").text

@@ -50,14 +50,6 @@ class TestEveryCollection:
         assert [one.name for one in second.settings.advocates] == ["mediator_", "physical"]
         assert {one.collection for one in second.transcript.sources} == {"mediator", "physical"}
 
-    def test_passages_added_to_a_collection_are_found_by_the_next_check(self, client_of, place):
-        furnish(place, small_model(plans={}), texts={})
-        add_collection(place, "physical", "Solar forcing of the climate is small.")
-        client = client_of("annotator")
-        assert len(ended(place, ask(client)).transcript.sources) == 1
-        add_collection(place, "physical", "The Sun has caused little of the warming since 1950.", id="more")
-        assert len(ended(place, ask(client, anyway="true")).transcript.sources) == 2
-
     def test_without_a_publisher_nothing_is_published(self, client_of, place):
         furnish(place, small_model(plans={}))
         client = client_of("annotator")

@@ -66,6 +66,7 @@ def left(folder):
         ("zero\u200bwidth.md", "zerowidth.md"),
         ("Cafe\u0301.txt", "Café.txt"),
         ("<script>.txt", "<script>.txt"),
+        ("n" * 300 + ".pdf", "n" * (LONGEST_NAME - 5) + "….pdf"),
     ],
 )
 def test_shown_names_are_no_paths_and_hide_nothing(given_name, shown):
