@@ -146,3 +146,15 @@ def test_all_values_of_dots_and_bars_can_be_read():
     bars = StackedBars("B", (Category("yes"), Category("no")), (StackedBar("few", (1, 30)), StackedBar("none", (0, 0))))
     assert bars.table.rows == (("few", "31", "1 (3%)", "30 (97%)"), ("none", "0", "0 (0%)", "0 (0%)"))
     assert ">1 (3%)</td>" in page(bars)
+
+
+def test_percentages_have_the_decimals_that_tell_ticks_apart():
+    for values, words in (
+        ([0.1, 0.9], "20%"),
+        ([0.788, 0.804], "79.5%"),
+        ([0.7981, 0.7989], "79.82%"),
+    ):
+        axis = Axis.over("precision", values, percent=True)
+        shown = [axis.words(tick) for tick in axis.ticks]
+        assert len(set(shown)) == len(shown)
+        assert words in shown
