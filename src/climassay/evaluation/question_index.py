@@ -18,7 +18,7 @@ from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import Kind, Question
 from climassay.records import tables
 from climassay.records.database import Database
-from climassay.records.store import kept
+from climassay.records.store import cached
 from climassay.reporting.html import report_data
 
 MANY_ROWS = 4000
@@ -122,7 +122,7 @@ def prepare_pages(
         write_index(database, run, experiment, rows)
         answer_choices(database, run, rows)
         on_step("Computing tables and figures")
-        kept(database, ("run", run, rows, ""), lambda: experiment_data(experiment))
+        cached(database, ("run", run, rows, ""), lambda: experiment_data(experiment))
 
 
 def answer_choices(database: Database, run: str, rows: int) -> dict[str, list[Any]]:
@@ -150,7 +150,7 @@ def answer_choices(database: Database, run: str, rows: int) -> dict[str, list[An
                 found[name] = list(connection.execute(ordered).scalars())
         return found | {"model": list(dict.fromkeys(model for model, _ in found["columns"] if model))}
 
-    choices: dict[str, list[Any]] = kept(database, ("choices", run, rows), make) if rows > MANY_ROWS else make()
+    choices: dict[str, list[Any]] = cached(database, ("choices", run, rows), make) if rows > MANY_ROWS else make()
     return choices
 
 
