@@ -21,7 +21,7 @@ from climassay.factcheck.debate.assessment import (
     read_answer,
     with_head,
 )
-from climassay.factcheck.debate.steps import AskOptions, AskText
+from climassay.factcheck.debate.scheduler import AskOptions, AskText
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
 from climassay.factcheck.transcript import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE, Quotation
 from climassay.models.contract import Completion, Message, OptionScores

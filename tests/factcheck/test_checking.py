@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
+from climassay.factcheck.check_store import find_past
 from climassay.factcheck.checking import SAMPLE_TEMPERATURE, collections_of, models_of, open_checker, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import (
@@ -21,7 +22,6 @@ from climassay.factcheck.configuration import (
     MediatorSettings,
     parse_settings,
 )
-from climassay.factcheck.results.past_checks import find_past
 from climassay.factcheck.scales import BINARY
 from climassay.factcheck.transcript import Subclaim, Verdict, as_data
 from climassay.models.encoders.loading import load_encoder

@@ -19,7 +19,7 @@ from climassay.factcheck.debate.context import (
     load_templates,
     provenance,
 )
-from climassay.factcheck.debate.steps import Found
+from climassay.factcheck.debate.scheduler import Found
 from climassay.factcheck.scales import BINARY
 from climassay.grounding import AnswerSentence
 

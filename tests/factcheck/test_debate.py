@@ -9,8 +9,7 @@ from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings, MediatorSettings
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.scheduler import RequestBatcher
-from climassay.factcheck.debate.steps import AskEntailment, AskHead
+from climassay.factcheck.debate.scheduler import AskEntailment, AskHead, RequestBatcher
 from debate_tables import (
     ICE,
     PAMPHLET,

@@ -11,14 +11,12 @@ import pytest
 from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import ADVERSARY_WEIGHT, DebateSettings
-from climassay.factcheck.debate import retrieval
+from climassay.factcheck.debate import preparation
 from climassay.factcheck.debate import scheduler as exchange
 from climassay.factcheck.debate.assessment import MOST_QUESTIONS
 from climassay.factcheck.debate.context import likelihood_holds
-from climassay.factcheck.debate.retrieval import search_all
 from climassay.factcheck.debate.rounds import debate, with_follow_up_passages
-from climassay.factcheck.debate.scheduler import RequestBatcher
-from climassay.factcheck.debate.steps import AskOptions, AskText
+from climassay.factcheck.debate.scheduler import AskOptions, AskText, RequestBatcher, search_all
 from climassay.factcheck.results.page import factcheck_page
 from climassay.factcheck.transcript import AGREEMENT, EVIDENCE, Activity, allowed_confidences
 from debate_tables import (
@@ -433,7 +431,7 @@ def test_a_question_is_searched_with_its_queries_and_may_bring_an_unasked_advoca
 
     monkeypatch.setattr(exchange, "search_all", search)
     # One passage of each collection is graded; that of the pamphlet does not bear.
-    monkeypatch.setattr(retrieval, "MOST_CANDIDATES", 2)
+    monkeypatch.setattr(preparation, "MOST_CANDIDATES", 2)
     found = by_json(
         PHYSICAL,
         among(ICE, collections=("pamphlet",)),

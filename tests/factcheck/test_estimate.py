@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.factcheck.checking import set_up_debate
+from climassay.factcheck.checking import SAMPLE, estimate_debate, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
-from climassay.factcheck.estimate import SAMPLE, estimate_debate
 from climassay.models.profiles import ProfileSettings
 from climassay.models.servers import Price
 from debate_parts import Shelf, company_of, debates

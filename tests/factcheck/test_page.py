@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck.results import page_words
-from climassay.factcheck.results.page import claim_pieces, factcheck_page, notices, safe_link, source_details
-from climassay.factcheck.results.view import reader_view
+from climassay.factcheck.results.page import (
+    DEMONSTRATION,
+    claim_pieces,
+    factcheck_page,
+    notices,
+    safe_link,
+    source_details,
+)
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER, load_scale
-from climassay.factcheck.transcript import Quotation, Subclaim, cited_numbers
+from climassay.factcheck.transcript import Quotation, Subclaim, cited_numbers, reader_view
 from factcheck_transcripts import (
     SURE,
     checked,
@@ -233,14 +238,14 @@ def test_five_steps_are_named_and_each_is_defined():
 
 @pytest.mark.parametrize("transcript", [full_transcript(), PAGES["one statement"], NEI_CHECK])
 def test_what_a_demonstration_model_made_says_so(transcript):
-    assert page_words.DEMONSTRATION in page_of(transcript).words
+    assert DEMONSTRATION in page_of(transcript).words
     strong = replace(
         transcript,
         mediator="expert, openai:strong",
         advocates=tuple(replace(one, model="openai:strong") for one in transcript.advocates),
     )
-    assert page_words.DEMONSTRATION not in page_of(strong).words
-    assert page_words.DEMONSTRATION in page_of(replace(strong, demonstration=True)).words
+    assert DEMONSTRATION not in page_of(strong).words
+    assert DEMONSTRATION in page_of(replace(strong, demonstration=True)).words
 
 
 ATTACK = "\"'></p><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"

@@ -4,7 +4,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from climassay.factcheck.results.past_checks import SIMILAR, find_past
+from climassay.factcheck.check_store import SIMILAR, find_past
 from climassay.models.encoders.loading import load_encoder
 from climassay.records import Records
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.debate import retrieval
+from climassay.factcheck.debate import preparation
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, find_for_questions, search_all
-from climassay.factcheck.debate.steps import AskPassages, AskText
+from climassay.factcheck.debate.preparation import Evidence, Grader, find_evidence, find_for_questions
+from climassay.factcheck.debate.scheduler import AskPassages, AskText, search_all
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import Completion
 from climassay.prompts import load_prompt
@@ -200,11 +200,11 @@ def test_a_question_brings_nothing_far_from_a_source_without_bearing_nor_what_is
 
 
 def test_the_budget_is_kept_in_passages_and_characters_and_shared_in_turns(monkeypatch):
-    monkeypatch.setattr(retrieval, "MOST_CANDIDATES", 4)
+    monkeypatch.setattr(preparation, "MOST_CANDIDATES", 4)
     shelves = [Shelf("a", *[f"ice number {place}" for place in range(9)]), Shelf("b", *[f"ice {x}" for x in "xyz"])]
     _, evidence, _, _ = found_for([advocate("a"), advocate("b")], [statement("ice")], shelves, answer=grades())
     assert [one.collection for one in evidence.candidates] == ["a", "b", "a", "b"]
-    monkeypatch.setattr(retrieval, "MOST_CHARACTERS", 20)
+    monkeypatch.setattr(preparation, "MOST_CHARACTERS", 20)
     long = [Shelf("a", "ice " * 30, "ice melts", "ice grows")]
     _, evidence, [request], _ = found_for([advocate("a")], [statement("ice")], long, answer=grades())
     assert sorted(one.passage.id for one in evidence.candidates) == ["a-1", "a-2"]
@@ -245,4 +245,4 @@ def test_a_search_for_grading_goes_deeper_and_keeps_its_other_settings():
     _, _, _, batches = found_for([one], [statement("ice", "snow")], [Shelf("a", ICE)], answer=grades())
     for ask in batches[0]:
         assert replace(ask, passages=2) == one.search(ask.query)
-        assert ask.passages == retrieval.MOST_CANDIDATES
+        assert ask.passages == preparation.MOST_CANDIDATES

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import ModelError
-from climassay.factcheck.debate.scheduler import RequestBatcher, Scheduler
-from climassay.factcheck.debate.steps import AskEntailment, AskHead, AskOptions, AskPassages, AskText
+from climassay.factcheck.debate.scheduler import (
+    AskEntailment,
+    AskHead,
+    AskOptions,
+    AskPassages,
+    AskText,
+    RequestBatcher,
+    Scheduler,
+)
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores
 from debate_parts import Shelf
 from patience import reached

@@ -11,8 +11,7 @@ from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.passages import excerpt
 from climassay.factcheck.claims import latest_editions
-from climassay.factcheck.debate.retrieval import RERANK_FACTOR, search_all
-from climassay.factcheck.debate.steps import AskPassages
+from climassay.factcheck.debate.scheduler import RERANK_FACTOR, AskPassages, search_all
 from climassay.grounding import CollectionGroup
 from climassay.models.encoders.loading import load_encoder
 from debate_parts import Shelf, WordEncoder

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.debate.steps import (
+from climassay.factcheck.debate.scheduler import (
     AskHead,
     AskOptions,
     AskText,

@@ -8,8 +8,14 @@ import pytest
 from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.grounding.text_check import SupportJudge, check_sentences
-from climassay.grounding.text_differences import differing_figures, foreign_names, opposed_words, other_places
+from climassay.grounding.text_check import (
+    SupportJudge,
+    check_sentences,
+    differing_figures,
+    foreign_names,
+    opposed_words,
+    other_places,
+)
 from climassay.metrics.entailment_loading import bundled_entailment
 from command_line import run_command
 from scripted_model import ScriptedModel
