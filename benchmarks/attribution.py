@@ -14,7 +14,7 @@ import numpy as np
 from climassay import primer
 from climassay.corpus.sentences import split_sentences
 from climassay.grounding.citations import SUPPORT_COSINE
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.statistics import proportion
 
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7)

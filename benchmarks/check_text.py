@@ -127,7 +127,12 @@ def chatreport(file: Path, thresholds: Thresholds) -> None:
             for number, (name, text) in enumerate(row["cited"].items(), start=1)
         }
         found = check_sentences(
-            row["answer"], None, scorer=scorer, encoder=scorer.head.encoder, passages=given, thresholds=thresholds
+            row["answer"],
+            None,
+            scorer=scorer,
+            encoder=scorer.head.encoder,
+            passages=given,
+            thresholds=thresholds,
         )
         claims = [one for one in found if one.status != "no claim"]
         scores.append(-min((one.support for one in claims), default=1.0))

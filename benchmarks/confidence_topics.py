@@ -37,7 +37,7 @@ def timed(way: str, file: Path) -> dict[str, float]:
     """CPU seconds of the vectors, and of groups and map."""
     from climassay.confidence.topics import TopicSettings, clustering
     from climassay.confidence.topics.modelling import context_sentences
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     statements, encoder = read_statements(file), load_encoder()
     encoder.encode(["warm"])

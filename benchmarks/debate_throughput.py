@@ -36,8 +36,7 @@ from climassay.corpus.sentences import split_sentences
 from climassay.factcheck import DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
 from climassay.factcheck.debate.scheduler import Scheduler
 from climassay.grounding import CollectionGroup
-from climassay.models.encoders.embedding_cache import CachedEncoder
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import CachedEncoder, load_encoder
 from climassay.models.openai.client import OpenAIModel
 from climassay.records import Records
 from climassay.workspace import Workspace

@@ -22,7 +22,7 @@ from climassay.factcheck import DebateSettings, advocates_from_names, find_past,
 from climassay.factcheck.check_store import CheckStore, check_collections, check_reviews, checks
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
-from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
+from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 from climassay.records import Records, tables
 from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import AccountStore

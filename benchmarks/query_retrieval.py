@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from climassay.corpus import Block, Collection, Document
 from climassay.corpus.search import fuse
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.statistics import bootstrap_interval
 
 SEED = 17

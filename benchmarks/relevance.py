@@ -20,7 +20,7 @@ from climassay.corpus.collection import Collection
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.retrieval_evaluation import read_labelled
 from climassay.errors import InputError
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import CONTRARIAN_BOOKS, book_names, book_path, question_paths
 from climassay.workspace import cache_folder
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from climassay.generation.annotation.long_answers import SAME_CRITERION, matched_criteria
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.questions import LONG_ANSWERS, read_questions
 from climassay.statistics import bootstrap_interval
 

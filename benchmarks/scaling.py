@@ -28,11 +28,11 @@ from climassay.corpus import Collection, read, split_passages
 from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, WorkerPool
 from climassay.distributed.cluster import Share, cluster_connection
-from climassay.distributed.jobs import EncoderInfoJob, EncoderSpec, JobResult
 from climassay.distributed.pool import streamed
+from climassay.distributed.remote import EncoderInfoJob, EncoderSpec, JobResult
 from climassay.models import OptionRequest, load_model
 from climassay.models.contract import Message
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from scaling_simulation import Measured, simulate
 
 Timed = dict[str, list[float]]

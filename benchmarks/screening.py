@@ -23,7 +23,7 @@ from typing import Any
 from climassay.generation import Draft, Origin, SourcePassage, Wording
 from climassay.generation.screening import REPLACED, Verification, passage_fault, screen
 from climassay.models.contract import Completion, GenerationRequest
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.reporting import Table, as_markdown
 from climassay.statistics import proportion
 

@@ -36,9 +36,8 @@ from typing import Any
 import numpy as np
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_rows import to_matrix
+from climassay.corpus.collection_storage import to_matrix
 from climassay.corpus.documents import Block, Document
-from climassay.corpus.presentation import evaluation_table
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.retrieval_evaluation import (
     GoldText,
@@ -50,7 +49,7 @@ from climassay.corpus.retrieval_evaluation import (
     words_of,
 )
 from climassay.corpus.search import SEARCH_MODES, Searcher, one_thread
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths
 from climassay.reporting.tables import as_markdown
 from climassay.workspace import cache_folder
@@ -217,7 +216,7 @@ def show(
     weights: dict[float, dict[str, float]],
 ) -> None:
     for name, report in reports.items():
-        print(as_markdown(evaluation_table(report)).replace(f"Retrieval from {report.collection}", name))
+        print(as_markdown(report.tables()[0]).replace(f"Retrieval from {report.collection}", name))
     print(f"{'mode':22} {'p50 ms':>8} {'p95 ms':>8}")
     for latency in modes:
         print(f"{latency.mode:22} {latency.p50:8.1f} {latency.p95:8.1f}")

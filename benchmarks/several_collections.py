@@ -21,7 +21,7 @@ from climassay.corpus import Collection, read
 from climassay.corpus.documents import Hit
 from climassay.corpus.retrieval_evaluation import REQUIRED_SHARE, GoldText, LabelledQuestion, read_labelled
 from climassay.grounding.answer import CollectionGroup
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths
 from climassay.statistics import bootstrap_interval
 

@@ -23,10 +23,10 @@ from transformers import logging
 from climassay.evaluation.settings import chat_examples
 from climassay.models.local.prompts import PromptFormat
 from climassay.primer import gold_questions
-from climassay.tuning.adapter import adapted
 from climassay.tuning.base import TuningBase, default_dtype
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import ChatData
+from climassay.tuning.run import adapted
 from climassay.tuning.sequences import IGNORED, SequenceLoss, TokenSequence, plan_steps, tokenise
 
 RANK = 8

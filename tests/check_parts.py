@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 from climassay.corpus import Collection
 from climassay.corpus.documents import Block, Document
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.checks.store import checks_of
 from debate_parts import WordEncoder
 from debate_tables import Script, View

@@ -24,7 +24,7 @@ from climassay.factcheck.debate.scheduler import RequestBatcher
 from climassay.factcheck.transcript import Transcript
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Encoder
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.models.profiles import ProfileSettings
 from climassay.primer import book_path
 from climassay.prompts import Prompt

@@ -15,7 +15,7 @@ from climassay.evaluation import Experiment
 from climassay.factcheck import CheckedClaim, CheckedClaims, FoundFallacy, ScoredVerdicts
 from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
 from climassay.grounding import GroundedAnswer
-from climassay.judging import Inserted, ItemRanking, PairProbe, PointProbe, TrainedProbe
+from climassay.judging import Inserted, ItemRanking, Probe, TrainedProbe
 from climassay.models import Encoder, Generator
 from climassay.questions import QuestionSet
 from climassay.reporting.results import Result
@@ -60,7 +60,7 @@ def use(folder: Path) -> None:
     item = climassay.Item("1", "A text", label=1.0)
     trained = climassay.train_judge([item], "claims", output=folder / "probe.safetensors")
     assert_type(trained, TrainedProbe)
-    assert_type(trained.probe, PairProbe | PointProbe)
+    assert_type(trained.probe, Probe)
     assert_type(climassay.rank(["A text", item], probe=trained.probe), ItemRanking)
     assert_type(climassay.insert(["A text"], [item], ["low", "high"], "claims"), Inserted)
     assert_type(climassay.extract_confidence(folder / "report.pdf"), ExtractedStatements)

@@ -44,7 +44,7 @@ from climassay.generation.validation.training import cross_validated, train_vali
 from climassay.learning import ActivationStore, harvest
 from climassay.models import OpenWeights, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, content_free_correction
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.reporting import as_markdown
 
 LAYERS = (15, 18, 21, 24, 30)

@@ -26,7 +26,7 @@ from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import TAGS
 from climassay.corpus.documents import Block, Document
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.statistics import proportion
 
 READ = Path(__file__).with_name("confidence_compare_read.tsv")

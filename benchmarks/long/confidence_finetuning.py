@@ -28,7 +28,7 @@ from climassay.learning import Split, softmax
 from climassay.learning.features import FeatureModels
 from climassay.learning.text_classifier import TrainingTexts, fit_classifier
 from climassay.models.bundled import bundled_path
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 
 CONFIG = CrossEncoderConfig(rank=8, epochs=3, classes=len(LEVELS))
 SENTENCES = 2

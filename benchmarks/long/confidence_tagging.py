@@ -34,7 +34,7 @@ from climassay.learning import Provenance, Split, evaluate, fit_linear, reweight
 from climassay.learning.calibration import class_shares
 from climassay.learning.features import POOLINGS, FeatureModels, text_states
 from climassay.learning.text_classifier import TrainingTexts, best_of, compare_classifiers, fit_classifier
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.models.local.model import LocalModel
 from climassay.models.model_files import file_digest
 

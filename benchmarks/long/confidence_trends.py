@@ -26,7 +26,7 @@ from climassay.confidence.topics import OUTSIDE, TopicModel, TopicSettings, fit_
 from climassay.confidence.trends import Cases, TopicChange, cases_of, topic_changes
 from climassay.confidence.vocabulary import TAGS
 from climassay.corpus.readers.file_types import read
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.statistics.intervals import proportion
 
 PLANTED = 3

@@ -38,7 +38,7 @@ from climassay.metrics.factual_accuracy import PromptedSupport
 from climassay.models import load_model
 from climassay.models.bundled import bundled_path
 from climassay.models.contract import Encoder
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import gold_questions
 from climassay.statistics import proportion
 
@@ -127,7 +127,7 @@ def unknown_to_verdict_head(file: Path, pairs: Sequence[LabelledPair]) -> list[L
 def verdict_head_scorer(file: Path, encoder: Encoder) -> ResultCache:
     from climassay.factcheck import VerdictHead
 
-    head = VerdictHead.load(file).with_models(small(), encoder)
+    head = VerdictHead.load(file).with_models(encoder, small())
 
     def relations(asked: list[tuple[str, str]]) -> list[Relations | None]:
         read = head.predict_evidence([(said, [premise]) for premise, said in asked])

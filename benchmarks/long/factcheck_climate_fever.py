@@ -23,7 +23,6 @@ from climassay.factcheck.evidence_mode import (
     EvidenceClaim,
     EvidenceTable,
     check_with_evidence,
-    check_with_head,
     read_evidence_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER
@@ -37,17 +36,18 @@ from climassay.factcheck.verdict_head import (
     TrainedHead,
     TrainingData,
     VerdictHead,
+    check_with_head,
     default_readings,
     read_pairs,
     rule_verdict,
     train_head,
     verdict_features,
 )
-from climassay.judging import ActivationStore, Contrast, fit_contrast
+from climassay.judging import ActivationStore, fit_contrast
 from climassay.learning import hold_out, log_loss, near_duplicate_groups, reweighted, splits_of
 from climassay.models import OpenWeights, OptionRequest, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.prompts import load_prompt
 from climassay.records import RecordedModel, Records
 from climassay.reporting import Table, as_markdown
@@ -259,7 +259,7 @@ class Experiment:
 
     def end_to_end(self, head: VerdictHead) -> None:
         """The same through the function that users call, which reads the model anew."""
-        found = check_with_head(self.test, head.with_models(self.model, self.encoder, self.store))
+        found = check_with_head(self.test, head.with_models(self.encoder, self.model, self.store))
         self.add(
             "chosen head, end to end",
             [None if one.verdict is None else VERDICT_LABELS.index(one.verdict) for one in found],
@@ -304,19 +304,18 @@ class SharedContrast:
         return np.asarray(self.fitted.predict_proba((states - self.mean) @ self.weights))
 
 
-def contrasts(states: np.ndarray, labels: np.ndarray) -> tuple[Contrast, np.ndarray, np.ndarray]:
-    """The true answer against each other one, in both orders: activations, pairs of (passage, answer), their labels."""
+def contrasts(states: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The true answer against each other one: differences of activations, pairs of (passage, answer), their labels."""
     kinds = len(ANSWERS)
-    plus, minus, pairs = [], [], []
+    differences, pairs = [], []
     for one in range(kinds):
         for other in range(kinds):
             if one != other:
                 kept = np.flatnonzero((labels == one) | (labels == other))
-                plus.append(states[kept, one])
-                minus.append(states[kept, other])
+                differences.append(states[kept, one] - states[kept, other])
                 pairs.append(np.stack([kept * kinds + one, kept * kinds + other], axis=1))
     truth = np.eye(kinds)[labels].ravel()
-    return Contrast(np.concatenate(plus), np.concatenate(minus)), np.concatenate(pairs), truth
+    return np.concatenate(differences), np.concatenate(pairs), truth
 
 
 def macro_f1(truth: np.ndarray, given: np.ndarray) -> float:

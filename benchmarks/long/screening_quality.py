@@ -27,7 +27,7 @@ from climassay.generation.screening.check import content_words
 from climassay.metrics import load_entailment
 from climassay.models import load_model
 from climassay.models.contract import Encoder
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import SOURCE_BOOKS, book_path, gold_questions, screening_examples
 from climassay.questions import Question, read_questions
 from climassay.reporting import Table, as_markdown

@@ -127,7 +127,7 @@ if TYPE_CHECKING:
     from climassay.factcheck.fallacies import find_fallacies as find_fallacies
     from climassay.judging import Item as Item
     from climassay.models import load_model as load_model
-    from climassay.models.encoders.loading import load_encoder as load_encoder
+    from climassay.models.encoders import load_encoder as load_encoder
     from climassay.questions import read_questions as read_questions
     from climassay.session import ModelOptions as ModelOptions, Session as Session
     from climassay.workspace import Workspace as Workspace

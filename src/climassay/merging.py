@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.tables import queues
 from climassay.generation.dataset_store import DRAFTS_PER_QUERY, EXPERTS, DatasetStore, datasets, decisions, drafts
 from climassay.records import Records
+from climassay.records.database import record_of
 from climassay.records.transfer import MergedAnswers, merge_records
 from climassay.reporting import counted
 from climassay.workspace import Workspace
@@ -162,11 +163,7 @@ def merge_datasets(records: Records, other: Records) -> MergedDatasets:
             known = connection.execute(sa.select(queues.c.dataset).where(queues.c.dataset == name)).first()
         if known is None:
             here.configure(name, there.settings(name))
-        names = {one.name for one in fields(ImportedLabel)}
-        given = [
-            ImportedLabel(**{field: getattr(label, field) for field in names})
-            for label in there.labels(name, current=False)
-        ]
+        given = [record_of(ImportedLabel, label) for label in there.labels(name, current=False)]
         taken = here.import_labels(name, given, there.skipped(name), there.comments(name))
         new_labels += taken.stored
         conflicts += [f"Left out of the dataset {name}: {said}" for said in taken.refused]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import Field
 
-from climassay.models.access import MaxOutputTokens, ModelAccess
+from climassay.models.registry import MaxOutputTokens, ModelAccess
 from climassay.progress import Progress, default_progress
 from climassay.settings import Flag
 from climassay.workspace import Workspace, cache_folder
@@ -267,7 +267,7 @@ class Session:
 
     def encoder(self, name: str | None = None) -> "Encoder":
         """An encoder, loaded once; the bundled one where none is named."""
-        from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
+        from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
         wanted = name or BUNDLED_ENCODER
         if wanted not in self._encoders:

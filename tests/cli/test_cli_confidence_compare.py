@@ -15,7 +15,7 @@ NEW = "A.1 Glaciers in the Andes lost mass since 1970 (medium confidence).\n"
 def compare(monkeypatch, climassay, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda *_: WordCounts())
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda *_: WordCounts())
     (tmp_path / "old.md").write_text(OLD)
     (tmp_path / "new.md").write_text(NEW)
 

@@ -88,7 +88,7 @@ def test_a_file_of_extract_needs_no_column(climassay, tmp_path, tagger) -> None:
 def test_held_out_answers_are_written_for_the_report(monkeypatch, climassay, tmp_path) -> None:
     file, statements = extracted(tmp_path)
     output = tmp_path / "held-out.jsonl"
-    monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
     out = done(
         climassay("confidence tag evaluate", file, "--method", "words", "--folds", 4, "--predictions", output, "--json")
     )
@@ -100,7 +100,7 @@ def test_held_out_answers_are_written_for_the_report(monkeypatch, climassay, tmp
 
 def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
     file, output = write_climatex(tmp_path / "c.tsv"), tmp_path / "new.safetensors"
-    monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
     code, out, err = climassay("confidence tag train", file, "-o", output, "--method", "words", "--folds", 3)
     assert code == 0, err
     assert "Chosen: words" in out

@@ -43,7 +43,7 @@ def test_a_model_behind_a_server_shows_no_states(monkeypatch, climassay, known):
 def test_a_pointwise_probe_on_states_is_trained_and_used(monkeypatch, climassay, tmp_path, known):
     model = f"local:{save_tiny(tmp_path / 'tiny')}"
     output = tmp_path / "states.safetensors"
-    monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
     done(climassay(
         "confidence tag train", known, "-o", output, "--method", "mean states", "--model", model, "--layer", 1,
         "--folds", 3,

@@ -40,7 +40,7 @@ def planted_groups(texts, vectors, *_):
 def place(tmp_path, monkeypatch):
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda *_: NoisyTopicEncoder())
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda *_: NoisyTopicEncoder())
     write_statements([*planted(), statement(99, "ocean", id="untagged", tag=None)], tmp_path / "s.jsonl")
     return tmp_path
 

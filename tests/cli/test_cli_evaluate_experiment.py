@@ -10,7 +10,7 @@ import pytest
 from climassay.corpus import Collection, Document
 from climassay.corpus.documents import Block
 from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_path, gold_questions
 from climassay.questions import Question
 from climassay.records import Records

@@ -108,7 +108,7 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, climassay
         uploads.append(training.decode())
         raise ModelError("The server takes no files.")
 
-    monkeypatch.setattr("climassay.generation.validation.finetuned_validator.fine_tune", refused)
+    monkeypatch.setattr("climassay.generation.validation.training.fine_tune", refused)
     options = () if field is None else ("--field", field)
     arguments = ("-o", tmp_path / "state.json", "--method", "api", "-m", "openai:small", *options)
     code, _, err = climassay("generate validate train", labels, *arguments)

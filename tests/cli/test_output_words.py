@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.cli.output import progress_bar, stderr_console, stdout_console, waiting
+from climassay.cli.options import progress_bar, stderr_console, stdout_console, waiting
 
 NAME = "local:models/[red]new[/blue]:smile:"
 

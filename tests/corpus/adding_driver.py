@@ -13,7 +13,7 @@ from pathlib import Path
 from climassay.corpus import collection as collection_adding
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 
 CHUNK = 8
 PARAGRAPHS = 24

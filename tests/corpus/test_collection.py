@@ -8,12 +8,11 @@ import pytest
 
 from climassay.corpus import collection as collections
 from climassay.corpus.collection import AddProgress, Collection, list_collections, open_or_create, remove_collection
-from climassay.corpus.collection_rows import METADATA_KEY
-from climassay.corpus.collection_storage import CollectionStore
+from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
 from climassay.workspace import Workspace
 

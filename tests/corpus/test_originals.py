@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from climassay.corpus import Collection, read, remove_collection
-from climassay.corpus.collection_rows import StoredDocument, distinct_titles
+from climassay.corpus.collection_storage import StoredDocument, distinct_titles
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
 from climassay.merging import merge_workspace

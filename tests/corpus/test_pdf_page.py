@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
-from climassay.corpus.readers.pdf_page import DrawnPage, draw_page, png_of
+from climassay.corpus.readers.pdf import DrawnPage, draw_page, png_of
 from climassay.corpus.readers.sandboxed_reader import draw_sandboxed
 from climassay.errors import DocumentError
 from library_parts import GLACIER, OCEAN, pdf_of

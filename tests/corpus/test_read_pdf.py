@@ -8,7 +8,7 @@ import pytest
 
 from climassay.corpus.documents import Document, ReadOptions, ReadResult
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.readers.pdf_lines import LineReader
+from climassay.corpus.readers.pdf_layout import LineReader
 from pdf_building import Text, build_pdf, column
 
 LEFT = (

@@ -25,7 +25,7 @@ from climassay.corpus.retrieval_evaluation import (
 )
 from climassay.corpus.search import SEARCH_MODES
 from climassay.errors import InputError
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_path, question_paths
 from climassay.statistics import wilson_interval
 from command_line import done, refused

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_rows import PendingPassage, to_table
+from climassay.corpus.collection_storage import PendingPassage, to_table
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.passages import split_passages
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, fuse, weighted_sum
 from climassay.errors import InputError
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
 from topic_encoder import book_group
 

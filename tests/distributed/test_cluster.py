@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection, divide
-from climassay.distributed.jobs import EncoderSpec, ModelInfoJob, ModelSpec
 from climassay.distributed.pool import Worker
-from climassay.distributed.remote import shares
+from climassay.distributed.remote import EncoderSpec, ModelInfoJob, ModelSpec, shares
 from climassay.errors import InputError, MissingExtraError, ModelError
 from command_line import refused
 from tiny_models import save_tiny

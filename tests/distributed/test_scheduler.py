@@ -7,8 +7,8 @@ import pytest
 
 from climassay import __version__
 from climassay.distributed import pool as scheduler_module
-from climassay.distributed.jobs import JobResult
 from climassay.distributed.pool import Scheduler
+from climassay.distributed.remote import JobResult
 from climassay.errors import InputError, ModelError
 
 if importlib.util.find_spec("ray") is None:

@@ -6,7 +6,7 @@ from climassay.corpus import collection as collection_adding
 from climassay.corpus.collection import open_or_create
 from climassay.corpus.documents import Block, Document
 from climassay.models.contract import StreamingEncoder
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 
 
 class BackwardsEncoder:

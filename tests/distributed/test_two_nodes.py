@@ -20,12 +20,12 @@ import pytest
 from climassay.corpus.collection import Collection, open_or_create
 from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, DistributedModel, Windows, open_pool
-from climassay.distributed.jobs import ModelInfoJob
+from climassay.distributed.remote import ModelInfoJob
 from climassay.errors import ModelError
 from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, option_array
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.records import RecordedModel, Records
 from command_line import run_command
 from distant_model import WantedDistant, asked

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.evaluation.comparing import (
-    GENERATOR,
     ModelMeans,
     agreement_table,
     compare_runs,
@@ -32,6 +31,8 @@ from experiments import experiment, question, questions_of
 from stored_runs import store_mcq
 
 GOLD, SILVER = published_means("gold"), published_means("silver")
+GENERATOR = "gpt-3.5-turbo"
+"""The model that wrote the published questions."""
 SKILLS = {(f"m{n}", "default"): 0.25 + 0.12 * n for n in range(6)}
 
 
@@ -183,7 +184,12 @@ def test_equal_runs_do_not_differ():
     found = compare_runs([named(one, "r1"), named(one, "r2")], "accuracy")
     [test] = found.tests
     assert (test.first.run, test.second.run) == ("r1", "r2")
-    assert (test.difference.value, test.first_only, test.second_only, test.p_value) == (0, 0, 0, 1)
+    assert (test.result.difference.value, test.result.first_only, test.result.second_only, test.result.p_value) == (
+        0,
+        0,
+        0,
+        1,
+    )
     assert len(comparison_table(found).rows) == 2
     assert len(comparison_figure(found).dots) == 2
     # Runs of one name are told apart by their ids; others are called by their names alone.
@@ -204,7 +210,7 @@ def test_questions_are_matched_by_their_words_and_not_by_their_ids():
     asked = [replace(question("mcq", number), id=f"other-{number}") for number in range(4, 12)]
     second = experiment({("small", "default"): 0.0}, questions=asked, benchmark="another")
     [test] = compare_runs([named(first, "r1"), named(second, "r2")], "accuracy").tests
-    assert (test.difference.n, test.difference.value, test.first_only) == (4, -1, 4)
+    assert (test.result.difference.n, test.result.difference.value, test.result.first_only) == (4, -1, 4)
     # The same ids with other words are other questions.
     strange = [replace(question("mcq", number), question="Something else?") for number in range(8)]
     third = experiment({("small", "default"): 0.0}, questions=strange)
@@ -217,7 +223,7 @@ def test_a_level_takes_its_questions_only():
     one, other = (named(experiment(seed=seed), f"r{seed}") for seed in (1, 2))
     found = compare_runs([one, other], "accuracy", level="base")
     assert {score.estimate.n for score in found.scores} == {4}
-    assert {test.difference.n for test in found.tests} == {4}
+    assert {test.result.difference.n for test in found.tests} == {4}
 
 
 def test_many_cells_are_tested_only_where_they_share_model_or_setting():
@@ -234,8 +240,8 @@ def test_a_metric_that_is_no_share_is_tested_by_sign_flips():
     runs = [named(experiment(seed=seed), f"r{seed}") for seed in (1, 2)]
     assert metrics_in(runs)[0] == "accuracy"
     found = compare_runs(runs, "phrase_similarity")
-    assert all(test.first_only is None for test in found.tests)
-    assert all(0 < test.p_value <= test.p_holm <= 1 for test in found.tests)
+    assert all(test.result.exact is None for test in found.tests)
+    assert all(0 < test.result.p_value <= test.result.p_holm <= 1 for test in found.tests)
     with pytest.raises(InputError, match="There is no metric 'beauty'"):
         compare_runs(runs, "beauty")
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.evaluation.comparing import published_scores
+from climassay.evaluation import published_scores
 from climassay.evaluation.contamination import ShownText, contamination
 from climassay.evaluation.report import answer_tables, experiment_report, is_wrong
 from climassay.evaluation.results import Cell

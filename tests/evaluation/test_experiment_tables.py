@@ -3,9 +3,15 @@ import io
 
 import pytest
 
-from climassay.evaluation.comparing import QUESTIONS, published_scores
 from climassay.evaluation.results import Cell
-from climassay.evaluation.scores import CellCounts, ExperimentScores, Score, score_experiment
+from climassay.evaluation.scores import (
+    PUBLISHED_QUESTIONS,
+    CellCounts,
+    ExperimentScores,
+    Score,
+    published_scores,
+    score_experiment,
+)
 from climassay.evaluation.tables import experiment_tables, score_rows, shown_estimate
 from climassay.reporting import as_csv
 from climassay.statistics import Estimate, Interval
@@ -29,7 +35,7 @@ def paper():
             Cell("gold", s.model, s.setting, s.task),
             s.metric,
             s.level,
-            Estimate(s.value, Interval(s.value, s.value), QUESTIONS["gold", s.task][s.level]),
+            Estimate(s.value, Interval(s.value, s.value), PUBLISHED_QUESTIONS["gold", s.task][s.level]),
             0,
         )
         for s in published_scores("gold")

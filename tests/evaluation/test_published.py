@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation.comparing import QUESTIONS, published_models, published_scores
+from climassay.evaluation.scores import PUBLISHED_QUESTIONS, published_models, published_scores
 from climassay.metrics.registry import METRICS
 
 GOLD, SILVER = published_scores("gold"), published_scores("silver")
@@ -64,7 +64,7 @@ def test_overall_is_the_mean_of_the_levels_weighted_by_their_questions(metric):
     # Half a unit of rounding on either side: of 0.01 per cent, 0.001, or (factual accuracy) 0.01. No row is off.
     rounding = {"accuracy": 1e-4, "factual_accuracy": 1e-2}.get(metric, 1e-3)
     rows = {(s.model, s.setting) for s in GOLD if s.metric == metric}
-    sizes = QUESTIONS["gold", METRICS[metric].kinds[0]]
+    sizes = PUBLISHED_QUESTIONS["gold", METRICS[metric].kinds[0]]
     assert len(rows) in (32, 35)
     for model, setting in rows:
         levels = [level for level in sizes if level != "overall"]

@@ -15,7 +15,7 @@ from climassay.evaluation.settings import TaskPrompts
 from climassay.evaluation.tuned import chosen_config, collection_documents, find_adapter, question_data, split_questions
 from climassay.models import load_model
 from climassay.models.contract import Message
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.questions import Question
 from climassay.workspace import Workspace
 from tiny_models import save_tiny

@@ -10,7 +10,7 @@ import pytest
 from climassay import primer
 from climassay.factcheck import checkability
 from climassay.factcheck.checkability import assess_claims, examples
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

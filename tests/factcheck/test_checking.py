@@ -24,7 +24,7 @@ from climassay.factcheck.configuration import (
 )
 from climassay.factcheck.scales import BINARY
 from climassay.factcheck.transcript import Subclaim, Verdict, as_data
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.models.profiles import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, WordEncoder, company_of, debates

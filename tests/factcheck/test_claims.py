@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.claims import (

@@ -12,12 +12,18 @@ from climassay.factcheck.evidence_mode import (
     Evidence,
     EvidenceClaim,
     check_with_evidence,
-    check_with_head,
     read_evidence_claims,
     sample_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER, SCIENCE_FEEDBACK
-from climassay.factcheck.verdict_head import EVIDENCE_LABELS, VERDICT_LABELS, Reading, rule_verdict, train_head
+from climassay.factcheck.verdict_head import (
+    EVIDENCE_LABELS,
+    VERDICT_LABELS,
+    Reading,
+    check_with_head,
+    rule_verdict,
+    train_head,
+)
 from climassay.models.calibration import PLACEHOLDERS
 from climassay.models.contract import OptionScores
 from climassay.records import RecordedModel, Records

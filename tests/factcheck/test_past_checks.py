@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from climassay.factcheck.check_store import SIMILAR, find_past
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.records import Records
 
 

@@ -13,7 +13,7 @@ from climassay.corpus.passages import excerpt
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.scheduler import RERANK_FACTOR, AskPassages, search_all
 from climassay.grounding import CollectionGroup
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from debate_parts import Shelf, WordEncoder
 
 # ---------------------------------------------------------------------------------------------------------- excerpts

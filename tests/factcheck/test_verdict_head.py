@@ -221,7 +221,7 @@ def test_saved_head_is_the_same(tmp_path):
     assert again.provenance == head.provenance
     assert again.reading == head.reading
     claims = [("New claim.", ["It supports", "It is neither"])]
-    assert again.with_models(EvidenceModel()).predict_proba(claims) == head.predict_proba(claims)
+    assert again.with_models(model=EvidenceModel()).predict_proba(claims) == head.predict_proba(claims)
     assert [path.name for path in tmp_path.iterdir()] == ["head.safetensors"]
 
 
@@ -286,7 +286,7 @@ def test_missing_cut_and_unwritable_files(tmp_path):
 def test_another_model_is_refused():
     claims = [("A.", ["It supports"])]
     with pytest.raises(InputError, match="trained on the model local:evidence"):
-        trained().head.with_models(EvidenceModel(fingerprint="99" * 32))
+        trained().head.with_models(model=EvidenceModel(fingerprint="99" * 32))
     with pytest.raises(InputError, match="Hidden states"):
         trained().head.with_models().predict(claims)
 
@@ -296,7 +296,7 @@ def test_model_whose_states_are_hidden_is_refused():
         name, fingerprint = "openai:closed", EvidenceModel().fingerprint
 
     with pytest.raises(InputError, match="Hidden states"):
-        trained().head.with_models(Closed()).predict([("A.", ["It supports"])])
+        trained().head.with_models(model=Closed()).predict([("A.", ["It supports"])])
 
 
 def test_another_encoder_is_refused():
@@ -308,7 +308,7 @@ def test_another_encoder_is_refused():
     other = WordEncoder()
     other.fingerprint = "00" * 32
     with pytest.raises(InputError, match="trained on the encoder"):
-        found.head.with_models(EvidenceModel(), other)
+        found.head.with_models(other, EvidenceModel())
 
 
 def test_another_template_is_refused():

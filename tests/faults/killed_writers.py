@@ -15,7 +15,7 @@ EARLIER = b"what was there before"
 
 def writers() -> dict[str, Callable[[Path], object]]:
     """What writes a file of the user's, by name."""
-    from climassay.cli.output import write_text
+    from climassay.cli.options import write_text
     from climassay.confidence.statement import write_statements
     from climassay.confidence.topics.naming import write_names
     from climassay.confidence.topics.topic import write_topics
@@ -47,10 +47,10 @@ def writers() -> dict[str, Callable[[Path], object]]:
 def _save_probe(path: Path) -> None:
     import numpy as np
 
-    from climassay.judging.probe import PairProbe, ProbeProvenance, save_probe
+    from climassay.judging.probe import Probe
+    from climassay.learning import Provenance
 
-    rows = np.ones((3, 4))
-    save_probe(PairProbe(*rows, 1.0, None, 0.0, ProbeProvenance(method="supervised", items=1, pairs=1)), path)
+    Probe("pair", *np.ones((2, 4)), 1.0, 0.0, Provenance(settings={"method": "supervised"})).save(path)
 
 
 def _save_masker(path: Path) -> None:

@@ -66,7 +66,7 @@ def _with_drafts(place: str) -> Callable[[Path], object]:
 
 
 def _template(path: Path) -> object:
-    from climassay.prompts.templates import load_prompt
+    from climassay.prompts import load_prompt
 
     return load_prompt("answer", path.parent).render(question="q", passages=[], sentences=3)
 

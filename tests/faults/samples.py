@@ -256,13 +256,12 @@ def climatex() -> bytes:
 def probe() -> bytes:
     import numpy as np
 
-    from climassay.judging.probe import PairProbe, ProbeProvenance, save_probe
+    from climassay.judging.probe import Probe
+    from climassay.learning import Provenance
 
-    source = ProbeProvenance(
-        method="supervised", items=10, pairs=90, regularisation=0.1, quality="clear", fingerprint="a" * 64, layers=(1,)
-    )
-    rows = np.arange(18, dtype=np.float64).reshape(3, 6)
-    return written(lambda file: save_probe(PairProbe(*rows, 0.5, None, 0.1, source), file))
+    source = Provenance(items=10, fingerprint="a" * 64, layers=(1,), settings={"method": "supervised"})
+    rows = np.arange(12, dtype=np.float64).reshape(2, 6)
+    return written(Probe("pair", *rows, 0.5, 0.1, source).save)
 
 
 def validator_head() -> bytes:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.collection_rows import CollectionSettings
-from climassay.corpus.collection_storage import CollectionStore
+from climassay.corpus.collection_storage import CollectionSettings, CollectionStore
 from climassay.generation import write_drafts
 from climassay.workspace import Workspace
 from command_line import run_command

@@ -13,7 +13,7 @@ import pytest
 from climassay.corpus.collection import Collection, list_collections
 from climassay.corpus.documents import Block, Document
 from climassay.errors import ClimassayError, InputError
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import load_encoder
 from climassay.models.model_files import file_digest
 from climassay.records import Records
 from command_line import refused
@@ -231,7 +231,7 @@ def test_a_database_that_is_another_file_is_refused_and_kept(tmp_path, climassay
 @pytest.mark.parametrize("how", list(DAMAGE))
 def test_a_damaged_encoder_graph_is_made_anew(how, tmp_path, monkeypatch):
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path))
-    import climassay.models.encoders.bert as room
+    import climassay.models.encoders as room
 
     made = []
 

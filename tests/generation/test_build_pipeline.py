@@ -29,14 +29,6 @@ def test_every_kind_and_level_has_its_own_examples(shown):
     assert all(question.kind == kind for kind, questions in found.items() for question in questions)
 
 
-def test_they_are_the_first_of_the_file():
-    shown = {question.id for questions in _examples(recipe("primer", 3)).values() for question in questions}
-    seen: Counter = Counter()
-    for question in gold_questions().questions:
-        seen[question.kind, question.level] += 1
-        assert (question.id in shown) == (seen[question.kind, question.level] <= 3)
-
-
 def test_a_file_beside_the_recipe_is_read_and_no_level_counts_as_base(tmp_path):
     levels = [None, "base", "reasoning", None, "reasoning", "reasoning"]
     rows = [ROW | {"id": f"q{place}", "level": level} for place, level in enumerate(levels)]
@@ -45,10 +37,6 @@ def test_a_file_beside_the_recipe_is_read_and_no_level_counts_as_base(tmp_path):
     found = _examples(recipe("own.jsonl", folder=tmp_path))
     assert [question.id for question in found["freeform"]] == ["q0", "q1", "q2", "q4"]
     assert found["mcq"] == found["cloze"] == []
-
-
-def test_none_are_shown_where_none_are_wanted():
-    assert _examples(recipe("")) == _examples(recipe("primer", shown=0)) == {}
 
 
 def test_questions_without_their_passages_are_refused(tmp_path):

@@ -62,11 +62,6 @@ def test_the_same_document_fills_up(group, seed):
     assert "Main" not in [p.document for p in found(group, seed, most=9, threshold=0.4, other_documents=True)[1:]]
 
 
-def test_copies_are_shown_once(group, seed):
-    texts = [passage.text for passage in found(group, seed, most=9, threshold=0.0)]
-    assert sum(text.startswith("It is known that") for text in texts) == 1
-
-
 def test_neighbours_that_share_sentences_are_left_out(tmp_path):
     shared = "This very sentence of more than twelve words about albedo stands in both of the two passages."
     books = {"Book": {"A": [f"Albedo first. {shared}"], "B": [f"{shared} Albedo last."], "C": ["Albedo alone."]}}
@@ -98,15 +93,3 @@ def test_none_wanted_and_none_given(group, seed):
     assert ContextFinder(group).find([]) == []
     with pytest.raises(InputError, match="0 or more"):
         ContextFinder(group, most=-1)
-
-
-def test_all_seeds_are_searched_for_in_one_call(group, seed, monkeypatch):
-    calls = []
-    own = type(group).search_many
-    monkeypatch.setattr(
-        type(group),
-        "search_many",
-        lambda self, queries, **options: calls.append(queries) or own(self, queries, **options),
-    )
-    assert len(ContextFinder(group).find([seed, seed])) == 2
-    assert calls == [[SEED, SEED]]

@@ -5,7 +5,6 @@ from climassay.generation import Decision
 from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
 from climassay.generation.dataset_store import StoredDraft
 from climassay.generation.recipe import Stream
-from climassay.reporting import as_markdown
 from drafts import PASSAGE, make_draft, rejected
 
 OTHER = replace(PASSAGE, id="sea-1", document_id="sea", document="The sea", section="Currents")
@@ -32,24 +31,6 @@ def test_every_draft_is_counted_once_under_what_became_of_it():
     assert stats.failures == {"The request failed.": 1}
     assert stats.books["A book"] == {Stream("mcq", "base"): 1, Stream("cloze", "base"): 1}
     assert stats.sections == {"A book": {"Aerosols"}, "The sea": {"Currents"}}
-
-
-def test_the_tables_show_yield_reasons_and_sources():
-    shown = "\n".join(as_markdown(table) for table in stats_tables(dataset_stats("silver", PLACED)))
-    assert "| mcq | base | 2 | 0 | 1 | 1 | 50.0% | 9.5 to 90.5 |" in shown
-    assert "| 7 | 1 | 3 | 3 | 42.9% |" in shown.replace("*", "")
-    assert "| screening | figure | 1 | 1 | 2 |" in shown
-    assert "| The sea | 0 | 1 | 0 | 1 | 1 |" in shown
-
-
-def test_the_figures_have_a_bar_for_each_source_kind_and_reason():
-    sources, levels, reasons = stats_figures(dataset_stats("silver", PLACED))
-    assert [bar.label for bar in sources.bars] == ["A book", "The sea"]
-    assert [bar.counts for bar in levels.bars] == [(1, 1, 0), (1, 0, 0)]
-    assert [(dot.label, dot.group, dot.value) for dot in reasons.dots] == [
-        ("figure", "screening", 2 / 6),
-        ("wrong answer", "expert", 1 / 6),
-    ]
 
 
 def test_an_empty_dataset_has_a_table_and_no_figures():

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation import Decision, Wording
+from climassay.generation import Decision
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.records import Records
 from drafts import make_draft, rejected
@@ -26,13 +26,6 @@ def placed(name, number=0, **changes):
     return StoredDraft(make_draft(name, **changes), "book", number)
 
 
-def test_drafts_come_back_in_the_order_they_were_saved(store):
-    store.save("silver", [placed("z"), placed("a", 1)])
-    store.save("silver", [placed("m", 2)])
-    assert [one.draft.id for one in store.placed("silver")] == ["z", "a", "m"]
-    assert [one.number for one in store.placed("silver")] == [0, 1, 2]
-
-
 def test_a_draft_that_is_made_again_takes_its_old_place(store):
     store.save("silver", [placed("a", error="no answer"), placed("b", 1)])
     store.save("silver", [placed("a", answer="Now written."), placed("c", 2)])
@@ -44,12 +37,6 @@ def test_a_draft_that_is_made_again_takes_its_old_place(store):
 def test_more_drafts_than_one_query_reads(store):
     store.save("silver", [placed(f"q{number:04}", number) for number in range(1203)])
     assert [one.number for one in store.placed("silver")] == list(range(1203))
-
-
-def test_another_recipe_is_refused_with_what_differs(store):
-    store.begin("silver", {"seed": 0, "writer": {"model": "m"}})
-    with pytest.raises(InputError, match=r"different are seed, writer\.model"):
-        store.begin("silver", {"seed": 1, "writer": {"model": "other"}})
 
 
 def test_an_unknown_dataset_is_named_with_those_there_are(store):
@@ -67,30 +54,9 @@ def test_an_experts_word_is_stored_once_for_each_key(store):
     assert draft.usable
 
 
-def test_an_edit_changes_the_words_and_keeps_those_before(store):
-    store.save("silver", [placed("a")])
-    before = make_draft().wording
-    better = Wording("What does sulfate do to light?", "It scatters light.")
-    store.decide("silver", "a", Decision("expert", "ann", True, replaced=before), "k", wording=better)
-    [draft] = store.drafts("silver")
-    assert draft.wording == better
-    assert draft.decisions[-1].replaced == before
-
-
 def test_a_decision_about_no_draft_is_refused(store):
     with pytest.raises(InputError, match="no draft 'x'"):
         store.decide("silver", "x", Decision("expert", "ann", True), "k")
-
-
-def test_the_list_counts_states(store):
-    store.save("silver", [placed("a"), placed("b", decisions=(rejected(),)), placed("c", error="none")])
-    [summary] = store.list()
-    assert (summary.name, dict(summary.states)) == ("silver", {"accepted": 1, "rejected": 1, "failed": 1})
-
-
-def test_opening_again_finds_everything(records, store):
-    store.save("silver", [placed("a")])
-    assert len(list(DatasetStore(records).placed("silver"))) == 1
 
 
 def test_the_list_counts_as_the_drafts_stand_after_every_decision(store):

@@ -2,54 +2,24 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, read_drafts, write_drafts
-from climassay.generation.draft import draft_from_row, draft_id, draft_row, gapped
-from drafts import PASSAGE, make_draft, rejected
-
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
-numbers = st.none() | st.floats(0, 1)
-wordings = st.builds(Wording, texts, texts, st.lists(texts, max_size=4).map(tuple), st.none() | st.integers(0, 3))
-decisions = st.builds(
-    Decision,
-    st.sampled_from(["screen", "expert", "validate", "mask"]),
-    texts,
-    st.none() | st.booleans(),
-    texts,
-    texts,
-    numbers,
-    st.none() | wordings,
-)
-passages = st.builds(
-    SourcePassage, texts, texts, texts, texts, texts, texts, st.none() | texts, st.none() | texts, numbers
-)
-origins = st.builds(
-    Origin, texts, texts, st.lists(st.tuples(texts, texts), max_size=2).map(tuple), st.integers(), st.none() | wordings
-)
-drafts = st.builds(
-    Draft,
-    texts,
-    st.sampled_from(["mcq", "freeform", "cloze"]),
-    st.sampled_from(["base", "reasoning", "hypothetical"]),
-    wordings,
-    st.lists(passages, min_size=1, max_size=3).map(tuple),
-    origins,
-    st.lists(decisions, max_size=3).map(tuple),
-    st.none() | texts,
-)
+from climassay.generation import Decision, read_drafts, write_drafts
+from climassay.generation.draft import draft_from_row, draft_row, gapped
+from drafts import make_draft, rejected
+from generated_drafts import drafts
 
 
-@given(drafts)
-def test_a_draft_comes_back_from_json_as_it_was(draft):
-    assert draft_from_row(json.loads(json.dumps(draft_row(draft)))) == draft
+@given(drafts())
+def test_a_draft_comes_back_from_json_as_it_was(made):
+    for one in made:
+        assert draft_from_row(json.loads(json.dumps(draft_row(one)))) == one
 
 
 def test_drafts_come_back_from_a_file_in_their_order(tmp_path):
-    drafts = [make_draft("b", question="Strange\u2028line\n breaks?"), make_draft("a", decisions=(rejected(),))]
-    write_drafts(tmp_path / "new" / "drafts.jsonl", drafts)
-    assert list(read_drafts(tmp_path / "new" / "drafts.jsonl")) == drafts
+    made = [make_draft("b", question="Strange\u2028line\n breaks?"), make_draft("a", decisions=(rejected(),))]
+    write_drafts(tmp_path / "new" / "drafts.jsonl", made)
+    assert list(read_drafts(tmp_path / "new" / "drafts.jsonl")) == made
 
 
 @pytest.mark.parametrize(
@@ -64,11 +34,6 @@ def test_a_line_that_is_no_draft_is_named(tmp_path, text, said):
     (tmp_path / "x.jsonl").write_text(text)
     with pytest.raises(InputError, match=said):
         list(read_drafts(tmp_path / "x.jsonl"))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
-        list(read_drafts(tmp_path / "none.jsonl"))
 
 
 def test_the_first_rejection_stands_and_the_last_word_of_an_expert_stands_above_it():
@@ -89,14 +54,6 @@ def test_a_failed_draft_is_not_usable_and_no_question():
         draft.as_question()
 
 
-def test_other_words_keep_the_words_before():
-    draft = make_draft(answer="It scatters light.")
-    better = Wording("What does sulfate do?", "It scatters sunlight.")
-    changed = draft.reworded(better, Decision("expert", "ann", True))
-    assert changed.wording == better
-    assert changed.decisions[-1].replaced == draft.wording
-
-
 def test_a_cloze_statement_gets_its_gap_at_the_whole_word():
     draft = make_draft(kind="cloze", question="Clouds cloud the cloud question.", answer="cloud")
     assert draft.as_question().question == "Clouds <MASK> the cloud question."
@@ -104,15 +61,3 @@ def test_a_cloze_statement_gets_its_gap_at_the_whole_word():
     for term in ("", "louds", "rain"):
         with pytest.raises(InputError, match="not a word"):
             gapped("Clouds form.", term)
-
-
-def test_a_question_carries_its_passages_and_its_place():
-    second = SourcePassage("other-3", "More text.", "other", "Another book", similarity=0.7)
-    question = make_draft(passages=(PASSAGE, second)).as_question()
-    assert question.context == f"{PASSAGE.text}\n\nMore text."
-    assert (question.document, question.section) == ("A book", "Aerosols")
-
-
-def test_ids_depend_on_every_part_and_on_nothing_else():
-    assert draft_id("a", 1) == draft_id("a", 1)
-    assert len({draft_id("a", 1), draft_id("a", 2), draft_id("a1"), draft_id("a", "1")}) == 4

@@ -19,7 +19,6 @@ CHOICE = Wording("What darkens snow?", "Soot", ("Rain", "Soot", "Frost", "Light"
 KEPT = Decision("screen", "language", True)
 MCQ = Draft("q1", "mcq", "base", CHOICE, (MAIN, OTHER), ORIGIN, (KEPT,))
 FREEFORM = Draft("q2", "freeform", "base", Wording("Why is snow bright?", "It scatters."), (MAIN,), ORIGIN)
-FAILED = Draft("q3", "mcq", "base", Wording(""), (MAIN,), ORIGIN, error="The server was away.")
 HARDER = {
     "question": "If soot falls on snow, what follows?",
     "answer": "It melts earlier",
@@ -49,27 +48,6 @@ def test_an_evolved_draft_keeps_what_it_came_from(level, brief):
     assert freeform.wording == Wording(HARDER["question"], HARDER["answer"])
 
 
-@LENGTHS
-def test_the_levels_are_asked_for_in_different_words(brief):
-    model = ScriptedModel(write=harder)
-    for level in ("reasoning", "hypothetical"):
-        Evolver(model, brief=brief).evolve([MCQ, FREEFORM], level, [0, 0])
-    assert len(set(model.texts)) == 4
-    for prompt in model.texts[::2]:
-        assert MAIN.text in prompt
-        assert OTHER.text in prompt
-        assert CHOICE.question in prompt
-    assert ["reason" in prompt or "several steps" in prompt for prompt in model.texts[:2]] == [True, True]
-    assert ["hypothetical" in prompt or "Suppose" in prompt for prompt in model.texts] == [False, False, True, True]
-
-
-def test_full_prompts_show_the_distractors_and_mark_the_answer():
-    model = ScriptedModel(write=harder)
-    Evolver(model).evolve([MCQ], "reasoning", [0])
-    assert "Correct answer: Soot" in model.texts[0]
-    assert [f"Distractor: {text}" in model.texts[0] for text in CHOICE.options] == [True, False, True, True]
-
-
 def test_examples_of_the_level_are_shown():
     questions = [question for question in gold_questions().questions if question.kind == "freeform"]
     for brief in (False, True):
@@ -78,16 +56,6 @@ def test_examples_of_the_level_are_shown():
         shown = {question.level for question in questions if json.dumps(question.question)[1:-1] in model.texts[0]}
         shown |= {question.level for question in questions if question.question in model.texts[0]}
         assert shown == {"reasoning"}
-
-
-def test_failed_drafts_pass_through_and_are_not_asked_about():
-    model = ScriptedModel(write=harder)
-    evolved = Evolver(model).evolve([FAILED, MCQ, FAILED], "reasoning", [1, 2, 3])
-    assert evolved[0] is FAILED
-    assert evolved[2] is FAILED
-    assert evolved[1].origin.seed == 2
-    assert len(model.texts) == 1
-    assert Evolver(model).evolve([], "reasoning", []) == []
 
 
 def test_unreadable_answers_fail_and_keep_the_base_question():
@@ -121,12 +89,6 @@ def test_a_base_question_given_back_is_rejected_with_a_reason():
 def test_what_cannot_be_evolved(drafts, level, seeds, word):
     with pytest.raises(InputError, match=word):
         Evolver(ScriptedModel(write=harder)).evolve(drafts, level, seeds)
-
-
-def test_balanced_letters():
-    drafts = [replace(MCQ, id=f"q{number}") for number in range(8)]
-    evolved = Evolver(ScriptedModel(write=harder)).evolve(drafts, "reasoning", list(range(8)))
-    assert sorted(draft.wording.correct for draft in evolved) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_a_passage_or_question_cannot_start_a_message():

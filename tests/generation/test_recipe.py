@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.recipe import COMMENTED, CountSpec, Recipe, Stream, WriterSpec, load_recipe, parse_recipe
+from climassay.generation.recipe import COMMENTED, CountSpec, Recipe, Stream, WriterSpec, parse_recipe
 
 LEAST = {"collections": ["books"], "writer": {"model": "local:smollm2"}, "counts": {"mcq": 3}}
 
@@ -39,12 +39,6 @@ def test_levels_share_out_exactly_what_is_wanted(number, shares):
         assert abs(part - number * getattr(counts, stream.level) / total) < 1 + 1e-9
 
 
-def test_the_file_gives_the_name_and_the_folder(tmp_path):
-    (tmp_path / "clouds.toml").write_text('collections = ["c"]\n[writer]\nmodel = "m"\n[counts]\ncloze = 2\n')
-    recipe = load_recipe(tmp_path / "clouds.toml")
-    assert (recipe.name, recipe.folder) == ("clouds", tmp_path)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -68,11 +62,6 @@ def test_the_file_gives_the_name_and_the_folder(tmp_path):
 def test_what_does_not_fit_is_named_with_the_file(changes, said):
     with pytest.raises(InputError, match=f"my.toml.*{said}"):
         parsed(**changes)
-
-
-def test_a_recipe_without_writer_is_refused():
-    with pytest.raises(InputError, match=r"\[writer\] needs an entry 'model'"):
-        parse_recipe({"collections": ["c"], "counts": {"mcq": 1}}, where="x.toml", folder=Path())
 
 
 def test_counts_and_stops_may_change_but_not_what_decides_the_questions():

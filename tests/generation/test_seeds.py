@@ -47,30 +47,11 @@ def test_books_without_a_suitable_passage_are_none(sampler):
     assert sampler.passage("mcq/base", "no such book", 0) is None
 
 
-def test_every_section_is_visited_before_one_is_visited_twice(sampler):
-    first = [sampler.passage("mcq/base", "id-Alpha", number).headings for number in range(11)]
-    assert len(set(first)) == 11
-    rest = {sampler.passage("mcq/base", "id-Alpha", number).headings for number in range(11, 40)}
-    assert rest == {("Giant",)}
-
-
 def test_rounds_use_every_passage_once_and_in_another_order(sampler):
     first, second = (drawn(sampler, "mcq/base", "id-Alpha", range(start, start + 40)) for start in (0, 40))
     assert len(set(first)) == 40
     assert set(first) == set(second)
     assert first != second
-
-
-def test_streams_and_seeds_have_orders_of_their_own(group, sampler):
-    base = drawn(sampler, "mcq/base", "id-Alpha", range(40))
-    assert drawn(sampler, "freeform/base", "id-Alpha", range(40)) != base
-    assert drawn(SeedSampler(group, seed=1, suitable=fault), "mcq/base", "id-Alpha", range(40)) != base
-
-
-def test_the_order_does_not_depend_on_what_was_asked_before(group, sampler):
-    base = drawn(sampler, "mcq/base", "id-Alpha", range(60))
-    again = SeedSampler(group, suitable=fault)
-    assert list(reversed(drawn(again, "mcq/base", "id-Alpha", reversed(range(60))))) == base
 
 
 @pytest.mark.process
@@ -94,18 +75,6 @@ def test_a_document_of_two_collections_counts_once(tmp_path):
     both = SeedSampler(CollectionGroup((*first.collections, *second.collections)))
     assert both.books == ("id-Alpha", "id-Beta", "id-Empty", "id-Gamma")
     assert len({both.passage("s", "id-Beta", number).id for number in range(6)}) == 2
-
-
-def test_books_are_read_one_at_a_time_and_once(group, monkeypatch):
-    read = []
-    own = Collection.document_passages
-    monkeypatch.setattr(Collection, "document_passages", lambda self, book: read.append(book) or own(self, book))
-    sampler = SeedSampler(group)
-    assert sampler.passage("mcq/base", "id-Beta", 0) is not None
-    assert read == ["id-Beta"]
-    assert sampler.books == sampler.books
-    drawn(sampler, "mcq/base", "id-Alpha", range(50))
-    assert Counter(read) == {"id-Alpha": 1, "id-Beta": 1, "id-Empty": 1}
 
 
 def test_unfinished_documents_wait(group, tmp_path, monkeypatch):

@@ -7,10 +7,9 @@ import pytest
 
 from api_server import ApiServer, Reply, schema_of
 from climassay.corpus import Block, Document, open_or_create
-from climassay.generation import Draft, Wording
+from climassay.generation import Wording
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.dataset_store import DatasetStore
-from climassay.generation.screening import screen
 from climassay.questions import read_questions
 from climassay.records import Records
 from climassay.workspace import Workspace
@@ -133,28 +132,3 @@ def test_a_type_goes_the_whole_way_by_command(command, tmp_path):
     [score] = [one for one in scored["scores"] if one["level"] == "overall"]
     true = sum(one.correct == 0 for one in questions)
     assert (score["metric"], score["estimate"]["value"], score["estimate"]["n"]) == ("accuracy", true / 3, 3)
-
-
-def draft(statement, correct):
-    from climassay.generation import Origin, SourcePassage
-
-    passage = SourcePassage("p", PASSAGES["Albedo"], "d", "Clouds")
-    wording = Wording(statement, ("True", "False")[correct], ("True", "False"), correct)
-    return Draft("q", "true_false", "base", wording, (passage,), Origin("local:writer", "f" * 64, (), 0))
-
-
-@pytest.mark.parametrize(
-    ("statement", "correct", "faults"),
-    [
-        ("Adding aerosol particles to a clean marine cloud raises its albedo.", 0, set()),
-        ("Does aerosol raise the albedo of a clean marine cloud?", 0, {"question for a statement"}),
-        ("Adding aerosol particles may raise the albedo of a marine cloud.", 0, {"hedged statement"}),
-        ("Adding aerosol raises the albedo of a clean marine cloud by 47 per cent.", 0, {"foreign quantity"}),
-        # What is false needs no support: the passages contradict it.
-        ("Adding aerosol lowers the albedo of a clean marine cloud by 47 per cent.", 1, set()),
-        ("Glaciers of Patagonia advance in wet winters of the southern ocean.", 0, {"unsupported answer"}),
-    ],
-)
-def test_the_type_has_checks_of_its_own_and_passages_must_bear_out_what_is_true(statement, correct, faults):
-    [checked] = screen([draft(statement, correct)])
-    assert {one.reason for one in checked.decisions if one.accepted is False} == faults

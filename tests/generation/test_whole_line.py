@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from api_server import ApiServer, Reply, Request, schema_of
-from climassay import primer
 from climassay.corpus import Block, Document, open_or_create
 from climassay.generation.dataset_store import DatasetStore
 from climassay.generation.publishing import read_dataset
@@ -156,18 +155,6 @@ def test_good_outputs_become_a_complete_benchmark(monkeypatch, capsys, books, re
     )
 
 
-def test_a_second_run_asks_nothing(monkeypatch, capsys, books, recipe):
-    writer = Writer()
-    with ApiServer(rule=writer) as server:
-        file = recipe(server.url)
-        first = generate(monkeypatch, capsys, books, "run", file)
-        asked = writer.asked
-        second = generate(monkeypatch, capsys, books, "run", file)
-    assert writer.asked == asked
-    assert second["streams"] == first["streams"]
-    assert second["usage"]["requests"] == 0
-
-
 def test_questions_that_the_writer_cannot_answer_are_marked_and_given_up_in_the_end(monkeypatch, capsys, books, recipe):
     writer = Writer()
     writer.spoiled = set(SECTIONS) - {"Water uptake"}
@@ -211,9 +198,3 @@ def test_a_dataset_is_published_by_its_name(climassay, monkeypatch, capsys, book
     done(climassay("generate publish good", *options))
     assert [draft.usable for draft in read_dataset(tmp_path / "out")] == [True] * 12
     assert "bad" in refused(climassay("generate publish bad", *options))
-
-
-def test_the_outputs_are_about_sections_of_the_primer():
-    assert set(section_texts()) == set(SECTIONS)
-    assert WRITTEN["hand_written"] is True
-    assert primer.SOURCE_BOOKS

@@ -13,7 +13,6 @@ from climassay.models.contract import Completion
 from climassay.primer import gold_questions
 from climassay.prompts import load_prompt
 from climassay.questions import Question
-from climassay.records import RecordedModel, Records
 from scripted_model import ScriptedModel
 from tiny_models import smollm2
 
@@ -68,14 +67,6 @@ def test_drafts_come_in_the_order_of_the_assignments_with_their_origin(brief):
         assert (draft.origin.model, draft.origin.fingerprint) == (model.name, model.fingerprint)
         assert (draft.origin.seed, draft.origin.evolved_from) == (one.seed, None)
         assert draft_from_row(json.loads(json.dumps(draft_row(draft)))) == draft
-
-
-def test_wordings_are_those_of_the_model():
-    mcq, freeform, cloze = write(ScriptedModel(write=perfect), *map(assignment, KINDS))
-    assert mcq.wording.options[mcq.wording.correct] == mcq.wording.answer == "Snow"
-    assert set(mcq.wording.options) == {"Snow", "Soot", "Sea", "Soil"}
-    assert (freeform.wording.question, freeform.wording.answer) == ("Why is snow bright?", "Its grains scatter light.")
-    assert (cloze.wording.question, cloze.wording.answer) == ("Snow has a high albedo.", "")
 
 
 @ALL
@@ -134,13 +125,6 @@ def test_examples_are_turns_in_the_asked_format(kind):
         asked = {"declined": "", **json.loads(perfect("", {"properties": written}))}
         assert set(written) == set(asked) | ({"term"} if kind == "cloze" else set())
     assert MAIN.text in turns[-2]
-
-
-def test_examples_of_other_levels_are_shown_where_there_are_no_base_ones():
-    model = ScriptedModel(write=perfect)
-    [hard] = [question for question in gold_questions().questions if question.id == "phys-freeform-02"]
-    write(model, assignment("freeform"), examples={"freeform": [hard]})
-    assert hard.question in model.texts[0]
 
 
 def test_an_example_without_its_passage_is_refused():
@@ -217,22 +201,6 @@ def test_a_small_window_drops_retrieved_passages_then_cuts_the_main_one():
     assert _shown(1)[0][0].text == "Snow has a high albedo."
 
 
-def test_a_recorded_model_is_asked_for_the_window_of_the_model_it_wraps(tmp_path):
-    alone = len(_shown(10_000, (MAIN,))[1].split()) + 10
-    with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as store, store.run("test", {}) as run:
-        model = RecordedModel(WindowedModel(alone), store, run)
-        [draft] = write(model, assignment("cloze"), brief=True, max_tokens=10)
-    assert draft.passages == (MAIN,)
-
-
-def test_models_that_count_no_tokens_get_prompts_of_eight_thousand_at_most():
-    model = ScriptedModel(write=perfect)
-    passages = (MAIN, replace(OTHER, text="Old snow is dark. " * 1600), THIRD)
-    [draft] = write(model, assignment("cloze", passages=passages))
-    assert draft.passages == (MAIN,)
-    assert len(model.texts[0]) < 8192 * 3.5
-
-
 def test_a_declined_passage_is_a_decision_with_the_models_reason_and_no_failure():
     model = ScriptedModel(
         write=lambda _, schema: json.dumps(
@@ -246,15 +214,6 @@ def test_a_declined_passage_is_a_decision_with_the_models_reason_and_no_failure(
     for draft in write(model, *map(assignment, KINDS)):
         assert (draft.error, draft.usable, draft.written) == (None, False, False)
         assert (draft.rejection.reason, draft.rejection.detail) == ("declined", "Only thanks to colleagues.")
-
-
-def test_prompts_name_title_and_section_of_each_passage():
-    shown = replace(MAIN, document="Ice and Snow", section="Albedo > Soot")
-    for kind in KINDS:
-        model = ScriptedModel(write=perfect)
-        write(model, assignment(kind, passages=(shown, replace(OTHER, document="Seas", section=""))))
-        assert model.texts[0].index("Ice and Snow > Albedo > Soot") < model.texts[0].index(MAIN.text)
-        assert "from Seas:" in model.texts[0]
 
 
 def test_the_writer_of_a_statement_names_its_term_unless_a_masker_does():

@@ -2,7 +2,6 @@ import json
 import re
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,25 +52,6 @@ def test_publishing_again_changes_nothing(tmp_path):
     assert not second.written
     assert not second.removed
     assert contents(second.folder) == before
-
-
-def test_the_frameworks_can_be_written_one_after_the_other(tmp_path):
-    file = write_sample(tmp_path)
-    publish_benchmark(file, tmp_path / "out", lm_eval=False)
-    assert not (tmp_path / "out/lm_eval").exists()
-    both = publish_benchmark(file, tmp_path / "out", inspect=False)
-    assert both.parts == ("inspect", "lm-eval")
-    assert contents(tmp_path / "out") == contents(publish_benchmark(file, tmp_path / "at once").folder)
-
-
-def test_a_broken_file_is_written_again(tmp_path):
-    file = write_sample(tmp_path)
-    folder = publish_benchmark(file, tmp_path / "out").folder
-    before = contents(folder)
-    (folder / "eval.yaml").write_text("half")
-    (folder / "prompts/mcq_base.jsonl").unlink()
-    assert set(publish_benchmark(file, folder).written) == {"eval.yaml", "prompts/mcq_base.jsonl"}
-    assert contents(folder) == before
 
 
 def test_another_benchmark_is_replaced_only_by_force(tmp_path):
@@ -130,28 +110,6 @@ def test_the_fingerprint_follows_questions_and_prompts(tmp_path):
     assert len(seen) == 4
 
 
-def test_one_file_a_task_and_level_and_one_group(tmp_path):
-    folder = publish_benchmark(write_sample(tmp_path), tmp_path / "out", name="sample").folder / "lm_eval"
-    levels = ("base", "reasoning", "hypothetical")
-    expected = {f"sample_{form}_{level}" for form in ("mcq", "mcq_letter", "freeform") for level in levels}
-    expected |= {"sample_cloze_base"}
-    assert {file.stem for file in folder.glob("sample_*.yaml")} == expected
-    group = yaml.safe_load((folder / "_group.yaml").read_text())
-    assert {task for part in group["task"] for task in part["task"]} == expected
-    assert group["group"] == "sample"
-    assert group["metadata"]["version"] == 1
-
-
-def test_questions_without_level_make_one_task(tmp_path):
-    file = tmp_path / "plain.csv"
-    file.write_text("Question,Answer\nWhat warms?,Carbon dioxide.\nIt is <MASK>.,warm\n")
-    result = publish_benchmark(file, tmp_path / "out")
-    assert result.name == "plain"
-    assert result.counts == {"freeform": 1, "cloze": 1}
-    assert {f"lm_eval/plain_{kind}.yaml" for kind in result.counts} <= set(result.written)
-    assert {f"prompts/{kind}.jsonl" for kind in result.counts} <= set(result.written)
-
-
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -177,16 +135,6 @@ def test_templates_that_the_harness_cannot_take_are_refused(tmp_path):
     (own / "cloze.prompt").write_text("[user]\nReady?\n[assistant]\nYes.\n[user]\n{{ question }}\n")
     with pytest.raises(InputError, match="one system and one user message"):
         publish_benchmark(write_sample(tmp_path), tmp_path / "out", prompts=own)
-
-
-def test_the_data_card_names_a_data_set_for_every_kind(tmp_path):
-    folder = publish_benchmark(write_sample(tmp_path), tmp_path / "out").folder
-    head = yaml.safe_load((folder / "README.md").read_text().split("---\n")[1])
-    for config in head["configs"]:
-        for part in config["data_files"]:
-            assert all((folder / path).is_file() for path in part["path"])
-    assert [config["config_name"] for config in head["configs"]] == ["mcq", "freeform", "cloze"]
-    assert "| multiple choice | base | 2 |" in (folder / "README.md").read_text()
 
 
 def test_command(monkeypatch, capsys, tmp_path):

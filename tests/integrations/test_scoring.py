@@ -55,22 +55,3 @@ def test_scores_are_those_of_an_experiment(kind, form, judge):
     assert answer_of(question, text) == taken
     judged = not (kind == "freeform" and form == "not judged")
     assert set(given) == set(SCORES[kind]) - (set() if judged else set(JUDGED))
-
-
-def test_without_a_judge_its_scores_are_left_out():
-    question = first("freeform")
-    for text in (question.answer, ""):
-        assert set(score_answer(question, text, entailment=None)) == set(SCORES["freeform"]) - set(JUDGED)
-
-
-def test_a_right_answer_scores_full_marks(judge):
-    for kind in ("freeform", "cloze"):
-        question = first(kind)
-        scores = score_answer(question, question.answer)
-        assert all(value > 0.99 for value in scores.values())
-
-
-def test_letters_beyond_the_options_are_no_answers():
-    question = first("mcq")
-    assert score_answer(question, " e") == {"accuracy": 0.0}
-    assert answer_of(question, " e") == ""

@@ -8,8 +8,9 @@ from climassay.errors import InputError
 from climassay.judging.causal import ablate, ablated, probe_directions, random_directions
 from climassay.judging.items import Item
 from climassay.judging.preferences import Judgements
-from climassay.judging.probe import PairProbe, ProbeProvenance
+from climassay.judging.probe import Probe
 from climassay.judging.prompts import Questions, quality
+from climassay.learning.model_file import Provenance
 from climassay.models.contract import Message, OptionRequest
 from tiny_models import smollm2
 
@@ -23,10 +24,7 @@ PAIRS = np.array([[0, 1], [2, 3]])
 
 
 def probe(weights, layers=(-1,)):
-    zero = np.zeros(len(weights))
-    return PairProbe(
-        weights, zero, zero, 1.0, None, 0.0, ProbeProvenance(method="supervised", items=4, pairs=4, layers=layers)
-    )
+    return Probe("pair", weights, np.zeros(len(weights)), 1.0, 0.0, Provenance(layers=layers))
 
 
 def direction(seed=0, width=WIDTH):
@@ -176,7 +174,7 @@ def test_correlation_and_failures_by_hand(monkeypatch):
 
 
 def test_what_cannot_be_ablated():
-    unknown = dataclasses.replace(probe(direction()), provenance=ProbeProvenance(method="supervised", items=4, pairs=4))
+    unknown = dataclasses.replace(probe(direction()), provenance=Provenance())
     with pytest.raises(InputError, match="does not say which layers"):
         probe_directions(unknown, 30, "all")
     with pytest.raises(InputError, match="no two items"):

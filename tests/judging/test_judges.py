@@ -180,14 +180,14 @@ def test_probes_are_antisymmetric_and_read_the_layers_they_were_fitted_on() -> N
     labels = np.array([item.label for item in ITEMS])
     both = np.concatenate([PAIRS, PAIRS[:, ::-1]])
     found = harvester.contrasts(ITEMS, both, layers=(16,))
-    assert found.states.plus.shape == (6, 576)
+    assert found.states.shape == (6, 576)
     fit = fit_contrast(found.states, both, labels, groups=["g"] * 3, regularisation=1.0)
     method = ContrastProbe(harvester, fit.probe, layers=(16,))
     forward, backward = method.compare(ITEMS, PAIRS), method.compare(ITEMS, PAIRS[:, ::-1])
     assert forward.log_odds == pytest.approx(-backward.log_odds, abs=1e-4)
     assert (forward.log_odds > 0).all()  # its own training pairs
     alone = harvest(smollm2(), questions.contrast(ITEMS, both), layers=(16,))
-    np.testing.assert_allclose(alone.states[:, 0, 0], found.states.plus, atol=1e-4)
+    np.testing.assert_allclose(alone.states[:, 0, 0] - alone.states[:, 1, 0], found.states, atol=1e-4)
     states, _ = harvester.points(ITEMS, layers=(5, -1))
     assert states.shape == (3, 2 * 576)
     point = PointwiseProbe(
@@ -233,9 +233,9 @@ def test_comparisons_that_fail_in_one_call_stand_beside_those_of_another(blocks)
         table.contrasts(items(), np.array(block))
     found = table.contrasts(items(), np.array(GOOD + BAD), layers=[2])
     assert found.failed.tolist() == [False, False, True, True]
-    assert found.states.plus.shape == found.states.minus.shape == (4, WIDTH)
-    assert np.abs(found.states.plus[:2]).sum(axis=1).min() > 0
-    assert not found.states.plus[2:].any()
+    assert found.states.shape == (4, WIDTH)
+    assert np.abs(found.states[:2]).sum(axis=1).min() > 0
+    assert not found.states[2:].any()
 
 
 def test_states_in_memory_are_those_of_the_harvester_and_harvested_once():
@@ -247,6 +247,6 @@ def test_states_in_memory_are_those_of_the_harvester_and_harvested_once():
     again = table.contrasts(items(), pairs[::-1], layers=[2])
     assert reader.cost.computed == computed
     fresh = harvester(layers=(1, 2))
-    assert np.array_equal(kept.states.plus, fresh.contrasts(items(), pairs, layers=[2]).states.plus)
-    assert np.array_equal(again.states.minus, kept.states.minus[::-1])
+    assert np.array_equal(kept.states, fresh.contrasts(items(), pairs, layers=[2]).states)
+    assert np.array_equal(again.states, kept.states[::-1])
     assert np.array_equal(states, fresh.points(items(), layers=[1])[0][3:6])

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.judging.probe import ProbeProvenance
 from climassay.judging.settings import ProbeSettings
 from climassay.judging.training import PROBE_METHODS, quality_of, train_probe
-from climassay.learning.harvest import Harvest
+from climassay.learning.model_file import Provenance
 from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
 
 
@@ -105,12 +104,4 @@ def test_what_cannot_be_trained_on(given, options, sentence):
 @pytest.mark.parametrize("text", ["", "relevance", json.dumps({"kind": "text"})], ids=["none", "word", "part"])
 def test_a_probe_that_does_not_say_its_quality(text):
     with pytest.raises(InputError, match="name one with --kind"):
-        quality_of(ProbeProvenance(method="supervised", items=1, pairs=1, quality=text))
-
-
-def test_the_planted_model_harvests():
-    """The other tests stand on it: its states reach the probe as any model's would."""
-    asked = harvester()
-    found = asked.contrasts(items()[:2], np.array([[0, 1]]))
-    assert found.states.plus.shape == (1, WIDTH)
-    assert isinstance(asked.harvest([])[0], Harvest)
+        quality_of(Provenance(settings={"quality": text}))

@@ -288,8 +288,8 @@ def test_pairs_that_nobody_has_judged(tmp_path):
         ("premise,statement,label\na,b,maybe\n", "'maybe' is not a relation"),
         ("a,b\n1,2\n", "no labelled pairs"),
         ("premise,statement,label\n,,\na,,SUPPORTS\n", "No row"),
-        ("claim,evidences\na,nothing\n", "not a list"),
-        ("claim,evidences\na,[1]\n", "not a list"),
+        ("claim,evidences\na,nothing\n", "No row"),
+        ("claim,evidences\na,[1]\n", "must be a text, or a list"),
     ],
     ids=["label", "columns", "empty", "text", "numbers"],
 )

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.encoders import embedding_cache as room
-from climassay.models.encoders.embedding_cache import CachedEncoder
+from climassay.models import encoders as room
+from climassay.models.encoders import CachedEncoder
 from debate_parts import WordEncoder
 from planted_statements import NoisyTopicEncoder
 

@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 from climassay.errors import ModelError
 from climassay.models.bundled import bundled_path
 from climassay.models.contract import Encoder
-from climassay.models.encoders.bert import WINDOW_TOKENS, BertEncoder, windows
-from climassay.models.encoders.loading import SentenceTransformerEncoder, load_encoder, token_batches
+from climassay.models.encoders import (
+    WINDOW_TOKENS,
+    BertEncoder,
+    SentenceTransformerEncoder,
+    load_encoder,
+    token_batches,
+    windows,
+)
 from climassay.models.model_files import encoder_fingerprint
 from climassay.primer import book_path
 
@@ -225,7 +231,7 @@ def test_another_architecture_gets_no_graph(tiny_folder, tmp_path):
 def test_two_processes_make_the_graph_at_once(encoder, tmp_path):
     """Both start with an empty cache; one graph is left, whole, and both got its vectors."""
     script = (
-        "import sys; from climassay.models.encoders.loading import load_encoder\n"
+        "import sys; from climassay.models.encoders import load_encoder\n"
         "vector = load_encoder().encode([sys.argv[1]])[0]\n"
         "sys.stdout.write(vector.tobytes().hex())"
     )

@@ -18,7 +18,7 @@ from climassay.models.contract import (
     StreamingGenerator,
     Windowed,
 )
-from climassay.models.local.described import LazyModel, loaded_model, open_local
+from climassay.models.local.loading import LazyModel, loaded_model, open_local
 from climassay.models.local.model import LocalModel
 from climassay.workspace import cache_folder
 from tiny_models import save_tiny

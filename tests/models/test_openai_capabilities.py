@@ -10,7 +10,7 @@ from climassay.models.contract import GenerationRequest, Message, OptionRequest,
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import Connection as Client
-from climassay.models.openai.pacing import RetryPolicy, retry_policy
+from climassay.models.openai.connection import RetryPolicy, retry_policy
 from climassay.models.openai.replies import parse_error_reply, parse_window
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)

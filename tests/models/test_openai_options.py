@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from api_server import ApiServer, Behaviour, Reply
 from climassay.models.contract import Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
-from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import Position, TopLogprob
 
 ABCD = ("a", "b", "c", "d")

@@ -7,7 +7,7 @@ import pytest
 from api_server import ApiServer, Behaviour, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.pacing import RetryPolicy
+from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.schema import satisfying_json
 
 SCHEMA = {

@@ -14,7 +14,7 @@ from api_server import ApiServer, Behaviour
 from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.pacing import RetryPolicy
+from climassay.models.openai.connection import RetryPolicy
 from climassay.records import RecordedModel, Records
 from climassay.redaction import TrustedUrl
 

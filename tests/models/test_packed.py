@@ -7,10 +7,10 @@ import torch
 
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.local import network as networks
-from climassay.models.local import packed as packing
+from climassay.models.local import network as packing
 from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel
-from climassay.models.local.packed import PackedLinear, pack_linear_layers
+from climassay.models.local.network import PackedLinear, pack_linear_layers
 from tiny_models import save_tiny
 
 
@@ -74,7 +74,7 @@ def test_float32_is_left_as_it_is(folder):
 
 
 def test_a_torch_that_cannot_pack_computes_plainly(folder, monkeypatch):
-    monkeypatch.setattr("climassay.models.local.packed._operators", lambda: object())
+    monkeypatch.setattr("climassay.models.local.network._operators", lambda: object())
     model = load_local(str(folder), device="cpu", dtype="bfloat16").model
     assert pack_linear_layers(model) == 0
 

@@ -16,8 +16,8 @@ from climassay.errors import InputError, ModelError
 from climassay.evaluation.experiment_file import ModelSpec
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message
+from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.finetuning import fine_tune
-from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.servers import (
     Price,
     find_price,

@@ -169,17 +169,6 @@ def test_freeform_of_pira_is_read_and_what_its_raters_refused_is_not(tmp_path, r
     assert reason in found.skipped[0]
 
 
-def test_kinds_are_told_by_task_or_content(tmp_path):
-    rows = [
-        {"task": "cloze", "question": "The <blank> rises.", "answer": "sea"},
-        {"task": "", "question": "The <mask> rises.", "answer": "sea"},
-        {"task": "", "question": "Why?", "answer": "So."},
-    ]
-    found = read_questions(write_csv(tmp_path / "q.csv", rows))
-    assert [one.kind for one in found.questions] == ["cloze", "cloze", "freeform"]
-    assert found.questions[0].question == "The <MASK> rises."
-
-
 def test_long_form_questions_are_read_from_json_from_cells_and_from_plain_lines(tmp_path):
     own = {"question": "Why?", "audience": "a pupil", "rubric": [{"text": "Says why", "weight": 2, "level": "should"}]}
     (tmp_path / "own.jsonl").write_text(json.dumps(own), encoding="utf-8")

@@ -37,12 +37,6 @@ def test_all_tables_of_a_dataset_are_one_set(hub):
     assert not any("py" in pattern for pattern in hub[0][2])
 
 
-def test_a_pattern_chooses_files(hub):
-    found = read_questions("hub:UCSD-GENIE/ClimaQA/gold/cloze*")
-    assert [one.kind for one in found.questions] == ["cloze"]
-    assert hub[0][2] == ("gold/cloze*",)
-
-
 @pytest.mark.parametrize(
     ("name", "word"), [("hub:", "hub:OWNER/NAME"), ("hub:onlyowner", "hub:OWNER/NAME"), ("hub:a/b/none*", "no table")]
 )

@@ -5,13 +5,8 @@ import json
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation import EvaluationResources, Sources, TaskPrompts, parse_plan, run_experiment, score_experiment
-from climassay.evaluation.tables import experiment_tables
-from climassay.prompts import prompt_names
-from climassay.questions import KINDS, TYPES, read_questions
+from climassay.questions import TYPES, read_questions
 from climassay.questions.types import FOLDER
-from climassay.records import Records
-from scripted_model import ScriptedModel
 
 STATEMENTS = [
     {"id": "a", "kind": "true_false", "question": "Warm air holds more vapour than cold air.", "answer": "SUPPORTS"},
@@ -26,14 +21,6 @@ def statements(tmp_path):
     file = tmp_path / "statements.jsonl"
     file.write_text("\n".join(map(json.dumps, STATEMENTS)), encoding="utf-8")
     return read_questions(file)
-
-
-def test_every_type_brings_the_prompts_that_ask_and_write_its_questions():
-    assert KINDS[:3] == ("mcq", "freeform", "cloze")
-    for kind in KINDS:
-        assert {kind, f"generate_{kind}", f"generate_{kind}_brief"} <= set(prompt_names())
-        assert TYPES[kind].name == kind
-        assert TYPES[kind].title
 
 
 def test_no_file_outside_of_its_folder_knows_the_type():
@@ -63,31 +50,3 @@ def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(s
 )  # fmt: skip
 def test_what_a_model_writes_is_read_as_one_of_the_two_or_as_neither(text, choice):
     assert TYPES["true_false"].choice(text, 2) == choice
-
-
-@pytest.mark.parametrize("scoring", ["likelihood", "letter", "text"])
-def test_statements_are_evaluated_beside_the_constant_answer(statements, scoring, tmp_path):
-    knows = {one.question: one.answer for one in statements.questions if one.id != "c"}
-
-    def said(prompt):
-        return next((answer for text, answer in knows.items() if text in prompt), "True")
-
-    def weighed(prompt, options):
-        assert options == (" True", " False")
-        return f" {said(prompt)}"
-
-    model = ScriptedModel(choose=weighed, write=lambda prompt, schema: f" {said(prompt)}.")
-    entries = {"benchmarks": ["s"], "tasks": ["true_false"], "scoring": scoring, "permutations": 4}
-    plan = parse_plan({**entries, "model": [{"name": "local:scripted"}]}, where="x.toml", folder=tmp_path)
-    resources = EvaluationResources.of_model(model, Sources(lambda _: None, lambda _: None))
-    with Records(f"sqlite:///{tmp_path}/records.sqlite") as store:
-        done = run_experiment(plan, {"s": statements}, resources, store, prompts=TaskPrompts.load())
-    scores = score_experiment(done)
-    (overall,) = [one.estimate for one in scores.scores if one.level == "overall"]
-    assert (overall.value, overall.n) == (0.75, 4)  # once each: the two options have no order
-    assert [(one.answer, one.value) for one in scores.constants] in ([("True", 0.5)], [("False", 0.5)])
-    shown = {one.name: one.table for one in experiment_tables(scores)}
-    assert shown["true_false"].rows[0][2].startswith("75.0")
-    assert "mcq-cloze" not in shown
-    asked = model.texts or [prompt for prompt, _ in model.options]
-    assert all(prompt.endswith("True or false:") for prompt in asked)

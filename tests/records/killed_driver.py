@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from climassay.models.contract import GenerationRequest, Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.pacing import RetryPolicy
+from climassay.models.openai.connection import RetryPolicy
 from climassay.records import RecordedModel, Records
 from climassay.redaction import TrustedUrl
 

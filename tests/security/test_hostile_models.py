@@ -13,8 +13,7 @@ import pytest
 from climassay.errors import ClimassayError
 from climassay.metrics.bert_score import TokenEncoder
 from climassay.metrics.entailment_loading import load_classifier
-from climassay.models.encoders.embedding_cache import cached_vectors
-from climassay.models.encoders.loading import load_encoder
+from climassay.models.encoders import cached_vectors, load_encoder
 from climassay.models.local.loading import load_local
 from tiny_models import SIZES, save_tiny
 from topic_encoder import TopicEncoder

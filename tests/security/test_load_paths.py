@@ -164,7 +164,7 @@ def test_the_look_at_the_sources_would_notice(source):
 
 def test_templates_of_prompts_run_in_a_sandbox():
     from climassay.errors import InputError
-    from climassay.prompts.templates import Prompt
+    from climassay.prompts import Prompt
 
     for attack in (
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",

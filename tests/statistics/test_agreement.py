@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
 from climassay.errors import InputError
-from climassay.statistics import cohen_kappa, correlation, fleiss_kappa, kendall, krippendorff_alpha, spearman
-from climassay.statistics.correlation import kendall_of_resamples, spearman_of_resamples
+from climassay.statistics import agreement, cohen_kappa, fleiss_kappa, kendall, krippendorff_alpha, spearman
+from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
 
 
 def test_cohen_textbook_example():
@@ -95,7 +95,7 @@ def test_rank_correlation_with_interval():
 @pytest.mark.parametrize("values", [3, 1000])
 @pytest.mark.parametrize("ours", [spearman_of_resamples, kendall_of_resamples])
 def test_resamples_all_at_once_have_the_correlations_that_scipy_gives_each(ours, values, monkeypatch):
-    monkeypatch.setattr(correlation, "_ITEMS_AT_ONCE", 5)
+    monkeypatch.setattr(agreement, "_ITEMS_AT_ONCE", 5)
     theirs = {spearman_of_resamples: spearmanr, kendall_of_resamples: kendalltau}[ours]
     random = np.random.default_rng(3)
     first, second = random.integers(0, values, (2, 12)).astype(float)

@@ -109,7 +109,7 @@ def train(client, place):
 
 
 def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, monkeypatch):
-    monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", TopicEncoder)
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", TopicEncoder)
     # A validator is measured on passages that it was not trained on, several times over.
     drafts = [
         draft(("q1", "q2")[number % 2], id=f"n{number}", passages=(source(number, f"Part {number}: clouds."),))

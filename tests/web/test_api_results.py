@@ -71,7 +71,7 @@ def compare(server):
     assert [(one["run"], one["score"]["value"]) for one in seen["scores"]] == [
         (one.run, one.estimate.value) for one in known.scores
     ]
-    assert [one["p_holm"] for one in seen["tests"]] == [one.p_holm for one in known.tests]
+    assert [one["p_holm"] for one in seen["tests"]] == [one.result.p_holm for one in known.tests]
     first = seen["tests"][0]
     assert {seen["scores"][first[side]]["run"] for side in ("first", "second")} == set(runs)
     assert "no metric 'beauty'" in server.get("/runs/compare", run=runs, metric="beauty", status=400)["error"]

@@ -9,7 +9,7 @@ import pytest
 
 from climassay.corpus import Collection, list_collections, remove_collection
 from climassay.corpus.collection_storage import CollectionStore
-from climassay.models.encoders.embedding_cache import CachedEncoder
+from climassay.models.encoders import CachedEncoder
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, teach
 from web_routes import Site, turned_away
 

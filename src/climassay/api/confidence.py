@@ -273,7 +273,7 @@ def compare_confidence(
         InputError: A text cannot be read.
     """
     from climassay.confidence.comparison import LEAST_SIMILAR, compare, statements_to_compare
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     ours, theirs = statements_to_compare(old), statements_to_compare(new)
     with Session.opened(workspace) as session, session.progress.task("Vectors") as task:

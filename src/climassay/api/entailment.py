@@ -91,12 +91,12 @@ def train_entailment(
     """Train an entailment head on labelled pairs; its file is a scorer's name.
 
     Args:
-        labels: Climate-FEVER's JSONL, or a table with premise, statement and label.
+        labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
         output: File to save the head in.
-        hold_out: Statements kept out of training, to be measured on.
-        encoder: Encoder whose vectors are read.
+        hold_out: Number of items kept out of training, in whole groups, to be measured on.
+        encoder: Encoder whose vectors are read, or none.
         folds: Number of cross-validation folds.
-        seed: Seed of splits and folds.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads the encoder.
 
     Raises:
@@ -158,12 +158,12 @@ def evaluate_entailment(
     """Score scorers on labelled pairs that none of them was trained on, beside the constant.
 
     Args:
-        scorer: ``bundled``, ``prompted:MODEL``, ``supports:MODEL``, ``nli:MODEL``, or the file of a head.
-        labels: As in :func:`train_entailment`.
-        beside: Further scorers of the same pairs.
-        include_trained: Score on pairs of the training data too.
-        limit: Statements drawn at random.
-        seed: Seed of draw and resampling.
+        scorer: bundled, prompted:MODEL, supports:MODEL (the paper's judge), nli:MODEL, or a head's file.
+        labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
+        beside: A further scorer of the same pairs; repeat.
+        include_trained: Score on items of the training data too.
+        limit: Number of items drawn at random; all by default.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
 
     Raises:
@@ -197,8 +197,8 @@ def apply_entailment(scorer: str, items: Path, *, workspace: Place = None) -> Sh
     """Tell what each passage does to its statement: confirm it, contradict it, or leave it open.
 
     Args:
-        scorer: As in :func:`evaluate_entailment`.
-        items: A table with premise and statement, or claim and evidences.
+        scorer: bundled, prompted:MODEL, supports:MODEL (the paper's judge), nli:MODEL, or a head's file.
+        items: Pairs: a table with premise and statement, or claim and evidences.
         workspace: Whose session loads models.
 
     Raises:

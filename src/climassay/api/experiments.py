@@ -373,7 +373,7 @@ def compare_benchmarks(
 
 def _means(session: Session, name: str, setting: str) -> "ModelMeans":
     from climassay.evaluation import experiment_means, published_means
-    from climassay.evaluation.comparing import Dataset
+    from climassay.evaluation.scores import Dataset
 
     run, _, part = name.partition(":")
     if run != PUBLISHED:

@@ -34,14 +34,14 @@ def name_fallacies(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """The most probable fallacy of each text and, where labels are known, how often that is right.
+    """Name the most probable fallacy of a text, or of every text of a table, by the bundled classifier.
 
     Args:
         given: A text, or a table of them.
         classifier: ``fallacies``, ``claims``, or the file of one that was trained.
         column: Column of a table that holds the texts.
-        truth: Column of a table that holds their labels.
-        seed: Seed of the resampling.
+        truth: Column of known labels, to score what was found.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
     Raises:
@@ -55,6 +55,8 @@ def name_fallacies(
         threshold_of,
     )
 
+    if isinstance(given, Path):
+        column = column or "text"
     if column is not None:
         known = _labelled_texts(Path(given), column, truth)
     elif truth is not None or is_table(str(given)):
@@ -100,13 +102,13 @@ def evaluate_fallacies(
     """Score a classifier on labelled texts that it was not trained on.
 
     Args:
-        classifier: As in :func:`name_fallacies`.
+        classifier: File of train; or fallacies, claims (bundled).
         labels: Table of texts and labels.
         text: Column of the texts.
-        truth: Column of the labels; by default that of FLICC.
-        apart: Tables whose texts, and what nearly equals them, are left out.
-        encoder: By whose vectors texts are nearly equal; ``none`` goes by words.
-        seed: Seed of the resampling.
+        truth: Column of the labels; by default fallacy or cards_claim, as in FLICC.
+        apart: Table whose texts, and what nearly equals them, are left out (the training data); repeat.
+        encoder: Encoder whose vectors are read, or none.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads the encoder.
 
     Raises:
@@ -159,15 +161,15 @@ def train_fallacies(
         output: File to save the classifier in.
         subject: ``fallacies`` or ``claims``.
         text: Column of the texts.
-        truth: Column of the labels; by default that of FLICC.
-        encoder: Encoder whose vectors are read.
+        truth: Column of the labels; by default fallacy or cards_claim, as in FLICC.
+        encoder: Encoder whose vectors are read, or none.
         model: Local model whose hidden states are tried, too.
-        layers: Layers of it.
+        layers: Layer of it; several may be given; by default 24.
         folds: Number of cross-validation folds.
         precision: Share of right answers from the threshold on.
-        limit: Number of texts drawn at random.
-        licence: Licence of the data, kept with the classifier.
-        seed: Seed of draw, folds and resampling.
+        limit: Number of items drawn at random; all by default.
+        licence: Licence of the data, to be kept with the classifier.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads the encoder.
 
     Raises:

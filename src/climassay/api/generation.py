@@ -177,7 +177,7 @@ def screen(
     from climassay.generation.screening import answer_check
     from climassay.generation.screening import screen as screened
     from climassay.metrics import load_entailment
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     name = "drafts"
     skipped: tuple[str, ...] = ()

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
         JudgeBenchmark,
         JudgeTask,
         Method,
-        PairProbe,
-        PointProbe,
+        Probe,
         ProbeSettings,
         Quality,
         TrainedProbe,
@@ -40,14 +39,12 @@ if TYPE_CHECKING:
     from climassay.records import RecordedModel, Run
     from climassay.reporting import Table
 
-    Probe = PairProbe | PointProbe
-
 
 def rank(
     texts: "Sequence[str | Item]",
     quality: "Quality | str | None" = None,
     *,
-    probe: "PairProbe | PointProbe | Path | None" = None,
+    probe: "Probe | Path | None" = None,
     model: Generator | str = DEFAULT_MODEL,
     workspace: Place = None,
     seed: int = 0,
@@ -87,7 +84,7 @@ def insert(
     levels: Sequence[str],
     quality: "Quality | str | None" = None,
     *,
-    probe: "PairProbe | PointProbe | Path | None" = None,
+    probe: "Probe | Path | None" = None,
     model: Generator | str = DEFAULT_MODEL,
     samples: int = 10,
     workspace: Place = None,
@@ -207,7 +204,7 @@ class JudgeSpec:
         Raises:
             InputError: No quality is known, or the judge needs another model.
         """
-        from climassay.judging import Harvester, PairProbe, Questions
+        from climassay.judging import Harvester, Questions
         from climassay.judging.judges import named_judge, open_weights, probe_judge
         from climassay.models import OpenWeights
 
@@ -227,7 +224,7 @@ class JudgeSpec:
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
                 method = named_judge(name, recorded, asked, harvester)
             else:
-                prompt = asked.prompt("contrast" if isinstance(known, PairProbe) else "point")
+                prompt = asked.prompt("contrast" if known.kind == "pair" else "point")
                 if known.provenance.template_sha256 not in ("", prompt.sha256):
                     notes = (
                         f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
@@ -805,7 +802,7 @@ def ablate_judge(
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import quality_of
-    from climassay.models.local.described import loaded_model
+    from climassay.models.local.loading import loaded_model
 
     known = load_probe(probe)
     groups = [item.group for item in items.items]

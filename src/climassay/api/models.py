@@ -87,7 +87,7 @@ def check_model(
         InputError: The name is not understood, or an option does not go with the model.
         ModelError: The model cannot be loaded.
     """
-    from climassay.models.openai.pacing import retry_policy
+    from climassay.models.openai.connection import retry_policy
     from climassay.models.registry import check_model as checked
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):

@@ -157,10 +157,11 @@ def calibrate_window(
     """Find the window of phrase similarity that tells right cloze answers from wrong ones best (ClimaQA, Figure 4).
 
     Args:
-        file: Table of labelled answers; by default 40 answers to statements of the primer.
-        encoder: Encoder of the phrases.
+        file: Table of labelled answers with the columns statement, reference, answer and correct (true or false);
+            without one, 40 answers to statements of the primer.
+        encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
         floor: Least mean cosine of right answers for a window to be chosen.
-        seed: Seed of the resampling.
+        seed: Seed of resampling.
         workspace: Whose session tells progress.
 
     Raises:
@@ -203,7 +204,7 @@ def measure_faithfulness(
         group: Column of what is never split between folds.
         answer: Column of the answers.
         passages: Column of the passages: a list, or a table by number.
-        seed: Seed of the resampling.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
     Raises:

@@ -64,15 +64,16 @@ def tag_statements(
     mix: str = "natural",
     workspace: Place = None,
 ) -> Shown:
-    """Give each statement the level of confidence that it would carry in an IPCC report.
+    """Tag a statement, or every row of a table, with the confidence that the IPCC would state.
 
     Args:
         text: A statement, a table of them, or a file of ``confidence extract``.
-        context: The sentences around a single statement.
-        column: Column of a table that holds the statements.
+        context: The sentences around the statement.
+        column: Column of a table that holds the statements; files of extract need none.
         context_column: Column that holds their contexts.
-        tagger: ``bundled``, or the file of one that was trained.
-        mix: How frequent levels are among the statements: ``natural``, ``equal``, or shares between commas.
+        tagger: A tagger's file, or bundled.
+        mix: Frequencies of the levels among the statements, lowest first: natural (as in training), equal, or shares as
+            50,100,100,50. Answers for equal shares are always given beside.
         workspace: Whose session tells progress.
 
     Raises:
@@ -152,7 +153,7 @@ def train_tagger(
         model: Local model whose hidden states some of them read.
         layer: Layer of it.
         folds: Number of cross-validation folds.
-        seed: Seed of folds and resampling.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
     Raises:
@@ -287,17 +288,17 @@ def insert_statements(
 
     Args:
         text: As in :func:`tag_statements`.
-        context: As in :func:`tag_statements`.
-        column: As in :func:`tag_statements`.
-        context_column: As in :func:`tag_statements`.
-        labelled: Statements of known level, as in :func:`train_tagger`.
+        context: The sentences around the statement.
+        column: Column of a table that holds the statements; files of extract need none.
+        context_column: Column that holds their contexts.
+        labelled: Statements of known level: ClimateX's table (.tsv) or JSON lines of confidence extract.
         paragraphs: As in :func:`train_tagger`.
         model: Local model whose hidden states are read.
         probe: Contrast pairs of two statements, or each statement by itself.
         layer: Layer of the model.
         train_items: Labelled statements, drawn evenly.
         context_sentences: Sentences read with each statement.
-        seed: Seed of the draw.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
     Raises:
@@ -366,7 +367,7 @@ def _training(
     """Statements with the models that are read, and what to call after each tagger tried."""
     from climassay.confidence.tagging.tagger import tagging_texts
     from climassay.learning.features import FeatureModels, needs_model
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     with (
         open_weights(name if any(needs_model(spec.sources) for spec in specs) else None) as model,

@@ -87,7 +87,7 @@ def find_topics(
     """
     from climassay.confidence import topics
     from climassay.confidence.statement import read_statements
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
     from climassay.reporting.html import report_data
 
     earlier = topics.read_names(names) if names else ()

@@ -82,20 +82,20 @@ def train_validator(
     """Train a validator on experts' labels, with its figures on passages that it was not trained on.
 
     Args:
-        labels: Drafts with experts' decisions, or a question table with a column of validity.
-        output: File (``features``, ``probe``, ``api``) or folder (``adapter``) of the validator.
-        method: What learns.
-        model: A local model for ``probe`` and ``adapter``, a server's for ``api``.
-        precision: Wanted share of valid questions among those kept.
-        encoder: Encoder of ``features``.
+        labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
+        output: File (features, probe, api) or folder (adapter).
+        method: Kind of validator, by what learns.
+        model: Local model of probe and adapter, or the server's model of api.
+        precision: Wanted share of valid questions among those kept, for example 0.95.
+        encoder: Encoder whose vectors are read, or none.
         layers: Layers of ``probe``, side by side.
-        preset: Tuning preset of ``adapter``.
-        epochs: Passes of ``adapter`` and ``api`` over the data.
-        hold_out: Share of the labels that ``adapter`` and ``api`` are measured on.
-        folds: Number of cross-validation folds of the others.
+        preset: Tuning preset of the adapter.
+        epochs: Epochs of adapter and api (paper: 3).
+        hold_out: Share of the labels that adapter and api are measured on.
+        folds: Number of cross-validation folds.
         replace_other: Replace another training's adapter.
-        field: The science, as prompts name it.
-        seed: Seed of folds, splits and training.
+        field: The science, as prompts of models name it; by default climate science.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
 
     Raises:
@@ -122,7 +122,7 @@ def train_validator(
             "seed": seed,
         }
         if method == "adapter":
-            from climassay.generation.validation.finetuned_validator import train_adapter
+            from climassay.generation.validation.training import train_adapter
             from climassay.tuning import find_preset
 
             config = find_preset(preset).config.with_values({"epochs": epochs, "seed": seed})
@@ -130,7 +130,7 @@ def train_validator(
             tuning["on_progress"] = lambda now: bar.update(completed=now.step, total=now.steps)
             trained = train_adapter(table, model, output, config, replace_other=replace_other, **tuning)
         elif method == "api":
-            from climassay.generation.validation.finetuned_validator import train_api
+            from climassay.generation.validation.training import train_api
 
             if output.is_dir():
                 raise InputError(f"{output} is a folder: name the file that keeps how far the fine-tuning has come.")
@@ -183,10 +183,10 @@ def evaluate_validator(
     """Measure a validator on labelled questions, without those that it was trained on.
 
     Args:
-        validator: ``prompted:MODEL``, ``adapter:FOLDER``, ``api:STATE.json``, a trained file, or ``mcq=...``.
-        labels: As in :func:`train_validator`.
-        field: As in :func:`train_validator`.
-        seed: Seed of the resampling.
+        validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...
+        labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
+        field: The science, as prompts of models name it; by default climate science.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
 
     Raises:
@@ -226,11 +226,11 @@ def apply_validator(
     """Decide on drafts; those that were rejected before stay as they are.
 
     Args:
-        validator: As in :func:`evaluate_validator`.
+        validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...
         drafts: Drafts of climassay (JSON Lines).
-        output: File of the drafts with the decisions.
+        output: Write the drafts with the decisions.
         threshold: Least P(valid) that is kept; by default the validator's own, else 0.5.
-        field: As in :func:`train_validator`.
+        field: The science, as prompts of models name it; by default climate science.
         workspace: Whose session loads models.
 
     Raises:
@@ -287,17 +287,17 @@ def simulate_labelling(
     """Play active learning through on labels that are known: precision over label count, strategy by strategy.
 
     Args:
-        labels: As in :func:`train_validator`.
-        strategies: Which to compare.
+        labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
+        strategies: Strategies to compare, between commas: random,paper,margin,diverse.
         splits: Random splits into training and test passages.
         start: Labels before the first choice.
-        batch: Labels of a round.
+        batch: Labels a round.
         test_share: Share of the questions that is measured on.
-        zero_shot: Model whose untrained verdicts are shown beside.
-        encoder: Encoder whose vectors are read.
-        store: File that keeps finished splits, so that the same call goes on.
-        field: As in :func:`train_validator`.
-        seed: Seed of splits and resampling.
+        zero_shot: Model whose untrained verdicts are shown beside, for example local:smollm2.
+        encoder: Encoder whose vectors are read, or none.
+        store: Keep finished splits here, so that the same command goes on.
+        field: The science, as prompts of models name it; by default climate science.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
 
     Raises:
@@ -331,7 +331,10 @@ def simulate_labelling(
 
 
 def describe_validator(validator: Path) -> Shown:
-    """What a trained validator is: its data, figures and threshold; nothing is loaded but its description.
+    """Show what a trained validator is: its data, figures and threshold; nothing is loaded but its description.
+
+    Args:
+        validator: A trained validator: its file, adapter folder or state file.
 
     Raises:
         InputError: It is none.
@@ -394,9 +397,9 @@ def train_masker(labels: Sequence[str], output: Path, *, glossary: Path | None =
     """Learn from the terms that people masked; every statement is left out once to tell how well it works.
 
     Args:
-        labels: Files of drafts whose terms experts chose, or of cloze questions; ``primer``.
+        labels: Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'.
         output: File to save the masker in.
-        glossary: File of the field's terms, one a line.
+        glossary: Terms of the field, one a line; preferred.
         vectors: Read what the bundled encoder sees of a word.
 
     Raises:
@@ -423,13 +426,14 @@ def evaluate_maskers(
     glossary: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """How often maskers choose the term that people masked, beside chance and the longest word.
+    """Measure how often maskers choose the term that people masked, beside chance and the longest word.
 
     Args:
-        maskers: ``statistics``, ``prompted:MODEL``, files of trained maskers, or :data:`LEFT_OUT`.
-        labels: As in :func:`train_masker`.
-        model: Asked by the masker ``prompted``.
-        glossary: As in :func:`train_masker`.
+        maskers: Between commas: statistics, prompted:MODEL, a trained masker's file, or 'trained': one fitted on all
+            other statements.
+        labels: Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'.
+        model: local:NAME or openai:NAME, asked by the masker 'prompted'.
+        glossary: Terms of the field, one a line; preferred.
         workspace: Whose session loads models.
 
     Raises:
@@ -487,11 +491,11 @@ def apply_masker(
     """Choose the term of every accepted cloze statement that has none.
 
     Args:
-        masker: ``statistics``, ``prompted:MODEL`` or the file of a trained masker.
-        drafts: Drafts (JSON Lines).
+        masker: statistics, prompted:MODEL or a trained masker's file.
+        drafts: Drafts (JSONL).
         output: File of the drafts with their terms.
-        model: As in :func:`evaluate_maskers`.
-        glossary: As in :func:`train_masker`.
+        model: local:NAME or openai:NAME, asked by the masker 'prompted'.
+        glossary: Terms of the field, one a line; preferred.
         workspace: Whose session loads models.
 
     Raises:

@@ -90,10 +90,10 @@ def check_with_evidence(
     """Let a model give verdicts on claims with given evidence, scored where the file has published verdicts.
 
     Args:
-        file: Climate-FEVER's JSONL, or a table with claims and evidence.
+        file: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         columns: Which columns and rows to use.
-        scale: Name of a scale, or a TOML file.
-        calibrated: Correct the model's probabilities by prompts without content.
+        scale: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
+        calibrated: Correct probabilities by prompts without content.
         model: Who is asked.
         workspace: Where records lie.
 
@@ -140,13 +140,13 @@ def evaluate_verdict_head(
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> Shown:
-    """Score a head on claims with published verdicts that it was not trained on.
+    """Score a head on claims with published verdicts that it was not trained on, beside the constant.
 
     Args:
-        head: A trained verdict head.
-        labels: As ``file`` in :func:`check_with_evidence`.
+        head: A head that climassay factcheck train made.
+        labels: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         columns: As in :func:`check_with_evidence`.
-        include_trained: Score it on claims it was trained on too.
+        include_trained: Score on items of the training data too.
         model: The model whose hidden states it reads.
         workspace: Where records lie.
 
@@ -177,8 +177,8 @@ def apply_verdict_head(
     """Give every claim the verdict of a head on its evidence.
 
     Args:
-        head: A trained verdict head.
-        items: As ``file`` in :func:`check_with_evidence`.
+        head: A head that climassay factcheck train made.
+        items: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         columns: As in :func:`check_with_evidence`.
         model: The model whose hidden states it reads.
         workspace: Where records lie.
@@ -206,7 +206,7 @@ def _by_head(
     workspace: Place,
 ) -> "tuple[str, tuple[EvidencePrediction, ...]]":
     """A recorded run of a head: its id, and a prediction per claim."""
-    from climassay.factcheck import evidence_mode
+    from climassay.factcheck.verdict_head import check_with_head
 
     config = {"file": str(file), "head": str(head), "limit": columns.limit, "model": model}
     with (
@@ -215,8 +215,8 @@ def _by_head(
         session.progress.task(f"Reading {model}", sum(len(row.evidence) for row in rows)) as task,
     ):
         loaded = session.model(model, dtype=trained.provenance.dtype or None)
-        reader = trained.with_models(loaded, store=session.activations)
-        found = evidence_mode.check_with_head(rows, reader, on_read=task.advance)
+        reader = trained.with_models(model=loaded, store=session.activations)
+        found = check_with_head(rows, reader, on_read=task.advance)
         run.save_results("predictions", _prediction_rows(found))
         return run.id, tuple(found)
 
@@ -247,15 +247,15 @@ def train_verdict_head(
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> Shown:
-    """Train a head on claims whose passages are labelled.
+    """Train a head on claims whose passages are labelled; without --layer, three about the middle are tried.
 
     Args:
-        labels: As ``file`` in :func:`check_with_evidence`.
+        labels: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         output: File to save the head in.
         columns: As in :func:`check_with_evidence`.
-        hold_out: Claims kept out of training, to be measured on.
+        hold_out: Number of items kept out of training, in whole groups, to be measured on.
         layers: Sets of layers to choose from; by default three about the middle.
-        encoder: Encoder whose vectors are read beside the states; ``none`` reads the states alone.
+        encoder: Encoder whose vectors are read, or none.
         folds: Number of cross-validation folds.
         model: The local model whose hidden states are read.
         workspace: Where records lie.

@@ -8,7 +8,7 @@ from typer import Option
 
 from climassay.api import annotation as api
 from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.output import ResultOptions, WorkspaceOptions
+from climassay.cli.options import ResultOptions, WorkspaceOptions
 from climassay.cli.verbs import add_verb
 from climassay.generation.annotation.labels import AnnotationSettings
 

@@ -2,20 +2,28 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import typer
 
 from climassay.api import confidence as api
-from climassay.cli.confidence_tag import app as tag
+from climassay.api import tagging
 from climassay.cli.corpus import chosen_columns
-from climassay.cli.model_options import LoadingOptions, ModelOption
-from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import (
+from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup
+from climassay.cli.options import (
+    FOLDS,
+    MODEL,
+    OUTPUT,
+    SEED,
+    STATES_MODEL,
     JsonOption,
+    LoadingOptions,
+    ModelOption,
     ResultOptions,
+    SeedOption,
     WorkspaceOptions,
     emit,
+    opened_session,
     print_json,
     stderr_console,
     write_text,
@@ -25,6 +33,21 @@ from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.confidence.trends import ColumnKind
+
+
+class _TagGroup(DefaultCommandGroup):
+    default, first = "apply", ("bundled",)
+    old_names: ClassVar = {"statement": "apply bundled"}
+
+
+tag = CommandGroup(
+    cls=_TagGroup,
+    no_args_is_help=True,
+    help=(
+        'Tag statements: climassay confidence tag "Sea level will rise for centuries." or FILE --text COLUMN; '
+        "its options: climassay confidence tag apply --help."
+    ),
+)
 
 app = CommandGroup(no_args_is_help=True)
 app.add_typer(tag, name="tag")
@@ -294,3 +317,99 @@ def report(
         for name, table in found.all_tables().items():
             write_text(tables / f"{name}.csv", as_csv(table))
     to.emit(found)
+
+
+LABELLED = typer.Argument(
+    metavar="LABELS", help="ClimateX's table (.tsv) or JSON lines of climassay confidence extract."
+)
+PARAGRAPHS = typer.Option(help="Paragraphs of the reports, to recover the context of ClimateX's statements.")
+LAYER = typer.Option(help="Layer whose hidden states are read (-1: last).")
+METHODS = typer.Option(
+    "--method",
+    help="Tagger to try, by name; several may be given; mean states and last states read --model.  "
+    "[default: all that read no model]",
+)
+_TEXT = {
+    "text": typer.Argument(metavar="STATEMENT|FILE", help="A statement in quotes, or a table of them."),
+    "column": typer.Option("--text"),
+}
+add_verb(tag, "apply", tagging.tag_statements, tagger=Annotated[str, MODEL], **_TEXT)
+add_verb(
+    tag,
+    "train",
+    tagging.train_tagger,
+    labels=LABELLED,
+    output=OUTPUT,
+    paragraphs=PARAGRAPHS,
+    methods=METHODS,
+    model=STATES_MODEL,
+    layer=LAYER,
+    folds=FOLDS,
+    seed=SEED,
+)
+
+
+@tag.command("evaluate")
+def evaluate_tagger(
+    model_file: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL|LABELS",
+            help="A tagger's file, or bundled, to be tested on the LABELS that follow; or LABELS alone, on which "
+            "taggers are cross-validated.",
+        ),
+    ],
+    labels: Annotated[Path | None, LABELLED] = None,
+    paragraphs: Annotated[Path | None, PARAGRAPHS] = None,
+    method: Annotated[list[str] | None, METHODS] = None,
+    model: Annotated[str, STATES_MODEL] = "local:smollm2",
+    layer: Annotated[int, LAYER] = 20,
+    split_by: Annotated[
+        Literal["statement", "document"],
+        typer.Option("--split-by", "--apart", help="Unit that training and test do not share."),
+    ] = "statement",
+    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
+    seed: SeedOption = 0,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score taggers on statements with known tags: one that is trained already, or by cross-validation."""
+    from climassay.reporting.results import write_rows
+
+    if labels is None and (model_file == tagging.BUNDLED or Path(model_file).suffix == ".safetensors"):
+        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
+    file, trained = (Path(model_file), None) if labels is None else (labels, model_file)
+    with opened_session(None, as_json=as_json) as session:
+        scored = tagging.evaluate_tagger(
+            file,
+            trained,
+            paragraphs=paragraphs,
+            methods=method or (),
+            model=model,
+            layer=layer,
+            split_by=split_by,
+            folds=folds,
+            seed=seed,
+            workspace=session,
+        )
+    if predictions is not None:
+        write_rows(predictions, scored.rows())
+    emit(scored, as_json)
+
+
+add_verb(
+    tag,
+    "insert",
+    tagging.insert_statements,
+    labelled=typer.Option(),
+    paragraphs=PARAGRAPHS,
+    model=STATES_MODEL,
+    layer=LAYER,
+    train_items=typer.Option(min=8),
+    context_sentences=typer.Option(min=0),
+    seed=SEED,
+    **_TEXT,
+)

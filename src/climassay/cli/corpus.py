@@ -11,9 +11,8 @@ from typer import Argument, Option
 
 from climassay.api import documents as api
 from climassay.api import text_checks
-from climassay.cli.model_options import LoadingOptions, ModelOption
 from climassay.cli.option_groups import CommandGroup, grouped
-from climassay.cli.output import ResultOptions, WorkspaceOptions
+from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions
 from climassay.cli.verbs import add_verb, verb_command
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError, ModelError

@@ -9,9 +9,12 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import benchmarks, experiments, long_answers
-from climassay.cli.model_options import LoadingOptions, ModelOption, ModelsOption, RequestOptions
 from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import (
+from climassay.cli.options import (
+    LoadingOptions,
+    ModelOption,
+    ModelsOption,
+    RequestOptions,
     ResultOptions,
     WorkspaceOptions,
     add_init,
@@ -20,7 +23,7 @@ from climassay.cli.output import (
     stdout_console,
     write_text,
 )
-from climassay.cli.verbs import add_verb, write_part
+from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,10 +31,6 @@ if TYPE_CHECKING:
 
 app = CommandGroup(no_args_is_help=True)
 
-PREDICTIONS = {
-    "predictions": (Option(help="Write every prediction (.jsonl, .csv, .xlsx)."), write_part("predictions")),
-}
-"""An option of commands whose result has predictions."""
 _LIMIT = Option(min=1)
 
 add_verb(

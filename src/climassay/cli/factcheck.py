@@ -4,18 +4,28 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from climassay.api import claims
-from climassay.cli import evidence
-from climassay.cli.factcheck_fallacies import app as fallacies
-from climassay.cli.model_options import LoadingOptions, RayOptions
-from climassay.cli.option_groups import CommandGroup, WholeHelpGroup, given, grouped, with_flags
-from climassay.cli.output import (
+from climassay.api import claims, verdict_heads
+from climassay.api import fallacies as api_fallacies
+from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
+from climassay.cli.options import (
+    FOLDS,
+    HOLD_OUT,
+    LABELS,
+    LIMIT,
+    MODEL,
+    OUTPUT,
+    SEED,
     FilesOption,
     JsonOption,
+    LayerOption,
+    LoadingOptions,
+    ModelResultSetup,
+    ModelSetup,
+    RayOptions,
     WorkspaceOption,
     WorkspaceOptions,
     add_init,
@@ -25,7 +35,7 @@ from climassay.cli.output import (
     stdout_console,
     write_text,
 )
-from climassay.cli.verbs import add_verb
+from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (
     AdvocateSettings,
@@ -42,8 +52,21 @@ if TYPE_CHECKING:
     from climassay.factcheck.debate.rounds import DebateSetup
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
+
+class _FallaciesGroup(DefaultCommandGroup):
+    default = "find"
+
+
 app = CommandGroup(no_args_is_help=True)
 kept = CommandGroup(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
+fallacies = CommandGroup(
+    cls=_FallaciesGroup,
+    no_args_is_help=True,
+    help=(
+        'Name the fallacies of texts, or their contrarian claims: climassay factcheck fallacies "TEXT" or FILE --text '
+        "COLUMN; its options: climassay factcheck fallacies find --help."
+    ),
+)
 app.add_typer(fallacies, name="fallacies")
 
 
@@ -225,10 +248,90 @@ add_verb(
     claim=typer.Option(metavar="COLUMN"),
     seed=typer.Option(min=0),
 )
-app.command("evidence")(evidence.evidence)
-app.command("train")(evidence.train)
-app.command("evaluate")(evidence.evaluate)
-app.command("apply")(evidence.apply)
+
+
+@dataclass(frozen=True)
+class ClaimOptions(verdict_heads.EvidenceColumns):
+    """Which columns and rows of a table of claims to use."""
+
+    claim: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the claims.")] = "claim"
+    truth: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of the published verdicts; claim_label, label or verdict if there."
+        ),
+    ] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of claims drawn at random; all by default.")] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw, of folds and of resampling.")] = 0
+
+
+add_verb(
+    app,
+    "evidence",
+    verdict_heads.check_with_evidence,
+    to=ModelResultSetup,
+    writes=PREDICTIONS,
+    columns=ClaimOptions,
+    calibrated=typer.Option("--calibrate/--no-calibrate"),
+)
+add_verb(
+    app,
+    "train",
+    verdict_heads.train_verdict_head,
+    to=ModelSetup,
+    output=OUTPUT,
+    columns=ClaimOptions,
+    hold_out=HOLD_OUT,
+    layers=LayerOption,
+    folds=FOLDS,
+)
+add_verb(app, "evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+add_verb(app, "apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+
+_SUBJECT = typer.Option("--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS).")
+SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]
+add_verb(
+    fallacies,
+    _FallaciesGroup.default,
+    api_fallacies.name_fallacies,
+    given=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
+    classifier=SubjectOption,
+    column=typer.Option("--text"),
+    seed=SEED,
+)
+add_verb(
+    fallacies,
+    "apply",
+    api_fallacies.name_fallacies,
+    classifier=Annotated[str, MODEL],
+    given=Annotated[Path, typer.Argument(metavar="ITEMS", help="Table of texts.")],
+    column=Annotated[str | None, typer.Option("--text", help="Column of the texts; by default text.")],
+    truth=None,
+    seed=None,
+)
+add_verb(
+    fallacies,
+    "evaluate",
+    api_fallacies.evaluate_fallacies,
+    classifier=MODEL,
+    labels=LABELS,
+    apart=typer.Option("--exclude"),
+    seed=SEED,
+)
+add_verb(
+    fallacies,
+    "train",
+    api_fallacies.train_fallacies,
+    labels=LABELS,
+    output=OUTPUT,
+    subject=SubjectOption,
+    model=typer.Option("--model", "-m"),
+    layers=typer.Option("--layer"),
+    folds=FOLDS,
+    precision=typer.Option(min=0.01, max=1),
+    limit=LIMIT,
+    seed=SEED,
+)
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)
 
 

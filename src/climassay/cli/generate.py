@@ -1,25 +1,49 @@
 """``climassay generate``: questions from collections, by a recipe; screened, and published."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
 from typer import Option
 
 from climassay.api import generation as api
-from climassay.cli import generate_learned
-from climassay.cli.model_options import LoadingOptions, PromptOptions, RayOptions, RequestOptions
+from climassay.api import validation
 from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
-from climassay.cli.output import ResultOptions, WorkspaceOptions, add_init, done, emit
+from climassay.cli.options import (
+    FOLDS,
+    OUTPUT,
+    SEED,
+    LayersOption,
+    LoadingOptions,
+    PromptedOptions,
+    PromptOptions,
+    RayOptions,
+    ReachOptions,
+    RequestOptions,
+    ResultOptions,
+    WorkspaceOptions,
+    add_init,
+    done,
+    emit,
+)
 from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
+    from climassay.reporting.results import Result
 
 app = CommandGroup(no_args_is_help=True)
-app.add_typer(generate_learned.validate, name="validate", cls=WholeHelpGroup)
-app.add_typer(generate_learned.mask, name="mask")
+validate = CommandGroup(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
+
+
+class _MaskGroup(WholeHelpGroup):
+    old_names: ClassVar = {"measure": "evaluate"}
+
+
+mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
+app.add_typer(validate, name="validate", cls=WholeHelpGroup)
+app.add_typer(mask, name="mask")
 
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
@@ -49,6 +73,10 @@ def run(
             emit(Shown(found, (estimate_table(found),)), to.as_json, to.output)
         else:
             to.emit(api.generate(recipe.name, recipe=recipe, workspace=session))
+
+
+def _write_page(found: "Result", file: Path) -> None:
+    found.save(file)
 
 
 def _write_drafts(found: "ScreenedDrafts", file: Path) -> None:
@@ -173,3 +201,55 @@ def publish(
             workspace=session,
         )
     to.emit(found)
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+add_verb(
+    validate,
+    "train",
+    validation.train_validator,
+    reach=PromptedOptions,
+    writes={"html": (Option(help="Write figures and tables as a self-contained HTML report."), _write_page)},
+    output=Option("--output", "-o"),
+    method=Annotated[Literal["features", "probe", "adapter", "api"], Option()],
+    model=Option("--model", "-m"),
+    layers=LayersOption,
+    epochs=Option(min=1),
+    folds=FOLDS,
+    replace_other=Option("--replace"),
+    seed=SEED,
+)
+add_verb(validate, "evaluate", validation.evaluate_validator, reach=PromptedOptions, seed=SEED)
+add_verb(validate, "apply", validation.apply_validator, reach=PromptedOptions, output=Option("--output", "-o"))
+add_verb(
+    validate,
+    "simulate",
+    validation.simulate_labelling,
+    reach=PromptedOptions,
+    strategies=Annotated[str | None, Option(callback=_listed)],
+    splits=Option(min=2),
+    start=Option(min=2),
+    batch=Option(min=1),
+    seed=SEED,
+)
+add_verb(validate, "show", validation.describe_validator)
+add_verb(mask, "train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
+add_verb(
+    mask,
+    "evaluate",
+    validation.evaluate_maskers,
+    reach=ReachOptions,
+    maskers=Annotated[str, typer.Argument(callback=_listed)],
+    model=Option("--model", "-m"),
+)
+add_verb(
+    mask,
+    "apply",
+    validation.apply_masker,
+    reach=PromptedOptions,
+    output=Option("--output", "-o"),
+    model=Option("--model", "-m"),
+)

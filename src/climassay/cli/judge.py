@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from climassay.cli.learning_options import (
-    HtmlOption,
-    IncludeTrainedOption,
-    LayerOption,
-    OutputOption,
-    SeedOption,
-    numbers,
-)
-from climassay.cli.model_options import ModelSetup
 from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.output import FilesOption
+from climassay.cli.options import OUTPUT, FilesOption, LayerOption, ModelSetup, SeedOption, numbers
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, Scope, SortMethod
 
@@ -284,7 +275,7 @@ def benchmark(
 @app.command()
 def train(
     labels: LabelsArgument,
-    output: OutputOption,
+    output: Annotated[Path, OUTPUT],
     table: TableOptions,
     asked: QualityOptions,
     method: Annotated[
@@ -293,7 +284,7 @@ def train(
     probe: ProbeOptions = ProbeOptions(),
     pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
-    html: HtmlOption = None,
+    html: Annotated[Path | None, typer.Option(help="Write figures and tables as a self-contained HTML report.")] = None,
     setup: ModelSetup = ModelSetup(),
 ) -> None:
     """Train a probe on labelled items, with its figures on held-out ones; without --layer, four layers are tried."""
@@ -324,7 +315,9 @@ def evaluate(
     labels: LabelsArgument,
     table: TableOptions,
     asked: QualityOptions,
-    include_trained: IncludeTrainedOption = False,
+    include_trained: Annotated[
+        bool, typer.Option("--include-trained", help="Score on items of the training data too.")
+    ] = False,
     pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
     output: FilesOption = None,

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from climassay.api import models as api
-from climassay.cli.model_options import CheckOptions
 from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import (
+from climassay.cli.options import (
+    CheckOptions,
     FilesOption,
     JsonOption,
     WorkspaceOptions,

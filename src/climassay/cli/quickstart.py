@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.model_options import ModelOption
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
+from climassay.cli.options import (
+    JsonOption,
+    ModelOption,
+    WorkspaceOption,
+    print_json,
+    progress_bar,
+    stderr_console,
+    stdout_console,
+)
 from climassay.errors import InputError
 
 if TYPE_CHECKING:

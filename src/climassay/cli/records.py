@@ -8,7 +8,7 @@ import typer
 
 from climassay.api import records
 from climassay.cli.option_groups import CommandGroup
-from climassay.cli.output import FilesOption, WorkspaceOptions
+from climassay.cli.options import FilesOption, WorkspaceOptions
 from climassay.cli.verbs import add_verb
 
 if TYPE_CHECKING:

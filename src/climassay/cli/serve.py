@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from climassay.cli.model_options import ReachOptions
 from climassay.cli.option_groups import CommandGroup, given, grouped, with_flags
-from climassay.cli.output import (
+from climassay.cli.options import (
     FilesOption,
     JsonOption,
+    ReachOptions,
     WorkspaceOption,
     done,
     emit,

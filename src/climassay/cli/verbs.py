@@ -16,10 +16,9 @@ from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
-from typer.models import OptionInfo
+from typer.models import ArgumentInfo, OptionInfo
 
-from climassay.cli.model_options import ModelSetup, RayOptions
-from climassay.cli.output import FilesOption, JsonOption, ResultOptions, WorkspaceOptions
+from climassay.cli.options import FilesOption, JsonOption, ModelSetup, RayOptions, ResultOptions, WorkspaceOptions
 from climassay.session import ModelOptions
 
 if TYPE_CHECKING:
@@ -60,15 +59,15 @@ def _run(function: "Callable[..., Result]", given: dict[str, Any], writes: Mappi
     after(result, to)
 
 
-def write_part(name: str) -> Write:
-    """What writes the rows that an attribute of a result holds."""
+def _write_predictions(result: Any, file: Path) -> None:
+    from climassay.reporting.results import write_rows
 
-    def write(result: Any, file: Path) -> None:
-        from climassay.reporting.results import write_rows
+    found = getattr(result, "predictions", None)
+    write_rows(file, result.to_dict()["predictions"] if found is None else found)
 
-        write_rows(file, getattr(result, name))
 
-    return write
+PREDICTIONS = {"predictions": (typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx)."), _write_predictions)}
+"""An option of commands whose result has rows of predictions."""
 
 
 def verb(
@@ -146,8 +145,8 @@ def verb_command(
         writes: By name of a further option, the option and what writes a part of the result to its file.
         after: What is done at the end.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
-            one with a type of its own (``Annotated``); a dataclass of options, of which the verb gets one, or what its
-            ``made`` gives; or None, which leaves the parameter to the verb.
+            one with a type of its own (``Annotated``), which makes an argument required; a dataclass of options, of
+            which the verb gets one, or what its ``made`` gives; or None, which leaves the parameter to the verb.
     """
     words, helps = _documented(function)
     parameters: list[inspect.Parameter] = []
@@ -157,20 +156,24 @@ def verb_command(
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
 
     taken = inspect.signature(function).parameters
-    for one in taken.values():
+    of_setup = ("workspace", "model", "token_budget") if to and issubclass(to, ModelSetup) else ("workspace",)
+    # Arguments that are named in another order than the verb's parameters have this order.
+    named = [name for name, option in options.items() if _is_argument(option)]
+    for one in (taken[name] for name in dict.fromkeys([*named, *taken])):
         wanted = options.get(one.name, ...)
-        if wanted is None or one.name == "workspace":
+        if wanted is None or one.name in of_setup:
             continue
         if is_dataclass(wanted) and isinstance(wanted, type):
             add(one.name, wanted, wanted())
             continue
+        needed = one.default is inspect.Parameter.empty
         if get_origin(wanted) is Annotated:
             kind, wanted = get_args(wanted)[:2]
+            needed |= isinstance(wanted, ArgumentInfo) and get_origin(kind) not in (Union, UnionType)
         else:
             kind = _option_kind(one.annotation, sys.modules[function.__module__])
             if kind is None:
                 continue
-        needed = one.default is inspect.Parameter.empty
         if wanted is ...:
             positional = one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
             wanted = typer.Argument() if positional else typer.Option()
@@ -197,7 +200,8 @@ def verb_command(
         to = to or (WorkspaceOptions if "output" in taken else ResultOptions)
         add("to", to, to())
     else:
-        add("files", FilesOption, None)
+        if "output" not in taken:
+            add("files", FilesOption, None)
         add("as_json", JsonOption, False)
 
     def run(**given: Any) -> None:
@@ -208,6 +212,10 @@ def verb_command(
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+def _is_argument(option: Any) -> bool:
+    return any(isinstance(part, ArgumentInfo) for part in (option, *getattr(option, "__metadata__", ())))
 
 
 _PARAMETER = re.compile(r"    \*{0,2}(\w+): (.*)")

@@ -24,7 +24,7 @@ from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import score
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.encoders.embedding_cache import cached_vectors
+from climassay.models.encoders import cached_vectors
 
 Kind = Literal["drafts", "summary"]
 Status = Literal[

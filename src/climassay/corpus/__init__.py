@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         open_or_create as open_or_create,
         remove_collection as remove_collection,
     )
-    from climassay.corpus.collection_rows import StoredDocument as StoredDocument
+    from climassay.corpus.collection_storage import StoredDocument as StoredDocument
     from climassay.corpus.documents import (
         Block as Block,
         Document as Document,

@@ -10,27 +10,25 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from climassay.corpus.collection_rows import (
+from climassay.corpus.collection_storage import (
     PASSAGE_COLUMNS,
     CollectionSettings,
-    PendingPassage,
-    StoredDocument,
-    quoted,
-    read_settings,
-    stored_documents,
-    to_passage,
-    to_table,
-)
-from climassay.corpus.collection_storage import (
     CollectionStore,
     Compaction,
     DamagedCollectionError,
     Location,
+    PendingPassage,
+    StoredDocument,
     check_name,
     compact,
     compact_if_fragmented,
     compact_locked,
     index_new_passages,
+    quoted,
+    read_settings,
+    stored_documents,
+    to_passage,
+    to_table,
     write_lock,
 )
 from climassay.corpus.documents import Document, Hit, Passage, Skipped
@@ -39,8 +37,9 @@ from climassay.corpus.passages import split_passages
 from climassay.corpus.search import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE, Searcher, SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, StreamingEncoder
-from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
+from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 from climassay.reporting.results import Result
+from climassay.reporting.tables import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PASSAGE_SIZE, DEFAULT_PASSAGE_OVERLAP = 2000, 200
 """Characters of a passage, and those that neighbours share."""
+MOST_LISTED = 20
+"""Documents, and skipped files and pages, that are listed one by one; the rest is counted."""
 LONGEST_TITLE = 300
 """Characters of a title that somebody gives a document."""
 CHUNK = 512
@@ -101,9 +102,26 @@ class AddReport(Result):
 
     def lines(self) -> Iterator[str]:
         """What adding did, line by line."""
-        from climassay.corpus.presentation import added_lines
-
-        return added_lines(self)
+        name, skipped = self.collection.name if self.collection else "the collection", self.skipped
+        for stored in self.added[:MOST_LISTED]:
+            yield f"added     {stored.title} ({stored.id}, {stored.passages:,} passages)"
+        if len(self.added) > MOST_LISTED:
+            yield f"added     and {len(self.added) - MOST_LISTED:,} more"
+        for stored in self.replaced:
+            yield f"replaced  {stored.title} ({stored.id})"
+        for stored in self.other_versions:
+            yield (
+                f"note      {name} also keeps another version of {stored.title} ({stored.id}): "
+                f"`climassay corpus remove {name} {stored.id}` takes it out, adding with --replace does so at once"
+            )
+        for item in skipped[:MOST_LISTED]:
+            yield f"skipped   {item.source}: {item.reason}"
+        if len(skipped) > MOST_LISTED:
+            yield f"skipped   and {len(skipped) - MOST_LISTED:,} more (--json lists all)"
+        yield (
+            f"{name}: {counted(len(self.added), 'document')} added with {counted(self.passages, 'new passage')}, "
+            f"{len(self.already_there):,} already there, {len(skipped):,} skipped"
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """The documents of the call, with what became of each."""

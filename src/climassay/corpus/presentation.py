@@ -1,22 +1,18 @@
-"""Collections, hits and retrieval scores as tables and lines of text."""
+"""Collections and hits as tables and lines of text."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from climassay.corpus.collection import AddProgress, AddReport, CollectionSummary
-from climassay.corpus.collection_rows import CollectionSettings, StoredDocument, distinct_titles
+from climassay.corpus.collection import AddProgress, CollectionSummary
+from climassay.corpus.collection_storage import CollectionSettings, StoredDocument, distinct_titles
 from climassay.corpus.documents import Hit, Passage
-from climassay.corpus.retrieval_evaluation import RetrievalReport
 from climassay.progress import Task
 from climassay.reporting import counted
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
-from climassay.statistics import Estimate, Interval
 
-MOST_LISTED = 20
-"""Skipped files and pages, and documents, that are listed one by one; the rest is counted."""
 EXCERPT = 240
 """Characters of a passage in a list of hits."""
 
@@ -55,65 +51,6 @@ def documents_table(
         f"{size / 1e6:,.1f} MB."
     )
     return Table.of(name, ["id", "document", "report", "passages"], rows, note=note, left=3)
-
-
-def evaluation_table(report: RetrievalReport) -> Table:
-    """One column per search mode; recall at each depth, mean reciprocal rank and nDCG, with intervals."""
-    by_depth = zip(*(scores.recall for scores in report.modes), strict=True)
-    rows = [
-        [f"recall@{recalls[0].k}", *(_share(recall.recall, recall.interval) for recall in recalls)]
-        for recalls in by_depth
-    ]
-    rows.append([f"MRR@{report.depth}", *(_share(scores.mrr.value, scores.mrr.interval) for scores in report.modes)])
-    rows.append([f"nDCG@{report.depth}", *(_share(scores.ndcg.value, scores.ndcg.interval) for scores in report.modes)])
-    by_mode = {one.mode: one for one in report.differences}
-    if by_mode:
-        compared = [by_mode.get(scores.mode) for scores in report.modes]
-        for name, of in (("nDCG", "ndcg"), (f"recall@{report.depth}", "recall")):
-            cells = [
-                "best" if one is None else _difference(getattr(one, of), getattr(one, f"{of}_p")) for one in compared
-            ]
-            rows.append([f"{name} less {report.best}'s", *cells])
-    missing = len(report.not_in_collection)
-    drawn = "bootstrap" if report.groups is None else f"bootstrap over {report.groups} groups"
-    recall = "Wilson" if report.groups is None and report.golds == report.n else drawn
-    where = ", each asked within its own report" if report.within_group else ""
-    note = (
-        f"n = {report.n} questions with {report.golds} gold passages over {report.passages:,} passages{where}; 95% "
-        f"intervals (recall: {recall}, others: {drawn}). nDCG takes grades as they are; p-values of differences: sign "
-        f"flips, Holm, which need not agree with the bootstrap's intervals. Found means that hits hold "
-        f"{report.share:.0%} of the gold passage's words in order."
-    )
-    if missing:
-        note += f" {missing} gold passages are not in the collection and count as not found."
-    if report.left_out:
-        note += f" {counted(report.left_out, 'row')} of the files without a relevant passage left out."
-    headings = ["", *(scores.mode for scores in report.modes)]
-    return Table.of(f"Retrieval from {report.collection}", headings, rows, note=note)
-
-
-def added_lines(report: AddReport) -> Iterator[str]:
-    """What adding did, line by line."""
-    name, skipped = report.collection.name if report.collection else "the collection", report.skipped
-    for stored in report.added[:MOST_LISTED]:
-        yield f"added     {stored.title} ({stored.id}, {stored.passages:,} passages)"
-    if len(report.added) > MOST_LISTED:
-        yield f"added     and {len(report.added) - MOST_LISTED:,} more"
-    for stored in report.replaced:
-        yield f"replaced  {stored.title} ({stored.id})"
-    for stored in report.other_versions:
-        yield (
-            f"note      {name} also keeps another version of {stored.title} ({stored.id}): "
-            f"`climassay corpus remove {name} {stored.id}` takes it out, adding with --replace does so at once"
-        )
-    for item in skipped[:MOST_LISTED]:
-        yield f"skipped   {item.source}: {item.reason}"
-    if len(skipped) > MOST_LISTED:
-        yield f"skipped   and {len(skipped) - MOST_LISTED:,} more (--json lists all)"
-    yield (
-        f"{name}: {counted(len(report.added), 'document')} added with {counted(report.passages, 'new passage')}, "
-        f"{len(report.already_there):,} already there, {len(skipped):,} skipped"
-    )
 
 
 def collection_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
@@ -217,11 +154,3 @@ def passage_lines(passage: Passage) -> Iterator[str]:
 def _excerpt(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= EXCERPT else line[:EXCERPT].rsplit(" ", 1)[0] + " …"
-
-
-def _share(value: float, interval: Interval) -> str:
-    return f"{value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-
-
-def _difference(gap: Estimate, p_value: float) -> str:
-    return f"{gap.value:+.3f} [{gap.interval.low:+.3f}, {gap.interval.high:+.3f}] p = {p_value:.2g}"

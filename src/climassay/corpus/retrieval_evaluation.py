@@ -18,7 +18,7 @@ from climassay.corpus.search import LARGEST_K, SEARCH_MODES, SearchMode, check_m
 from climassay.errors import InputError
 from climassay.questions.rows import parse_rows, read_bytes
 from climassay.reporting.results import Result
-from climassay.reporting.tables import Table
+from climassay.reporting.tables import Table, counted
 from climassay.statistics import (
     Estimate,
     Interval,
@@ -360,10 +360,47 @@ class RetrievalReport(Result):
     """The other modes beside it."""
 
     def tables(self) -> tuple[Table, ...]:
-        """One column per search mode."""
-        from climassay.corpus.presentation import evaluation_table
+        """One column per search mode; recall at each depth, mean reciprocal rank and nDCG, with intervals."""
+        by_depth = zip(*(scores.recall for scores in self.modes), strict=True)
+        rows = [
+            [f"recall@{recalls[0].k}", *(_share(recall.recall, recall.interval) for recall in recalls)]
+            for recalls in by_depth
+        ]
+        rows.append([f"MRR@{self.depth}", *(_share(scores.mrr.value, scores.mrr.interval) for scores in self.modes)])
+        rows.append([f"nDCG@{self.depth}", *(_share(scores.ndcg.value, scores.ndcg.interval) for scores in self.modes)])
+        by_mode = {one.mode: one for one in self.differences}
+        if by_mode:
+            compared = [by_mode.get(scores.mode) for scores in self.modes]
+            for name, of in (("nDCG", "ndcg"), (f"recall@{self.depth}", "recall")):
+                cells = [
+                    "best" if one is None else _difference(getattr(one, of), getattr(one, f"{of}_p"))
+                    for one in compared
+                ]
+                rows.append([f"{name} less {self.best}'s", *cells])
+        missing = len(self.not_in_collection)
+        drawn = "bootstrap" if self.groups is None else f"bootstrap over {self.groups} groups"
+        recall = "Wilson" if self.groups is None and self.golds == self.n else drawn
+        where = ", each asked within its own report" if self.within_group else ""
+        note = (
+            f"n = {self.n} questions with {self.golds} gold passages over {self.passages:,} passages{where}; 95% "
+            f"intervals (recall: {recall}, others: {drawn}). nDCG takes grades as they are; p-values of differences: "
+            "sign flips, Holm, which need not agree with the bootstrap's intervals. Found means that hits hold "
+            f"{self.share:.0%} of the gold passage's words in order."
+        )
+        if missing:
+            note += f" {missing} gold passages are not in the collection and count as not found."
+        if self.left_out:
+            note += f" {counted(self.left_out, 'row')} of the files without a relevant passage left out."
+        headings = ["", *(scores.mode for scores in self.modes)]
+        return (Table.of(f"Retrieval from {self.collection}", headings, rows, note=note),)
 
-        return (evaluation_table(self),)
+
+def _share(value: float, interval: Interval) -> str:
+    return f"{value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+
+
+def _difference(gap: Estimate, p_value: float) -> str:
+    return f"{gap.value:+.3f} [{gap.interval.low:+.3f}, {gap.interval.high:+.3f}] p = {p_value:.2g}"
 
 
 def evaluate_retrieval(

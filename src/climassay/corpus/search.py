@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.collection_rows import PASSAGE_COLUMNS, quoted, to_matrix, to_passage
-from climassay.corpus.collection_storage import ensure_text_index
+from climassay.corpus.collection_storage import PASSAGE_COLUMNS, ensure_text_index, quoted, to_matrix, to_passage
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
@@ -130,7 +129,7 @@ class Searcher:
     """Searches the table of a collection; what other processes add to it is found by the next search."""
 
     table: Any
-    """A LanceDB table with the columns of :func:`climassay.corpus.collection_rows.table_schema`."""
+    """A LanceDB table with the columns of :func:`climassay.corpus.collection_storage.table_schema`."""
     width: int
     """Dimensions of its vectors, which are loaded when first needed."""
     dense_weight: float = 0.5

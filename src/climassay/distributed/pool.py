@@ -14,8 +14,17 @@ from typing import Any
 
 from climassay import __version__
 from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection
-from climassay.distributed.jobs import EncoderInfoJob, EncoderSpec, Job, JobResult, LoadSpec, ModelInfoJob, ModelSpec
-from climassay.distributed.remote import DistributedEncoder, DistributedModel
+from climassay.distributed.remote import (
+    DistributedEncoder,
+    DistributedModel,
+    EncoderInfoJob,
+    EncoderSpec,
+    Job,
+    JobResult,
+    LoadSpec,
+    ModelInfoJob,
+    ModelSpec,
+)
 from climassay.errors import ClimassayError, ModelError
 from climassay.models.contract import Encoder, Generator
 from climassay.models.cpu_settings import THREADS_VARIABLE
@@ -248,7 +257,7 @@ class WorkerPool:
         return DistributedModel(self, replace(spec, dtype=info.dtype), shown, info)
 
     def load_encoder(self, name: str) -> Encoder:
-        """As :func:`climassay.models.encoders.loading.load_encoder`, in the workers.
+        """As :func:`climassay.models.encoders.load_encoder`, in the workers.
 
         Raises:
             ModelError: A worker cannot find it.

@@ -147,7 +147,7 @@ def _collection(label: str, collection: "Collection") -> Finding:
 
 def _fingerprint_here(encoder: str) -> str | None:
     """Fingerprint of what has this name on this machine; None where that cannot be known without a network."""
-    from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
+    from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
     folder = Path(encoder.removeprefix("local:")).expanduser()
     if encoder != BUNDLED_ENCODER and not folder.is_dir():

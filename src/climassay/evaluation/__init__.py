@@ -8,13 +8,11 @@ if TYPE_CHECKING:
     from climassay.evaluation.comparing import (
         SelfPreference as SelfPreference,
         ModelMeans as ModelMeans,
-        PublishedScore as PublishedScore,
         RankAgreement as RankAgreement,
         compare_runs as compare_runs,
         experiment_means as experiment_means,
         self_preference as self_preference,
         published_means as published_means,
-        published_scores as published_scores,
         rank_agreement as rank_agreement,
     )
     from climassay.evaluation.contamination import (
@@ -76,6 +74,8 @@ if TYPE_CHECKING:
         McqScores as McqScores,
         PairedRow as PairedRow,
         PositionRow as PositionRow,
+        PublishedScore as PublishedScore,
+        published_scores as published_scores,
         score_experiment as score_experiment,
         score_mcq as score_mcq,
     )
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
         parse_setting as parse_setting,
         parse_spec as parse_spec,
     )
-    from climassay.evaluation.side_by_side import Better as Better, Comparer as Comparer
+    from climassay.evaluation.long_answers import Better as Better, Comparer as Comparer
     from climassay.evaluation.tables import experiment_tables as experiment_tables, mcq_tables as mcq_tables
     from climassay.evaluation.tasks import (
         Prediction as Prediction,

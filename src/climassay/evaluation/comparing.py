@@ -11,29 +11,33 @@ Several runs appear side by side cell by cell, with paired tests where the same 
 the same where their words are, whatever the benchmark or the id is called in either run.
 """
 
-import csv
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import combinations, permutations
-from pathlib import Path
-from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.evaluation.results import Cell, Experiment, Outcome
-from climassay.evaluation.scores import OVERALL, common_scores, is_right_or_wrong, outcomes_by_cell, score_of
+from climassay.evaluation.scores import (
+    OVERALL,
+    Dataset,
+    common_scores,
+    is_right_or_wrong,
+    outcomes_by_cell,
+    published_scores,
+    score_of,
+)
 from climassay.evaluation.tables import TEST_HEADINGS, heading, metric_plot, paired_cells, shown_estimate, shown_value
 from climassay.metrics.registry import METRICS
-from climassay.questions import Kind
 from climassay.reporting import Dot, DotPlot, Table, shown_p_value
 from climassay.statistics import (
     Correlation,
     Estimate,
     Interval,
+    PairedComparison,
     kendall,
     mean_estimates,
     paired_tests,
@@ -41,88 +45,6 @@ from climassay.statistics import (
     proportion,
     spearman,
 )
-
-Dataset = Literal["gold", "silver"]
-
-GENERATOR = "gpt-3.5-turbo"
-"""The model that wrote the published questions (section 4.2)."""
-QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str, int]] = {
-    ("gold", "mcq"): {"base": 126, "reasoning": 72, "hypothetical": 47, OVERALL: 245},
-    ("gold", "freeform"): {"base": 54, "reasoning": 52, "hypothetical": 55, OVERALL: 161},
-    ("gold", "cloze"): {OVERALL: 160},
-    ("silver", "mcq"): {OVERALL: 200},
-    ("silver", "freeform"): {OVERALL: 200},
-    ("silver", "cloze"): {OVERALL: 200},
-}
-"""Questions behind each column: Table 2, and for silver the 200 a task of appendix A.2.2.
-
-The paper does not print the levels of the silver sample.
-"""
-_TABLE = Path(__file__).parent / "published" / "climaqa.csv"
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedScore:
-    """One number of the paper's tables."""
-
-    dataset: Dataset
-    model: str
-    setting: str
-    """``default``, ``few-shot``, ``rag-source``, ``rag-held-out``, ``continued-pretraining``, ``fine-tuned``,
-    ``long-context-source``, ``long-context-held-out``."""
-    task: Kind
-    metric: str
-    """Key of :data:`~climassay.evaluation.results.METRICS`; the paper's BLEU counts characters, hence ``bleu_char``."""
-    level: str
-    """``base``, ``reasoning``, ``hypothetical`` or ``overall``."""
-    value: float
-    """Shares from 0 to 1 for accuracy and exact match (printed as per cent), else as printed."""
-
-    @property
-    def n(self) -> int | None:
-        """Questions behind it, where the paper says."""
-        return QUESTIONS[self.dataset, self.task].get(self.level)
-
-
-@cache
-def _all_scores() -> tuple[PublishedScore, ...]:
-    with _TABLE.open(encoding="utf-8", newline="") as lines:
-        return tuple(
-            PublishedScore(
-                cast(Dataset, row["dataset"]),
-                row["model"],
-                row["setting"],
-                row["task"],
-                row["metric"],
-                row["level"],
-                float(row["value"]) / (100.0 if METRICS[row["metric"]].binary else 1.0),
-            )
-            for row in csv.DictReader(lines)
-        )
-
-
-def published_models() -> tuple[str, ...]:
-    """Names of all models of the published tables, in their order."""
-    return tuple(dict.fromkeys(score.model for score in _all_scores()))
-
-
-def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) -> tuple[PublishedScore, ...]:
-    """The published numbers, in the order of the paper's tables.
-
-    Args:
-        dataset: ``gold`` (Tables 3 and 5) or ``silver`` (Tables 6 and 7).
-        models: Only these models; all where none is named.
-
-    Raises:
-        InputError: A model that the paper does not have.
-    """
-    unknown = sorted(set(models) - set(published_models()))
-    if unknown:
-        raise InputError(
-            f"The published tables have no model {', '.join(unknown)}: they have {', '.join(published_models())}."
-        )
-    return tuple(score for score in _all_scores() if score.dataset == dataset and (not models or score.model in models))
-
 
 FEWEST_MODELS = 3
 _EXACT_UP_TO = 8
@@ -439,14 +361,8 @@ class RunTest:
 
     first: RunScore
     second: RunScore
-    difference: Estimate
-    first_only: int | None
-    """Questions only the first got right (binary metrics)."""
-    second_only: int | None
-    p_value: float
-    """By McNemar's exact test (binary metrics), else by sign flips."""
-    p_holm: float
-    """Adjusted over all tests of the comparison (Holm)."""
+    result: PairedComparison
+    """Second less first, by McNemar's exact test (binary metrics), else by sign flips; Holm over the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,18 +421,7 @@ def compare_runs(
         metric,
         level,
         tuple(scores),
-        tuple(
-            RunTest(
-                first,
-                second,
-                test.difference,
-                None if test.exact is None else test.exact.first_only,
-                None if test.exact is None else test.exact.second_only,
-                test.p_value,
-                test.p_holm,
-            )
-            for (first, second, _), test in zip(common, tests, strict=True)
-        ),
+        tuple(RunTest(first, second, test) for (first, second, _), test in zip(common, tests, strict=True)),
     )
 
 
@@ -567,17 +472,17 @@ def comparison_test_table(found: RunComparison) -> Table | None:
         (
             _named(test.first, names),
             _named(test.second, names),
-            *paired_cells(test, found.metric),
+            *paired_cells(test.result, found.metric),
         )
         for test in found.tests
     ]
-    kinds = dict.fromkeys("sign flip" if test.first_only is None else "McNemar, exact" for test in found.tests)
+    kinds = dict.fromkeys("sign flip" if test.result.exact is None else "McNemar, exact" for test in found.tests)
     return Table.of(
         "Compared on the questions that both runs asked",
         ["first", "second", "n", "second -\nfirst", *TEST_HEADINGS],
         rows,
         left=2,
-        strong=[number for number, test in enumerate(found.tests) if test.p_holm < 0.05],
+        strong=[number for number, test in enumerate(found.tests) if test.result.p_holm < 0.05],
         note=f"Paired test: {' and '.join(kinds)}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the second, or only the first, got right. Holm: corrected for all tests of this table; "
         "rows below 0.05 are set off." + _unit(found.metric),

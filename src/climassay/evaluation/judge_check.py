@@ -21,8 +21,8 @@ import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
+from climassay.evaluation.long_answers import Better, prefer
 from climassay.evaluation.results import Experiment
-from climassay.evaluation.side_by_side import Better, prefer
 from climassay.metrics.judge_requests import JudgeFailure
 from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, Assessment, Marker
 from climassay.metrics.registry import LongAnswer
@@ -41,7 +41,7 @@ from climassay.statistics import (
     percentile_interval,
     proportion,
 )
-from climassay.statistics.correlation import spearman_of_resamples
+from climassay.statistics.agreement import spearman_of_resamples
 
 Outcome = Literal["passed", "failed", "not decided"]
 LEAST_ALPHA = 0.667

@@ -17,8 +17,8 @@ from climassay.evaluation.results import Experiment
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import Kind, Question
 from climassay.records import tables
-from climassay.records.computed import kept
 from climassay.records.database import Database
+from climassay.records.store import kept
 from climassay.reporting.html import report_data
 
 MANY_ROWS = 4000

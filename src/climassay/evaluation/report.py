@@ -4,14 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from climassay.evaluation.comparing import PublishedScore
 from climassay.evaluation.contamination import RUN_LENGTH, ContaminationReport, ShownText, contamination_tables
-from climassay.evaluation.points import coloured, point_findings
+from climassay.evaluation.long_answers import coloured, point_findings
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,
     ExperimentScores,
     McqScores,
+    PublishedScore,
     metrics_of,
     outcomes_by_cell,
     score_experiment,

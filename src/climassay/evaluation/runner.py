@@ -12,7 +12,7 @@ import numpy as np
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
-from climassay.evaluation.points import given_passages, point_scores
+from climassay.evaluation.long_answers import Comparer, compare_answers, given_passages, point_scores, prefer
 from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.results import (
     COMMANDS,
@@ -37,7 +37,6 @@ from climassay.evaluation.settings import (
     make_setting,
     open_pool,
 )
-from climassay.evaluation.side_by_side import Comparer, compare_answers, prefer
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence

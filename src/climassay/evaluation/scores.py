@@ -1,16 +1,24 @@
-"""From what an experiment keeps to its numbers: means with intervals, constants, counts, tests, position bias."""
+"""From what an experiment keeps to its numbers: means with intervals, constants, counts, tests, position bias.
 
+The published results of ClimaQA are Tables 3 and 5 (gold), 6 and 7 (silver) of the paper. They appear beside ours for
+orientation only: questions, prompts and books are others, so that no item and no paired test can be compared.
+"""
+
+import csv
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.errors import InputError
+from climassay.evaluation.long_answers import SideBySide, side_by_side
 from climassay.evaluation.results import Cell, ConstantScore, Experiment, Outcome, TaskGroup
-from climassay.evaluation.side_by_side import SideBySide, side_by_side
 from climassay.evaluation.tasks import Prediction
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
@@ -366,8 +374,8 @@ def _tests(
             second_name,
             metric.name,
             found.difference,
-            None if found.exact is None else found.exact.first_only,
-            None if found.exact is None else found.exact.second_only,
+            found.first_only,
+            found.second_only,
             "sign flip" if found.exact is None else "McNemar, exact",
             found.p_value,
             found.p_holm,
@@ -575,3 +583,83 @@ def _averaged(rows: Sequence[Prediction]) -> Estimate | None:
         totals[row.question] = before + placed
     right = sum(total is not None and int(total.argmax()) == correct[question] for question, total in totals.items())
     return proportion(right, len(totals))
+
+
+Dataset = Literal["gold", "silver"]
+
+PUBLISHED_QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str, int]] = {
+    ("gold", "mcq"): {"base": 126, "reasoning": 72, "hypothetical": 47, OVERALL: 245},
+    ("gold", "freeform"): {"base": 54, "reasoning": 52, "hypothetical": 55, OVERALL: 161},
+    ("gold", "cloze"): {OVERALL: 160},
+    ("silver", "mcq"): {OVERALL: 200},
+    ("silver", "freeform"): {OVERALL: 200},
+    ("silver", "cloze"): {OVERALL: 200},
+}
+"""Questions behind each column: Table 2, and for silver the 200 a task of appendix A.2.2.
+
+The paper does not print the levels of the silver sample.
+"""
+_TABLE = Path(__file__).parent / "published" / "climaqa.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScore:
+    """One number of the paper's tables."""
+
+    dataset: Dataset
+    model: str
+    setting: str
+    """``default``, ``few-shot``, ``rag-source``, ``rag-held-out``, ``continued-pretraining``, ``fine-tuned``,
+    ``long-context-source``, ``long-context-held-out``."""
+    task: Kind
+    metric: str
+    """Key of :data:`~climassay.evaluation.results.METRICS`; the paper's BLEU counts characters, hence ``bleu_char``."""
+    level: str
+    """``base``, ``reasoning``, ``hypothetical`` or ``overall``."""
+    value: float
+    """Shares from 0 to 1 for accuracy and exact match (printed as per cent), else as printed."""
+
+    @property
+    def n(self) -> int | None:
+        """Questions behind it, where the paper says."""
+        return PUBLISHED_QUESTIONS[self.dataset, self.task].get(self.level)
+
+
+@cache
+def _all_scores() -> tuple[PublishedScore, ...]:
+    with _TABLE.open(encoding="utf-8", newline="") as lines:
+        return tuple(
+            PublishedScore(
+                cast(Dataset, row["dataset"]),
+                row["model"],
+                row["setting"],
+                row["task"],
+                row["metric"],
+                row["level"],
+                float(row["value"]) / (100.0 if METRICS[row["metric"]].binary else 1.0),
+            )
+            for row in csv.DictReader(lines)
+        )
+
+
+def published_models() -> tuple[str, ...]:
+    """Names of all models of the published tables, in their order."""
+    return tuple(dict.fromkeys(score.model for score in _all_scores()))
+
+
+def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) -> tuple[PublishedScore, ...]:
+    """The published numbers, in the order of the paper's tables.
+
+    Args:
+        dataset: ``gold`` (Tables 3 and 5) or ``silver`` (Tables 6 and 7).
+        models: Only these models; all where none is named.
+
+    Raises:
+        InputError: A model that the paper does not have.
+    """
+    unknown = sorted(set(models) - set(published_models()))
+    if unknown:
+        raise InputError(
+            f"The published tables have no model {', '.join(unknown)}: they have {', '.join(published_models())}."
+        )
+    return tuple(score for score in _all_scores() if score.dataset == dataset and (not models or score.model in models))

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
+from climassay.evaluation.long_answers import side_by_side_table
 from climassay.evaluation.results import ConstantScore
 from climassay.evaluation.scores import (
     OVERALL,
@@ -15,9 +16,9 @@ from climassay.evaluation.scores import (
     PairedTest,
     PointCounts,
     PositionRow,
+    PublishedScore,
     Score,
 )
-from climassay.evaluation.side_by_side import side_by_side_table
 from climassay.grounding.references import ReferenceStatus
 from climassay.grounding.text_check import STATUSES
 from climassay.metrics.long_answers import GROUP_OF
@@ -25,10 +26,7 @@ from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES
 from climassay.reporting import Axis, Dot, DotPlot, Mark, Table, percent, percent_interval, shown_p_value
 from climassay.reporting.tables import Column
-from climassay.statistics import Estimate
-
-if TYPE_CHECKING:
-    from climassay.evaluation.comparing import PublishedScore, RunTest
+from climassay.statistics import Estimate, PairedComparison
 
 SHORT_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypothetical": "Hypo", OVERALL: "Overall"}
 
@@ -63,7 +61,7 @@ class _Numbers:
 
     ours: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
-    published: "tuple[PublishedScore, ...]"
+    published: tuple[PublishedScore, ...]
 
     def columns(self, wanted: Callable[[Metric], bool]) -> list[_Column]:
         """Columns of the metrics wanted that have a score; cloze questions have no levels."""
@@ -132,7 +130,7 @@ def shown_difference(metric: str, value: float) -> str:
 TEST_HEADINGS = ("95% interval", "gained /\nlost", "p", "p\n(Holm)")
 
 
-def paired_cells(test: "PairedTest | PairedRow | RunTest", metric: str) -> list[str]:
+def paired_cells(test: PairedComparison | PairedTest | PairedRow, metric: str) -> list[str]:
     """Number of items and difference of a paired test, then the cells below :data:`TEST_HEADINGS`."""
     return [
         str(test.difference.n),
@@ -144,7 +142,7 @@ def paired_cells(test: "PairedTest | PairedRow | RunTest", metric: str) -> list[
     ]
 
 
-def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedScore]" = ()) -> list[NamedTable]:
+def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> list[NamedTable]:
     """All tables of an experiment, benchmark by benchmark; those without any row are left out.
 
     Args:
@@ -385,7 +383,7 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
     )
 
 
-def score_rows(scores: ExperimentScores, published: "Sequence[PublishedScore]" = ()) -> Table:
+def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
     """Every score on a line of its own with its interval: the form for other programs."""
     ours = [
         (

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     )
     from climassay.factcheck.evidence_mode import (
         check_with_evidence as check_with_evidence,
-        check_with_head as check_with_head,
         read_evidence_claims as read_evidence_claims,
     )
     from climassay.factcheck.fallacies import (
@@ -76,7 +75,7 @@ if TYPE_CHECKING:
         as_data as as_data,
         from_data as from_data,
     )
-    from climassay.factcheck.verdict_head import VerdictHead as VerdictHead
+    from climassay.factcheck.verdict_head import VerdictHead as VerdictHead, check_with_head as check_with_head
 
 export_lazily(
     __name__,

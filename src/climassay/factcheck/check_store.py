@@ -22,10 +22,10 @@ from climassay.factcheck.configuration import CheckFilter, DebateSettings, Revie
 from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
-from climassay.models.encoders.embedding_cache import cached_vectors
+from climassay.models.encoders import cached_vectors
 from climassay.records import Records, tables
 from climassay.records.database import record_of
-from climassay.records.requests import storable_text
+from climassay.records.store import storable_text
 from climassay.statistics.intervals import Estimate, proportion
 
 metadata = sa.MetaData()

@@ -34,7 +34,7 @@ from climassay import primer
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError
 from climassay.learning.linear import LinearModel, fit_linear
-from climassay.learning.model_file import ModelFormat, checked_array
+from climassay.learning.model_file import ModelFormat
 from climassay.models.contract import Encoder
 from climassay.workspace import cache_folder
 
@@ -47,6 +47,7 @@ TOPIC_THRESHOLD = 0.80
 PENALTY = 9.0
 """C of both models."""
 FORMAT = ModelFormat("climassay-checkability", 1, "pair of models", "any check of a claim")
+_NAMES = ("opinion_{}", "elsewhere_{}")
 
 _QUESTION = re.compile(
     r"(?:who|whom|whose|what|when|where|why|which|how|is|are|was|were|am|do|does|did|can|could|will|would|should|shall|may"
@@ -189,15 +190,15 @@ def _models(encoder: Encoder) -> tuple[LinearModel, ...]:
     file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.safetensors"
 
     def build(_: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> tuple[LinearModel, ...]:
-        weights = checked_array("weights", arrays["weights"], (2, encoder.width, 2))
-        bias = checked_array("bias", arrays["bias"], (2, 2))
-        return tuple(LinearModel("nominal", *one) for one in zip(weights, bias, strict=True))
+        return tuple(LinearModel.read(arrays, 2, name=name, features=encoder.width) for name in _NAMES)
 
     # It is only a cache: what is not there or spoilt is fitted anew, and again where the disk is full.
     with contextlib.suppress(ClimassayError):
         return FORMAT.load(file, build)
     models = fit(examples(), encoder.encode([one.text for one in examples()]))
-    arrays = {part: np.stack([getattr(model, part) for model in models]) for part in ("weights", "bias")}
+    arrays = {
+        name: array for place, model in zip(_NAMES, models, strict=True) for name, array in model.arrays(place).items()
+    }
     with contextlib.suppress(ClimassayError):
         FORMAT.save(file, arrays, {})
     return models

@@ -45,7 +45,7 @@ from climassay.models.contract import (
     OptionScores,
     number_format,
 )
-from climassay.models.encoders.embedding_cache import CachedEncoder
+from climassay.models.encoders import CachedEncoder
 from climassay.models.profiles import parameters_of, profile_of
 from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.reporting import counted
@@ -369,7 +369,7 @@ def _load_head(settings: DebateSettings, resources: DebateResources, encoder: En
     if not isinstance(model, OpenWeights):
         raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
     known = encoder is not None and encoder.fingerprint == head.provenance.encoder_fingerprint
-    return head.with_models(model, encoder if known else None)
+    return head.with_models(encoder if known else None, model)
 
 
 def _entailment_scorer(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from climassay.claim_identity import bare_words
-from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.transcript import Claim

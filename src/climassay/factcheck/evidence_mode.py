@@ -1,50 +1,30 @@
 """Evidence mode: a claim and given evidence -> verdict, so that models can be scored without retrieval.
 
-Two ways to a verdict: the probabilities that a model gives the labels of the scale after a prompt with claim and
-evidence, corrected by the same prompt without content; or a trained verdict head.
+Here the verdict is read off the probabilities that a model gives the labels of the scale after a prompt with claim and
+evidence, corrected by the same prompt without content; a trained :mod:`~climassay.factcheck.verdict_head` is the other
+way.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
-from climassay.io import parse_json
+from climassay.metrics import EVIDENCE_COLUMNS, Evidence, plain_text, read_passages
 from climassay.models.calibration import PLACEHOLDERS, correction_of, option_probabilities
 from climassay.models.contract import OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt
-from climassay.questions.rows import Row, parse_rows, read_bytes
-
-if TYPE_CHECKING:
-    from climassay.factcheck.verdict_head import VerdictHead
+from climassay.questions.rows import parse_rows, read_bytes
 
 PROMPT = "factcheck_evidence"
 _LABELS = ("claim_label", "label", "verdict")
-_EVIDENCE = ("evidences", "evidence")
 Progress = Callable[[int], None]
 """Called with the number of claims done since the last call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A passage given with a claim."""
-
-    text: str
-    source: str = ""
-    """Title of the article it appears in."""
-    label: str | None = None
-    """What it does to the claim, as the file spells it; None where the file does not say."""
-
-    @property
-    def shown(self) -> str:
-        """What is put before a model."""
-        return f"{self.source}: {self.text}" if self.source else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +94,19 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
         if wanted is not None and wanted not in names:
             raise InputError(f"{file} has no column {wanted!r}: it has {', '.join(map(str, names)) or 'none'}.")
     numbered = [name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()]
-    places = [name for name in _EVIDENCE if name in names][:1]
+    places = [name for name in EVIDENCE_COLUMNS if name in names][:1]
     places = places or sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
     if not places:
         raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
     verdicts = label or next((name for name in _LABELS if name in names), None)
     found, skipped = [], []
     for number, row in enumerate(rows, start=1):
-        text = _text(row.get(claim))
+        text = plain_text(row.get(claim))
         if not text:
             skipped.append(f"row {number} has no claim")
             continue
-        evidence = tuple(one for place in places for one in _evidence(row.get(place), f"{file}, row {number}"))
-        verdict = _text(row.get(verdicts)) if verdicts else ""
+        evidence = tuple(one for place in places for one in read_passages(row.get(place), f"{file}, row {number}"))
+        verdict = plain_text(row.get(verdicts)) if verdicts else ""
         found.append(EvidenceClaim(text, evidence, verdict or None))
     if not found:
         raise InputError(f"No row of {file} has a claim in the column {claim}.")
@@ -186,29 +166,12 @@ def check_with_evidence(
         if score.error is not None:
             found.append(EvidencePrediction(row, None, error=score.error))
             continue
-        found.append(_prediction(row, option_probabilities(score, corrections.get(len(row.evidence))), labels))
+        found.append(prediction(row, option_probabilities(score, corrections.get(len(row.evidence))), labels))
     return found
 
 
-def check_with_head(
-    rows: Sequence[EvidenceClaim], head: "VerdictHead", *, on_read: Progress | None = None
-) -> list[EvidencePrediction]:
-    """Verdicts by a trained head with its models; arguments and errors as :meth:`VerdictHead.predict_proba`.
-
-    Returns:
-        One prediction per row, in order; failures in their place. Labels are those of Climate-FEVER.
-    """
-    from climassay.factcheck.verdict_head import VERDICT_LABELS
-
-    found = head.predict_proba([(row.text, row.passages) for row in rows], on_read=on_read)
-    return [
-        EvidencePrediction(row, None, error="A passage could not be read.") if probabilities is None
-        else _prediction(row, probabilities, VERDICT_LABELS)
-        for row, probabilities in zip(rows, found, strict=True)
-    ]  # fmt: skip
-
-
-def _prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
+def prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
+    """The most probable of the labels, which have a probability each."""
     best = max(range(len(probabilities)), key=probabilities.__getitem__)
     return EvidencePrediction(row, labels[best], probabilities)
 
@@ -218,33 +181,3 @@ def _request(prompt: Prompt, scale: Scale, claim: str, evidence: Sequence[str]) 
     rendered = prompt.render(claim=claim, evidence=list(evidence), labels=labels)
     options = tuple(f" {label['name']}" for label in labels)
     return OptionRequest(rendered.messages, options, rendered.assistant_prefix)
-
-
-def _evidence(value: Any, where: str) -> list[Evidence]:
-    """Passages of one cell."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = parse_json(value)
-        except ValueError:
-            return [Evidence(_text(value))]
-    if isinstance(value, (str, Mapping)) or value is None:
-        value = [value]
-    if not isinstance(value, (list, tuple)) or not all(isinstance(one, (str, Mapping, type(None))) for one in value):
-        raise InputError(f"{where}: evidence must be a text, or a list of texts or of objects with a text.")
-    found = []
-    for one in value:
-        if one is None or one == "":
-            continue
-        entry: Row = {"text": one} if isinstance(one, str) else one
-        text, source, label = (
-            next((entry[name] for name in names if name in entry), None)
-            for names in (("evidence", "text"), ("article", "source", "title"), ("evidence_label", "label"))
-        )
-        if not isinstance(text, str):
-            raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
-        found.append(Evidence(_text(text), _text(source), _text(label) or None))
-    return [evidence for evidence in found if evidence.text]
-
-
-def _text(value: object) -> str:
-    return "" if value is None else " ".join(str(value).split())

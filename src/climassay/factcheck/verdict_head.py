@@ -16,29 +16,35 @@ contrast: what claim and passage have in common is in all three, and what differ
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, Self
+from functools import partial
+from itertools import pairwise, product
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, ModelError
+from climassay.factcheck.evidence_mode import EvidenceClaim, EvidencePrediction, EvidenceTable, prediction
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.learning import harvest
 from climassay.learning.calibration import class_shares, reweighted
 from climassay.learning.evaluation import Evaluation, evaluate, log_loss
-from climassay.learning.features import FeatureModels, Progress, text_vectors
+from climassay.learning.features import FeatureModels, Progress, ReadingModel, text_vectors
 from climassay.learning.harvest import ActivationStore
 from climassay.learning.linear import LinearModel, fit_linear
-from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
-from climassay.learning.splits import FOLDS, IntArray, group_folds, near_duplicate_groups, splits_of
+from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.splits import (
+    FOLDS,
+    IntArray,
+    group_folds,
+    held_out,
+    near_duplicate_groups,
+    splits_of,
+    try_settings,
+)
 from climassay.models.contract import Encoder, Generator, OpenWeights, OptionRequest
 from climassay.prompts import Prompt, load_prompt
-
-if TYPE_CHECKING:
-    from climassay.factcheck.evidence_mode import EvidenceClaim, EvidenceTable
-
 
 FloatArray = NDArray[np.float64]
 StateUse = Literal["contrast", "mean", "none"]
@@ -191,8 +197,8 @@ Claims = Sequence[tuple[str, Sequence[str]]]
 """Claims, each with any number of passages."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VerdictHead(SavedModel):
+@dataclass(frozen=True, eq=False)
+class VerdictHead(ReadingModel):
     """A linear model of a claim and a passage, and one of what the passages say together."""
 
     FORMAT = ModelFormat("climassay-verdict-head", 2, "verdict head", "climassay factcheck train")
@@ -213,23 +219,14 @@ class VerdictHead(SavedModel):
     chosen on the same folds, so a fresh test set may come out a little lower."""
 
     models: FeatureModels = field(default_factory=FeatureModels)
-    """What it reads claims with; an encoder that is missing is loaded by its name."""
     store: ActivationStore | None = None
     """Where hidden states are kept."""
 
     def with_models(
-        self, model: Generator | None = None, encoder: Encoder | None = None, store: ActivationStore | None = None
-    ) -> "VerdictHead":
-        """The same with models that are loaded already; those that it does not read are not looked at.
-
-        Raises:
-            InputError: They are not those that it was trained on.
-        """
-        known = FeatureModels(
-            encoder if self.reading.encoder != "none" else None, model if self.reading.states != "none" else None
-        )
-        self.provenance.check(self.FORMAT.thing, encoder=known.encoder, model=known.model)
-        return replace(self, models=known, store=store)
+        self, encoder: Encoder | None = None, model: Generator | None = None, store: ActivationStore | None = None
+    ) -> Self:
+        """The same with models that are loaded already, and perhaps a store of states; see :class:`ReadingModel`."""
+        return replace(super().with_models(encoder, model), store=store)
 
     def predict_proba(self, claims: Claims, *, on_read: Progress | None = None) -> list[tuple[float, ...] | None]:
         """Probabilities of the verdicts.
@@ -252,7 +249,7 @@ class VerdictHead(SavedModel):
         """The most probable verdict of each claim; errors as :meth:`predict_proba`."""
         return [None if row is None else VERDICT_LABELS[int(np.argmax(row))] for row in self.predict_proba(claims)]
 
-    def score(self, rows: "Sequence[EvidenceClaim]", *, seed: int = 0) -> Evaluation:
+    def score(self, rows: Sequence[EvidenceClaim], *, seed: int = 0) -> Evaluation:
         """Figures on claims with a published verdict; they say something only of claims that it was not trained on."""
         known = [row for row in rows if row.label is not None]
         return verdict_scores(known, self.predict_proba([(row.text, row.passages) for row in known]), seed=seed)
@@ -264,13 +261,10 @@ class VerdictHead(SavedModel):
 
         Arguments and errors as :meth:`predict_proba`.
         """
-        source, encoder = self.provenance, self.models.encoder
-        if encoder is None and self.reading.encoder != "none":
-            from climassay.models.encoders.loading import load_encoder
-
-            encoder = load_encoder(source.encoder)
-            source.check(self.FORMAT.thing, encoder=encoder)
-        model = None if self.reading.states == "none" else self.models.need_model()
+        source, states = self.provenance, self.reading.states != "none"
+        if states:
+            self.models.need_model()
+        read = self.reader
         prompt = load_prompt(source.template)
         if prompt.sha256 != source.template_sha256:
             raise InputError(
@@ -279,8 +273,9 @@ class VerdictHead(SavedModel):
             )
         pairs = [(claim, passage) for claim, passages in claims for passage in passages]
         material = read_pairs(
-            pairs, prompt, model=model, layers=self.reading.layers, encoder=encoder, store=self.store, on_read=on_read
-        )
+            pairs, prompt, model=read.need_model() if states else None, layers=self.reading.layers,
+            encoder=read.encoder, store=self.store, on_read=on_read,
+        )  # fmt: skip
         rows = [tuple(row) for row in self.judge(material).tolist()]
         ends = np.cumsum([0, *(len(passages) for _, passages in claims)]).tolist()
         return [
@@ -308,10 +303,7 @@ class VerdictHead(SavedModel):
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """See :class:`SavedModel`."""
-        arrays = {
-            "evidence_weights": self.evidence.weights, "evidence_bias": self.evidence.bias,
-            "verdict_weights": self.verdicts.weights, "verdict_bias": self.verdicts.bias, "shares": self.shares,
-        }  # fmt: skip
+        arrays = {**self.evidence.arrays("evidence_{}"), **self.verdicts.arrays("verdict_{}"), "shares": self.shares}
         facts = {
             "labels": list(VERDICT_LABELS),
             "evidence_labels": list(EVIDENCE_LABELS),
@@ -330,22 +322,32 @@ class VerdictHead(SavedModel):
         shares = checked_array("shares", arrays["shares"], (verdicts,))
         if not 0 <= float(facts["balance"]) <= 1 or not (shares > 0).all():
             raise ValueError("balance or shares are not what they can be")
-        models = [
-            LinearModel(
-                "nominal",
-                checked_array("weights", arrays[f"{step}_weights"], (features, classes)),
-                checked_array("bias", arrays[f"{step}_bias"], (classes,)),
-            )
-            for step, features, classes in (("evidence", None, len(EVIDENCE_LABELS)), ("verdict", verdicts, verdicts))
-        ]
+        evidence = LinearModel.read(arrays, len(EVIDENCE_LABELS), name="evidence_{}")
+        second = LinearModel.read(arrays, verdicts, name="verdict_{}", features=verdicts)
         reading = Reading(**{**facts["reading"], "layers": tuple(facts["reading"]["layers"])})
         renamed = {} if facts["version"] > 1 else {"items": "passages", "groups": "claims", "measured": "held_out"}
         provenance = Provenance.read(facts["provenance"], **renamed)
-        return cls(reading, models[0], models[1], shares, float(facts["balance"]), provenance)
+        return cls(reading, evidence, second, shares, float(facts["balance"]), provenance)
+
+
+def check_with_head(
+    rows: Sequence[EvidenceClaim], head: VerdictHead, *, on_read: Progress | None = None
+) -> list[EvidencePrediction]:
+    """Verdicts by a trained head with its models; arguments and errors as :meth:`VerdictHead.predict_proba`.
+
+    Returns:
+        One prediction per row, in order; failures in their place. Labels are those of Climate-FEVER.
+    """
+    found = head.predict_proba([(row.text, row.passages) for row in rows], on_read=on_read)
+    return [
+        EvidencePrediction(row, None, error="A passage could not be read.") if probabilities is None
+        else prediction(row, probabilities, VERDICT_LABELS)
+        for row, probabilities in zip(rows, found, strict=True)
+    ]  # fmt: skip
 
 
 def verdict_scores(
-    rows: "Sequence[EvidenceClaim]", probabilities: Sequence[Sequence[float] | None], *, seed: int = 0
+    rows: Sequence[EvidenceClaim], probabilities: Sequence[Sequence[float] | None], *, seed: int = 0
 ) -> Evaluation:
     """Score probabilities of :data:`VERDICT_LABELS`, None where there are none, on claims with a published verdict."""
     truth = [_truth(row) for row in rows]
@@ -394,9 +396,9 @@ class HeadChoice:
 
     reading: Reading
     regularisation: float
-    log_loss: float
+    log_loss: float = np.nan
     """Mean negative log-likelihood of what passages do, in nats. The choice is made by it."""
-    accuracy: float
+    accuracy: float = np.nan
     """Accuracy of what passages do."""
 
 
@@ -426,8 +428,8 @@ def state_readings(layers: Sequence[tuple[int, ...]], encoder: bool) -> tuple[Re
 
 
 def train_head(
-    table: "EvidenceTable",
-    rows: "Sequence[EvidenceClaim]",
+    table: EvidenceTable,
+    rows: Sequence[EvidenceClaim],
     model: OpenWeights | None,
     *,
     encoder: Encoder | None = None,
@@ -476,16 +478,9 @@ def train_head(
     pairs = [(row.text, passage) for row in usable for passage in row.passages]
     material = read_pairs(pairs, prompt, model=model, layers=read, encoder=encoder, store=store, on_read=on_read)
     data = TrainingData(usable, material, near_duplicate_groups([row.text for row in usable], encoder), folds, seed)
-    found = []
-    for reading in tried:
-        for regularisation in regularisations:
-            guesses = data.held_out_evidence(reading, regularisation)
-            right = float((guesses.argmax(axis=1) == data.evidence).mean())
-            found.append((HeadChoice(reading, regularisation, log_loss(guesses, data.evidence), right), guesses))
-            if on_fit is not None:
-                on_fit()
-    found.sort(key=lambda one: one[0].log_loss)
-    best, guesses = found[0]
+    specs = [HeadChoice(*one) for one in product(tried, regularisations)]
+    found = try_settings(specs, data.held_out_evidence, lambda given: -log_loss(given, data.evidence), on_fit)
+    best, guesses = found[0].spec, found[0].probabilities
     plain = data.held_out_verdicts(guesses)
     shares = class_shares(np.bincount(data.truth, minlength=len(VERDICT_LABELS)))
     balances = {
@@ -506,17 +501,22 @@ def train_head(
         regularisation=best.regularisation,
         seed=seed,
         measured={
-            **balances[chosen].figures, "log_loss": log_loss(plain, data.truth), "passage_log_loss": best.log_loss
+            **balances[chosen].figures, "log_loss": log_loss(plain, data.truth), "passage_log_loss": -found[0].merit
         },
         trained_on=tuple(dict.fromkeys(words_id(row.text) for row in data.rows)),
     ).reading(
         None if best.reading.encoder == "none" else encoder, None if best.reading.states == "none" else model
     )  # fmt: skip
-    everything = np.arange(len(data.evidence))
-    first = data.fit_evidence(best.reading, best.regularisation, everything)
+    first = data.fit_evidence(best, np.arange(len(data.evidence)))
     second = data.fit_verdicts(guesses, np.arange(len(data.rows)))
-    head = VerdictHead(best.reading, first, second, shares, chosen, provenance).with_models(model, encoder, store)
-    return TrainedHead(head, tuple(choice for choice, _ in found), balances, len(rows) - len(data.rows))
+    head = VerdictHead(best.reading, first, second, shares, chosen, provenance).with_models(encoder, model, store)
+    choices = tuple(
+        replace(
+            one.spec, log_loss=-one.merit, accuracy=float((one.probabilities.argmax(axis=1) == data.evidence).mean())
+        )
+        for one in found
+    )
+    return TrainedHead(head, choices, balances, len(rows) - len(data.rows))
 
 
 class TrainingData:
@@ -533,7 +533,7 @@ class TrainingData:
     """
 
     def __init__(
-        self, rows: "Sequence[EvidenceClaim]", material: Material, groups: IntArray, folds: int, seed: int
+        self, rows: Sequence[EvidenceClaim], material: Material, groups: IntArray, folds: int, seed: int
     ) -> None:
         owner = np.repeat(np.arange(len(rows)), [len(row.evidence) for row in rows])
         readable = np.ones(len(rows), dtype=bool)
@@ -549,19 +549,20 @@ class TrainingData:
         self.folds = group_folds(self.groups, folds, seed=seed)
         self._seed = seed
 
-    def fit_evidence(self, reading: Reading, regularisation: float, places: IntArray) -> LinearModel:
+    def fit_evidence(self, choice: HeadChoice, places: IntArray) -> LinearModel:
         """First step, on some of the passages, places of shape [chosen]."""
-        blocks = [block[places] for block in self.material.blocks(reading)]
-        return fit_linear(blocks, self.evidence[places], len(EVIDENCE_LABELS), regularisation=regularisation)
+        blocks = [block[places] for block in self.material.blocks(choice.reading)]
+        return fit_linear(blocks, self.evidence[places], len(EVIDENCE_LABELS), regularisation=choice.regularisation)
 
-    def held_out_evidence(self, reading: Reading, regularisation: float) -> FloatArray:
+    def held_out_evidence(self, choice: HeadChoice) -> FloatArray:
         """What passages do by models fitted on the other folds; shape [passages, 3]."""
-        blocks = self.material.blocks(reading)
-        found = np.zeros((len(self.evidence), len(EVIDENCE_LABELS)))
-        for split in splits_of(self.folds[self.owner]):
-            fitted = self.fit_evidence(reading, regularisation, split.train)
-            found[split.test] = fitted.probabilities([block[split.test] for block in blocks])
-        return found
+        blocks = self.material.blocks(choice.reading)
+        return held_out(
+            splits_of(self.folds[self.owner]),
+            partial(self.fit_evidence, choice),
+            lambda fitted, test: fitted.probabilities([block[test] for block in blocks]),
+            len(self.evidence),
+        )
 
     def fit_verdicts(self, guesses: FloatArray, claims: IntArray) -> LinearModel:
         """Second step, on all passages of some claims and on one random set of each smaller number.
@@ -586,18 +587,20 @@ class TrainingData:
     def held_out_verdicts(self, guesses: FloatArray) -> FloatArray:
         """Probabilities of the verdicts by second steps fitted on the other folds; shape [claims, 4]."""
         features = np.array([verdict_features(guesses[self.owner == claim]) for claim in range(len(self.rows))])
-        found = np.zeros((len(self.rows), len(VERDICT_LABELS)))
-        for split in splits_of(self.folds):
-            found[split.test] = self.fit_verdicts(guesses, split.train).probabilities([features[split.test]])
-        return found
+        return held_out(
+            splits_of(self.folds),
+            partial(self.fit_verdicts, guesses),
+            lambda fitted, test: fitted.probabilities([features[test]]),
+            len(self.rows),
+        )
 
 
-def _evidence(row: "EvidenceClaim") -> IntArray:
+def _evidence(row: EvidenceClaim) -> IntArray:
     """Places of the passages' labels in :data:`EVIDENCE_LABELS`, shape [passages]."""
     return np.array([EVIDENCE_LABELS.index(one.label or "") for one in row.evidence], dtype=np.int64)
 
 
-def _truth(row: "EvidenceClaim") -> int:
+def _truth(row: EvidenceClaim) -> int:
     """Place of the published verdict in :data:`VERDICT_LABELS`; by the rule where there is none."""
     if row.label is None:
         return rule_verdict(_evidence(row))

@@ -39,7 +39,7 @@ from climassay.models.contract import (
     Usage,
     token_count,
 )
-from climassay.models.openai.pacing import retry_policy
+from climassay.models.openai.connection import retry_policy
 from climassay.models.profiles import profile_of
 from climassay.models.registry import load_as_set
 from climassay.models.servers import model_price

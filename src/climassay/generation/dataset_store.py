@@ -17,7 +17,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, Wording, draft_from_row, draft_row
 from climassay.generation.recipe import Stream
 from climassay.records import Records
-from climassay.records.requests import canonical_json
+from climassay.records.store import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
 DRAFTS_PER_QUERY = 500
@@ -128,8 +128,7 @@ class DatasetStore:
 
     def __contains__(self, name: str) -> bool:
         """Whether there is a dataset of a name."""
-        with self._database.read() as connection:
-            return connection.execute(sa.select(datasets.c.name).where(datasets.c.name == name)).first() is not None
+        return self._database.first(sa.select(datasets.c.name).where(datasets.c.name == name)) is not None
 
     def deciding(self, name: str) -> dict[str, Any]:
         """What decides the questions of a dataset.
@@ -137,8 +136,7 @@ class DatasetStore:
         Raises:
             InputError: There is no such dataset.
         """
-        with self._database.read() as connection:
-            text = connection.execute(sa.select(datasets.c.recipe).where(datasets.c.name == name)).scalar_one_or_none()
+        text = self._database.scalar(sa.select(datasets.c.recipe).where(datasets.c.name == name))
         if text is None:
             known = ", ".join(one.name for one in self.list()) or "none yet"
             raise InputError(f"There is no dataset {name!r} in this workspace; there are: {known}.")

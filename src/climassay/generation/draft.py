@@ -3,11 +3,11 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -19,6 +19,7 @@ from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types.base import Content
 from climassay.reporting.results import write_rows
 
+T = TypeVar("T")
 Step = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
 """Where a decision is made, in the order of the pipeline."""
 
@@ -116,8 +117,6 @@ class Decision:
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A question that was generated, or the failure to generate one."""
-
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
 
     id: str
     """Stable: the same recipe gives the same ids."""
@@ -241,6 +240,23 @@ def draft_id(*parts: object) -> str:
     return "q" + hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    # In a tuple, since a dataclass takes no configuration from outside.
+    return TypeAdapter(tuple[kind], config=ConfigDict(strict=True, extra="forbid"))
+
+
+def record_from(kind: Callable[..., T], row: object) -> T:
+    """The record of a dataclass from what ``asdict`` and JSON made of it.
+
+    Raises:
+        ValueError: A field is missing or unknown, or holds something else than it should.
+        TypeError: JSON has no such value.
+    """
+    [found] = _reader(kind).validate_json(json.dumps([row]))
+    return cast(T, found)
+
+
 def draft_row(draft: Draft) -> dict[str, Any]:
     """A draft as JSON can write it."""
     return asdict(draft)
@@ -253,22 +269,12 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
         InputError: A field is missing or unknown, or holds something else than it should.
     """
     try:
-        draft = _draft_reader().validate_json(json.dumps(row))
+        draft = record_from(Draft, row)
         if not draft.passages:
             raise ValueError("it has no passage")
     except (TypeError, ValueError) as error:
-        raise InputError(f"This is not a draft of climassay: {first_problem(error)}.") from None
+        raise InputError(f"This is not a draft of climassay: {first_problem(error).removeprefix('0.')}.") from None
     return draft
-
-
-@cache
-def _draft_reader() -> TypeAdapter[Draft]:
-    return TypeAdapter(Draft)
-
-
-def wording_from(values: Mapping[str, Any]) -> Wording:
-    """The wording that ``asdict`` and JSON made this of."""
-    return Wording(**{**values, "options": tuple(values.get("options") or ())})
 
 
 def question_draft(question: Question, document: str = "") -> Draft:

@@ -18,6 +18,7 @@ from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
 from climassay.models.contract import Usage
 from climassay.questions import Level
+from climassay.reporting import counted
 
 GRACE = 10
 """Drafts that a book may give before its yield is looked at."""
@@ -225,7 +226,7 @@ class _Run:
         if stop.cost is not None and cost is not None and cost >= stop.cost:
             return f"the budget of ${stop.cost:g} is spent"
         if stop.asked is not None and asked >= stop.asked:
-            return f"{asked} drafts were written, the most that the recipe allows"
+            return f"it has {counted(asked, 'draft')}, the most that the recipe allows"
         if asked >= stop.after and accepted < stop.min_yield * asked:
             return f"only {accepted} of {asked} drafts were accepted, below the least yield {stop.min_yield:g}"
         return None
@@ -270,7 +271,9 @@ class _Run:
         if drafts and len(errors) == len(drafts):
             # Nothing came out of a whole batch: the model is away, or cannot do this at all.
             for stream in {stream for stream, _, _ in slots}:
-                self.ended[stream] = f"all {len(errors)} drafts of a batch failed, the first because: {errors[0]}"
+                self.ended[stream] = (
+                    f"all of a batch failed ({counted(len(errors), 'draft')}), the first because: {errors[0]}"
+                )
 
     def _written(self, slots: Sequence[Slot]) -> list[Draft]:
         """Drafts of some slots, written, screened and, where their level asks for it, evolved and screened again."""

@@ -15,17 +15,17 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import Field
 
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
-from climassay.models.access import FileModel
 from climassay.models.profiles import ProfileSettings
+from climassay.models.registry import FileModel
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
 from climassay.settings import check_bounds, commented, filled, load_toml
 
@@ -224,9 +224,8 @@ class Recipe:
 
     def deciding(self) -> dict[str, Any]:
         """The entries that must not change while a dataset grows; counts, stops and batch may."""
-        values = asdict(self)
-        for name in ("counts", "stop", "batch", "folder", "name"):
-            del values[name]
+        free = ("counts", "stop", "batch", "folder", "name")
+        values = {name: value for name, value in asdict(self).items() if name not in free}
         for name in ("base_url", "device", "concurrency", "timeout", "price_in", "price_out"):
             del values["writer"][name]
         if self.writer.reasoning_effort is None:  # as in datasets begun before there was such an entry
@@ -245,17 +244,8 @@ def _apportioned(number: int, shares: Mapping[Level, float]) -> dict[Level, int]
     return parts
 
 
-_TABLES: dict[str, type] = {
-    "writer": WriterSpec,
-    "counts": CountSpec,
-    "subject": Subject,
-    "contexts": ContextSpec,
-    "screening": ScreenSpec,
-    "validator": ValidatorSpec,
-    "masker": MaskerSpec,
-    "stop": StopSpec,
-    "profile": ProfileSettings,
-}
+_TABLES: dict[str, Any] = {name: kind for name, kind in get_type_hints(Recipe).items() if is_dataclass(kind)}
+"""Tables of the file, by the entries that they fill."""
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -268,12 +258,7 @@ def load_recipe(path: Path) -> Recipe:
 
 
 def parse_recipe(data: Mapping[str, Any], *, where: str, folder: Path) -> Recipe:
-    """The recipe of a table as in the module's example.
-
-    Args:
-        data: Entries.
-        where: The file, for messages.
-        folder: Where relative files are looked for.
+    """The recipe of a table as in the module's example; ``where`` names the file in messages.
 
     Raises:
         InputError: An entry does not exist or does not fit.
@@ -284,10 +269,9 @@ def parse_recipe(data: Mapping[str, Any], *, where: str, folder: Path) -> Recipe
         if not isinstance(entry, Mapping):
             raise InputError(f"{where}: {name} is a table that begins with [{name}].")
         if kind is CountSpec:
-            further = {word: entry[word] for word in entry if word in KINDS and not hasattr(CountSpec, word)}
-            entry = {word: entry[word] for word in entry if word not in further} | (
-                {"others": further} if further else {}
-            )
+            own = {word: value for word, value in entry.items() if word not in KINDS or hasattr(CountSpec, word)}
+            others = {word: value for word, value in entry.items() if word not in own}
+            entry = own | ({"others": others} if others else {})
         if name in values or name == "writer":
             values[name] = filled(kind, entry, where, f"[{name}]")
     if isinstance(values.get("collections"), str):
@@ -322,9 +306,6 @@ def check_recipe(recipe: Recipe, where: str) -> None:
         check_bounds(getattr(recipe, name), where, f"[{name}]")
 
 
-_OF_CLAIMS = ("side_check", "queries", "grade_passages", "passages")
-"""Entries of a profile that fact-checks alone read."""
-
 COMMENTED = "\n".join(
     (
         "# A dataset of questions, from books to silver.\n"
@@ -344,7 +325,9 @@ COMMENTED = "\n".join(
         commented(ValidatorSpec, "[validator]                             # climassay generate validate train"),
         commented(MaskerSpec, "[masker]"),
         commented(
-            ProfileSettings, "[profile]                               # How models are asked", leave_out=_OF_CLAIMS
+            ProfileSettings,
+            "[profile]                               # How models are asked",
+            leave_out=("side_check", "queries", "grade_passages", "passages"),  # which fact-checks alone read
         ),
         commented(StopSpec, "[stop]"),
     )

@@ -8,9 +8,8 @@ decided by code and not by a model's liking for the third place.
 import json
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, Origin, SourcePassage, Step, Subject, Wording, is_blank
 from climassay.models.contract import (
-    Completion,
     GenerationRequest,
     Generator,
     Message,
@@ -143,144 +141,8 @@ def _checked(value: object, name: str, most: int) -> str:
 _QUOTES = {('"', '"'), ("“", "”"), ("'", "'")}
 
 
-UNREADABLE = "unreadable reply"
-"""Reason of the decision against a draft whose reply gave no wording."""
-DECLINED = "declined"
-"""Reason of the decision against a draft whose writer found the passage unfit."""
 Examples = Mapping[Kind, Sequence[Question]]
 """Questions that are shown as a writer's good work."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionRequest:
-    """One question to be asked for."""
-
-    kind: Kind
-    passages: tuple[SourcePassage, ...]
-    """The main passage first."""
-    seed: int
-    """Decides the sampling and the options' order."""
-    render: Callable[[Sequence[SourcePassage]], RenderedPrompt]
-    """The prompt about these passages, the main one first."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionResult:
-    """What came of a request."""
-
-    passages: tuple[SourcePassage, ...]
-    """Those that were shown, each with the part of its text that was shown."""
-    wording: Wording | None
-    error: str | None = None
-    """Why the call failed, in one sentence; asking again may help."""
-    unreadable: str | None = None
-    """Why the reply gives no wording, in one sentence; the same request would be answered the same."""
-    declined: str | None = None
-    """Why the model would not write from the main passage, in its own words."""
-
-    def applied(self, draft: Draft, step: Step, by: str) -> Draft:
-        """A draft with this wording; a refusal to write or an unreadable reply is a decision of the step against it."""
-        made = replace(draft, wording=self.wording or Wording(""), passages=self.passages, error=self.error)
-        if self.declined is not None:
-            return made.decided(Decision(step, by, False, DECLINED, self.declined))
-        if self.unreadable is not None:
-            return made.decided(Decision(step, by, False, UNREADABLE, self.unreadable))
-        return made
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionAsker:
-    """Asks one model for questions of all kinds; nothing that a model answers raises an error.
-
-    Raises:
-        InputError: The temperature is negative, or no token is allowed.
-    """
-
-    model: Generator
-    temperature: float
-    max_tokens: int
-    """Maximum number of tokens of an answer; one that needs more is cut off and counts as failed."""
-    lengths: Lengths
-
-    def __post_init__(self) -> None:
-        if self.temperature < 0:
-            raise InputError(f"The temperature is {self.temperature}: it cannot be negative.")
-        if self.max_tokens < 1:
-            raise InputError(f"max_tokens is {self.max_tokens}: at least one token must be allowed.")
-
-    def ask(self, requests: Sequence[QuestionRequest]) -> list[QuestionResult]:
-        """Ask for all questions in one call of the model."""
-        fitted = [self._fitted(request) for request in requests]
-        # Questions with options are dealt the places of their correct ones by kind.
-        positions = [0] * len(requests)
-        for kind in dict.fromkeys(request.kind for request in requests if TYPES[request.kind].options):
-            places = [place for place, request in enumerate(requests) if request.kind == kind]
-            for place, position in zip(places, assign_positions([requests[one].seed for one in places]), strict=True):
-                positions[place] = position
-        completions = self.model.generate([request for _, request in fitted])
-        return [
-            self._result(request, shown, completion, position)
-            for request, (shown, _), completion, position in zip(requests, fitted, completions, positions, strict=True)
-        ]
-
-    def _fitted(self, asked: QuestionRequest) -> tuple[tuple[SourcePassage, ...], GenerationRequest]:
-        """The passages that the model's window holds, and the request about them."""
-        model = self.model.wrapped if isinstance(self.model, RecordedModel) else self.model
-        room = window_of(model) - self.max_tokens
-
-        def request(passages: Sequence[SourcePassage]) -> GenerationRequest:
-            rendered = asked.render(passages)
-            return GenerationRequest(
-                rendered.messages,
-                Sampling(self.max_tokens, self.temperature, seed=asked.seed),
-                answer_schema(asked.kind, self.lengths),
-                rendered.assistant_prefix,
-            )
-
-        def fits(passages: Sequence[SourcePassage]) -> bool:
-            one = request(passages)
-            return token_count(model, model.render(one.messages, one.assistant_prefix)) <= room
-
-        shown = fitting_passages(asked.passages, fits)
-        return shown, request(shown)
-
-    def _result(
-        self, asked: QuestionRequest, shown: tuple[SourcePassage, ...], completion: Completion, position: int
-    ) -> QuestionResult:
-        if completion.error is not None:
-            return QuestionResult(shown, None, completion.error)
-        if completion.finish_reason == "length":
-            return QuestionResult(shown, None, unreadable=f"The reply was cut off at {self.max_tokens} tokens.")
-        try:
-            wording = read_wording(asked.kind, completion.text, self.lengths, position=position, seed=asked.seed)
-        except DeclinedError as refusal:
-            return QuestionResult(shown, None, declined=str(refusal))
-        except UnreadableAnswerError as fault:
-            return QuestionResult(shown, None, unreadable=str(fault))
-        return QuestionResult(shown, wording)
-
-
-def fitting_passages(
-    passages: tuple[SourcePassage, ...], fits: Callable[[Sequence[SourcePassage]], bool]
-) -> tuple[SourcePassage, ...]:
-    """The passages, the main one first, a prompt about which fits.
-
-    Retrieved ones are dropped from the end, then the main one is cut at a sentence. Where not even its first sentence
-    fits, that sentence is all that is left, and it is for the model to refuse.
-    """
-    for count in range(len(passages), 0, -1):
-        if fits(passages[:count]):
-            return passages[:count]
-    main = passages[0]
-    ends = [end for _, end in sentence_spans(main.text)] or [len(main.text)]
-    fewest, most = 0, len(ends) - 1  # at least the first sentence stays, and the last one has to go
-    while fewest + 1 < most:
-        middle = (fewest + most) // 2
-        if fits((replace(main, text=main.text[: ends[middle]].rstrip()),)):
-            fewest = middle
-        else:
-            most = middle
-    return (replace(main, text=main.text[: ends[fewest]].rstrip()),)
 
 
 def passage_values(passages: Sequence[SourcePassage]) -> dict[str, Any]:
@@ -309,7 +171,109 @@ class Assignment:
     """Decides the sampling and the order of the options."""
 
 
-class Writer:
+class _Author:
+    """Asks one model for questions; nothing that the model answers raises an error."""
+
+    step: Step
+    lengths: Lengths
+
+    def __init__(
+        self,
+        model: Generator,
+        prompts: Mapping[Kind, Prompt],
+        *,
+        subject: Subject | None,
+        temperature: float,
+        max_tokens: int,
+    ) -> None:
+        if temperature < 0:
+            raise InputError(f"The temperature is {temperature}: it cannot be negative.")
+        if max_tokens < 1:
+            raise InputError(f"max_tokens is {max_tokens}: at least one token must be allowed.")
+        self._model, self._prompts, self._subject = model, prompts, subject or Subject()
+        self._temperature, self._max_tokens = temperature, max_tokens
+
+    def _origin(self, kind: Kind, seed: int) -> Origin:
+        prompt, model = self._prompts[kind], self._model
+        used = ((prompt.name, prompt.sha256),)
+        return Origin(model.name, model.fingerprint, used, seed, dtype=number_format(model))
+
+    def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
+        raise NotImplementedError
+
+    def _written(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """Drafts with the words that the model gives for their passages; all are asked for in one call."""
+        requests = []
+        shown = []
+        for draft in drafts:
+            passages, request = self._fitted(draft)
+            shown.append(passages)
+            requests.append(request)
+        # Questions with options are dealt the places of their correct ones by kind.
+        positions = [0] * len(drafts)
+        for kind in dict.fromkeys(draft.kind for draft in drafts if draft.type.options):
+            places = [place for place, draft in enumerate(drafts) if draft.kind == kind]
+            dealt = assign_positions([drafts[one].origin.seed for one in places])
+            for place, position in zip(places, dealt, strict=True):
+                positions[place] = position
+        written = []
+        answers = self._model.generate(requests)
+        for draft, passages, answer, position in zip(drafts, shown, answers, positions, strict=True):
+            made = replace(draft, wording=Wording(""), passages=passages, error=answer.error)
+            if answer.error is None:
+                try:
+                    if answer.finish_reason == "length":
+                        raise UnreadableAnswerError(f"The reply was cut off at {self._max_tokens} tokens.")
+                    seed = draft.origin.seed
+                    wording = read_wording(draft.kind, answer.text, self.lengths, position=position, seed=seed)
+                    made = replace(made, wording=wording)
+                except DeclinedError as refusal:
+                    made = made.decided(Decision(self.step, self._model.name, False, "declined", str(refusal)))
+                except UnreadableAnswerError as fault:
+                    made = made.decided(Decision(self.step, self._model.name, False, "unreadable reply", str(fault)))
+            written.append(made)
+        return written
+
+    def _fitted(self, draft: Draft) -> tuple[tuple[SourcePassage, ...], GenerationRequest]:
+        """The passages that the model's window holds, and the request about them.
+
+        Retrieved ones are dropped from the end, then the main one is cut at a sentence. Where not even its first
+        sentence fits, that sentence is all that is left, and it is for the model to refuse.
+        """
+        model = self._model.wrapped if isinstance(self._model, RecordedModel) else self._model
+        room = window_of(model) - self._max_tokens
+
+        def request(passages: Sequence[SourcePassage]) -> GenerationRequest:
+            rendered = self._render(draft, passages)
+            return GenerationRequest(
+                rendered.messages,
+                Sampling(self._max_tokens, self._temperature, seed=draft.origin.seed),
+                answer_schema(draft.kind, self.lengths),
+                rendered.assistant_prefix,
+            )
+
+        def fits(passages: Sequence[SourcePassage]) -> bool:
+            one = request(passages)
+            return token_count(model, model.render(one.messages, one.assistant_prefix)) <= room
+
+        passages = draft.passages
+        for count in range(len(passages), 0, -1):
+            if fits(passages[:count]):
+                return passages[:count], request(passages[:count])
+        main = passages[0]
+        ends = [end for _, end in sentence_spans(main.text)] or [len(main.text)]
+        fewest, most = 0, len(ends) - 1  # at least the first sentence stays, and the last one has to go
+        while fewest + 1 < most:
+            middle = (fewest + most) // 2
+            if fits((replace(main, text=main.text[: ends[middle]].rstrip()),)):
+                fewest = middle
+            else:
+                most = middle
+        cut = (replace(main, text=main.text[: ends[fewest]].rstrip()),)
+        return cut, request(cut)
+
+
+class Writer(_Author):
     """Writes questions with one model.
 
     Notes:
@@ -317,6 +281,8 @@ class Writer:
         answer and the distractors are fields of their own, so that a model cannot mark a wrong letter, and code decides
         where the correct option stands. Among each four questions of a call it appears once at each place.
     """
+
+    step = "write"
 
     def __init__(
         self,
@@ -349,15 +315,13 @@ class Writer:
             InputError: A prompt does not exist or is not valid, an example has no passage or not four options, or a
                 number makes no sense.
         """
-        self._model = model
-        self._subject = subject or Subject()
-        lengths = BRIEF if brief else FULL if own_terms else replace(FULL, term=0)
-        self._own_terms = lengths.term > 0
-        self._asker = QuestionAsker(model, temperature=temperature, max_tokens=max_tokens, lengths=lengths)
         suffix = "_brief" if brief else ""
-        self._prompts: dict[Kind, Prompt] = {kind: load_prompt(f"generate_{kind}{suffix}", prompts) for kind in KINDS}
+        loaded = {kind: load_prompt(f"generate_{kind}{suffix}", prompts) for kind in KINDS}
+        super().__init__(model, loaded, subject=subject, temperature=temperature, max_tokens=max_tokens)
+        self.lengths = BRIEF if brief else FULL if own_terms else replace(FULL, term=0)
+        self._values = {"subject": self._subject, "own_terms": self.lengths.term > 0}
         self._turns: dict[Kind, list[Message]] = {kind: [] for kind in KINDS}
-        for kind, prompt in self._prompts.items():
+        for kind, prompt in loaded.items():
             shown = (examples or {}).get(kind, ())
             for example in [one for one in shown if one.level in (None, "base")] or shown:
                 if not example.context:
@@ -366,13 +330,9 @@ class Writer:
                     )
                 passage = SourcePassage("", example.context, "", example.document or "", example.section or "")
                 asked = prompt.render(**passage_values([passage]), **self._values)
-                answer = asked.assistant_prefix + example_answer(example, lengths)
+                answer = asked.assistant_prefix + example_answer(example, self.lengths)
                 self._turns[kind] += [message for message in asked.messages if message.role != "system"]
                 self._turns[kind].append(Message("assistant", answer))
-
-    @property
-    def _values(self) -> dict[str, Any]:
-        return {"subject": self._subject, "own_terms": self._own_terms}
 
     def write(self, assignments: Sequence[Assignment]) -> list[Draft]:
         """Write a base draft for each assignment, in their order; all are asked for in one call.
@@ -383,40 +343,32 @@ class Writer:
         Passages that the model's window does not hold are dropped from the end, and the main one is cut at a sentence
         if it must be; the draft keeps what was shown.
         """
-        requests = [
-            QuestionRequest(asked.kind, asked.passages, asked.seed, partial(self._render, asked.kind))
-            for asked in assignments
-        ]
-        drafts = []
-        for asked, result in zip(assignments, self._asker.ask(requests), strict=True):
-            prompt = self._prompts[asked.kind]
-            origin = Origin(
-                model=self._model.name,
-                fingerprint=self._model.fingerprint,
-                prompts=((prompt.name, prompt.sha256),),
-                seed=asked.seed,
-                dtype=number_format(self._model),
-            )
-            draft = Draft(asked.id, asked.kind, "base", Wording(""), asked.passages, origin)
-            drafts.append(result.applied(draft, "write", self._model.name))
-        return drafts
+        return self._written(
+            [
+                Draft(one.id, one.kind, "base", Wording(""), one.passages, self._origin(one.kind, one.seed))
+                for one in assignments
+            ]
+        )
 
-    def _render(self, kind: Kind, passages: Sequence[SourcePassage]) -> RenderedPrompt:
+    def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
         """The prompt, with the examples between its system message and what it asks."""
-        rendered = self._prompts[kind].render(**passage_values(passages), **self._values)
+        rendered = self._prompts[draft.kind].render(**passage_values(passages), **self._values)
         at = next((place for place, message in enumerate(rendered.messages) if message.role != "system"), 0)
-        return replace(rendered, messages=(*rendered.messages[:at], *self._turns[kind], *rendered.messages[at:]))
+        turns = self._turns[draft.kind]
+        return replace(rendered, messages=(*rendered.messages[:at], *turns, *rendered.messages[at:]))
 
 
 EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, one in TYPES.items() if one.levels)
 """Cloze statements have one level only."""
 
 
-class Evolver:
+class Evolver(_Author):
     """Turns base questions into ones that take several steps, or that put a hypothetical case.
 
     The paper adds the complexity in a second request, which shows the base question with its passages; so does this.
     """
+
+    step = "evolve"
 
     def __init__(
         self,
@@ -439,18 +391,14 @@ class Evolver:
         Raises:
             InputError: A prompt does not exist, an example has not four options, or a number makes no sense.
         """
-        self._model = model
-        self._subject = subject or Subject()
-        lengths = BRIEF if brief else FULL
-        self._asker = QuestionAsker(model, temperature=temperature, max_tokens=max_tokens, lengths=lengths)
         suffix = "_brief" if brief else ""
-        self._prompts: dict[Kind, Prompt] = {
-            kind: load_prompt(f"evolve_{kind}{suffix}", prompts) for kind in EVOLVING_KINDS
-        }
+        loaded = {kind: load_prompt(f"evolve_{kind}{suffix}", prompts) for kind in EVOLVING_KINDS}
+        super().__init__(model, loaded, subject=subject, temperature=temperature, max_tokens=max_tokens)
+        self.lengths = BRIEF if brief else FULL
         self._examples: dict[tuple[Kind, Level | None], list[str]] = {}
         for kind in EVOLVING_KINDS:
             for example in (examples or {}).get(kind, ()):
-                self._examples.setdefault((kind, example.level), []).append(example_answer(example, lengths))
+                self._examples.setdefault((kind, example.level), []).append(example_answer(example, self.lengths))
 
     def evolve(self, drafts: Sequence[Draft], level: Level, seeds: Sequence[int]) -> list[Draft]:
         """Evolve drafts to a level, in their order.
@@ -473,41 +421,31 @@ class Evolver:
             raise InputError(f"{len(drafts)} drafts need as many seeds, not {len(seeds)}.")
         if any(draft.kind not in EVOLVING_KINDS for draft in drafts):
             raise InputError("Cloze statements are always base: only mcq and freeform questions can be evolved.")
-        places = [place for place, draft in enumerate(drafts) if draft.error is None]
-        requests = [
-            QuestionRequest(draft.kind, draft.passages, seeds[place], partial(self._render, draft, level))
-            for place in places
-            for draft in (drafts[place],)
-        ]
+        asked = {}
+        for place, (draft, seed) in enumerate(zip(drafts, seeds, strict=True)):
+            if draft.error is None:
+                own = self._origin(draft.kind, seed)
+                prompts = (*draft.origin.prompts, *own.prompts)
+                origin = replace(own, prompts=prompts, evolved_from=draft.wording)
+                asked[place] = replace(draft, level=level, origin=origin)
         evolved = list(drafts)
-        for place, result in zip(places, self._asker.ask(requests), strict=True):
-            draft, model = drafts[place], self._model
-            prompt = self._prompts[draft.kind]
-            origin = replace(
-                draft.origin,
-                model=model.name,
-                fingerprint=model.fingerprint,
-                prompts=(*draft.origin.prompts, (prompt.name, prompt.sha256)),
-                seed=seeds[place],
-                evolved_from=draft.wording,
-                dtype=number_format(model),
-            )
-            made = result.applied(replace(draft, level=level, origin=origin), "evolve", model.name)
-            if result.wording is not None and _words(result.wording.question) == _words(draft.wording.question):
+        for place, made in zip(asked, self._written([*asked.values()]), strict=True):
+            if made.wording.question and _words(made.wording.question) == _words(drafts[place].wording.question):
                 said = "The model gave the base question back."
-                made = made.decided(Decision("evolve", model.name, False, "not evolved", said))
+                made = made.decided(Decision("evolve", self._model.name, False, "not evolved", said))
             evolved[place] = made
         return evolved
 
-    def _render(self, draft: Draft, level: Level, passages: Sequence[SourcePassage]) -> RenderedPrompt:
-        wording = draft.wording
-        distractors = [option for place, option in enumerate(wording.options) if place != wording.correct]
+    def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
+        base = draft.origin.evolved_from
+        assert base is not None
+        distractors = [option for place, option in enumerate(base.options) if place != base.correct]
         return self._prompts[draft.kind].render(
             **passage_values(passages),
             subject=self._subject,
-            level=level,
-            base={"question": wording.question, "answer": wording.answer, "distractors": distractors},
-            examples=self._examples.get((draft.kind, level), []),
+            level=draft.level,
+            base={"question": base.question, "answer": base.answer, "distractors": distractors},
+            examples=self._examples.get((draft.kind, draft.level), []),
         )
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.search import (
     CANDIDATES,
@@ -34,7 +34,7 @@ from climassay.models.contract import (
     Usage,
     number_format,
 )
-from climassay.models.encoders.embedding_cache import CachedEncoder
+from climassay.models.encoders import CachedEncoder
 from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.prompts import Prompt, load_prompt
 from climassay.reporting import AnswerCard, Report, Section, Table

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 from climassay.grounding.citations import CitingSentence, Reference, read_citations
 
 if TYPE_CHECKING:
-    from climassay.corpus.collection_rows import StoredDocument
+    from climassay.corpus.collection_storage import StoredDocument
 
 ReferenceKind = Literal["number", "work", "doi", "url"]
 ReferenceStatus = Literal["exists", "invented", "malformed", "not checked"]

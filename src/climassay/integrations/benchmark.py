@@ -22,7 +22,7 @@ from climassay.evaluation import (
 from climassay.metrics import sentence_encoder
 from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
 from climassay.models.contract import Message
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
 from climassay.questions.rows import parse_rows, read_bytes
 

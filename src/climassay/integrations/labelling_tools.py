@@ -10,7 +10,7 @@ those whose ids are given.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -23,13 +23,12 @@ from climassay.generation import Draft
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
     AnnotationFile,
-    EditTexts,
     ImportedLabel,
     Item,
     Label,
     content_key,
-    edit_texts,
-    label_from_texts,
+    label_from_parts,
+    label_parts,
 )
 from climassay.io import parse_json, write_file
 from climassay.questions import option_letter
@@ -60,38 +59,6 @@ def _shown(item: Item) -> dict[str, str]:
         "answer": marked or item.suggested_term or "",
         "passages": "\n\n".join(f"{text}\n[{source}]" if source else text for text, source in sources),
     }
-
-
-def _written(draft: Draft, label: Label) -> dict[str, list[str]]:
-    """Remark and edit of a label, by the names of the texts; what says nothing is left out."""
-    texts = edit_texts(draft, label.wording)
-    parts = {
-        "remark": [label.remark],
-        "edited_question": [texts.question],
-        "edited_answer": [texts.answer],
-        "edited_options": list(texts.options),
-        "edited_correct": [texts.correct],
-    }
-    return {name: values for name, values in parts.items() if any(values)}
-
-
-def _label(
-    drafts: Mapping[str, Draft],
-    name: object,
-    verdict: object,
-    reasons: Iterable[str],
-    said: Mapping[str, Sequence[str]],
-    annotator: str = "",
-) -> ImportedLabel:
-    """The label of a verdict, reasons and the texts that :func:`_written` names."""
-    first = {part: values[0] for part, values in said.items() if values}
-    texts = EditTexts(
-        first.get("edited_question", ""),
-        first.get("edited_answer", ""),
-        tuple(said.get("edited_options", ())),
-        first.get("edited_correct", ""),
-    )
-    return label_from_texts(drafts, name, verdict, texts, reasons, first.get("remark", ""), annotator)
 
 
 def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, Any]]:
@@ -185,10 +152,11 @@ def _result(name: str, kind: str, values: list[str]) -> dict[str, Any]:
 
 
 def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
-    verdict, said = VERDICTS[0 if label.accepted else 1], _written(draft, label)
+    verdict, said = VERDICTS[0 if label.accepted else 1], label_parts(draft, label)
     results = [_result("verdict", "choices", [verdict])]
     results += [_result("reasons", "choices", list(label.reasons))] if label.reasons else []
     results += [_result(name, "textarea", values) for name, values in said.items()]
+    content = label_from_parts({draft.id: draft}, draft.id, verdict, label.reasons, said)
     results[0]["meta"] = {
         META: {
             "key": label.key,
@@ -196,7 +164,7 @@ def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
             "made_at": label.made_at,
             "seconds": label.seconds,
             "adjudicates": label.adjudicates,
-            "content": content_key("content", _label({draft.id: draft}, draft.id, verdict, label.reasons, said)),
+            "content": content_key("content", content),
         }
     }
     return {"result": results, "lead_time": label.seconds, "was_cancelled": False, "ground_truth": label.adjudicates}
@@ -233,7 +201,7 @@ def _label_studio_labels(
         return []
     names = {reason.words: reason.name for reason in ANNOTATION_REASONS}
     reasons = [names.get(name, name) for name in said.get("reasons", ())]
-    content = _label(drafts, data.get("draft"), said["verdict"][0], reasons, said)
+    content = label_from_parts(drafts, data.get("draft"), said["verdict"][0], reasons, said)
     for result in annotation["result"]:
         ours = (result.get("meta") or {}).get(META)
         if ours and ours.get("content") == content_key("content", content):  # written here, and not changed there
@@ -341,7 +309,7 @@ def _record(item: Item, users: Mapping[str, str]) -> dict[str, Any]:
         if label.annotator in users and not label.adjudicates:
             answers: dict[str, Any] = {"verdict": VERDICTS[0 if label.accepted else 1]}
             answers |= {"reasons": list(label.reasons)} if label.reasons else {}
-            for name, values in _written(draft, label).items():
+            for name, values in label_parts(draft, label).items():
                 lines = [" ".join(value.split()) for value in values] if name == "edited_options" else values
                 answers[name] = "\n".join(lines)
             for question, value in answers.items():
@@ -397,6 +365,8 @@ def _argilla_labels(
             options = said.get("edited_options", [""])[0].splitlines()
             said["edited_options"] = [line.strip() for line in options if line.strip()]
             by = names.get(user, f"argilla:{user}")
-            label = _label(drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), said, by)
+            label = label_from_parts(
+                drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), said, by
+            )
             labels.append(replace(label, key=content_key("argilla", label)))
     return labels

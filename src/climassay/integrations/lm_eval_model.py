@@ -34,6 +34,7 @@ from climassay.models.contract import (
 from climassay.models.profiles import profile_of
 from climassay.models.servers import is_served
 from climassay.records import RecordedModel, Records, RequestCounts
+from climassay.reporting import counted
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         failed = {place_of(one): error for one, error in zip(requests, errors, strict=True) if error is not None}
         if failed and not self.keeps_failures:
             first, count = next(iter(failed.values())), sum(error is not None for error in errors)
-            raise ModelError(f"{count} requests failed, the first one: {first} Run the same command again.")
+            raise ModelError(f"{counted(count, 'request')} failed, the first one: {first} Run the same command again.")
         self.failures |= failed
 
     def generate_until(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[str]:
@@ -347,7 +348,7 @@ def load_text_model(name: str, *, concurrency: int | None = None, **options: Any
         return load_model(name, concurrency=concurrency, **options)
     import torch
 
-    from climassay.models.local.text_model import TextModel
+    from climassay.models.local.model import TextModel
 
     if (options.get("device") or "").startswith("cuda") and not torch.cuda.is_available():
         options["device"] = None  # the harness's command says cuda where nothing was said

@@ -21,6 +21,7 @@ from climassay.integrations.benchmark import (
 from climassay.integrations.lm_eval import HarnessTask, harness_files, harness_tasks, rows_file
 from climassay.io import parse_json, read_text, remove_files, write_files
 from climassay.questions import PRIMER, TYPES, Kind, option_letter, question_row
+from climassay.reporting import counted
 
 Part = Literal["inspect", "lm-eval"]
 PARTS: tuple[Part, ...] = ("inspect", "lm-eval")
@@ -177,9 +178,10 @@ _KINDS: Mapping[Kind, str] = {
 
 def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Sequence[str]]) -> str:
     """Text of the README."""
+    number = counted(len(benchmark.questions), "question")
     sections = [
         _head(benchmark, rows),
-        f"# {benchmark.name}\n\n{len(benchmark.questions)} questions on climate, published with climassay.\n",
+        f"# {benchmark.name}\n\n{number} on climate, published with climassay.\n",
         _table(benchmark),
         _content(benchmark),
     ]

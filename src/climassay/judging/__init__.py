@@ -46,12 +46,11 @@ if TYPE_CHECKING:
         PairwisePrompt as PairwisePrompt,
         PointwiseProbe as PointwiseProbe,
         ZeroShotContrast as ZeroShotContrast,
+        probe_judge as probe_judge,
     )
     from climassay.judging.preferences import Judgements as Judgements, Method as Method, Preferences as Preferences
     from climassay.judging.probe import (
-        Contrast as Contrast,
-        PairProbe as PairProbe,
-        PointProbe as PointProbe,
+        Probe as Probe,
         fit_contrast as fit_contrast,
         fit_pointwise as fit_pointwise,
         fit_principal as fit_principal,

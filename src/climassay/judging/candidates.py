@@ -10,7 +10,7 @@ from climassay.errors import InputError
 from climassay.judging.items import Item, by_group, word_counts
 from climassay.judging.judges import JUDGES, ContrastProbe, JudgeName, PointwiseProbe, StateTable, named_judge
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
-from climassay.judging.probe import Contrast, Fit, PairProbe, fit_contrast, fit_pointwise, fit_principal
+from climassay.judging.probe import Fit, fit_contrast, fit_pointwise, fit_principal
 from climassay.judging.prompts import Questions, both_ways
 from climassay.judging.settings import ProbeSettings
 from climassay.learning.calibration import fit_tie_band
@@ -177,7 +177,7 @@ class Untrained:
 class Fitted:
     """A probe fitted on training pairs, and what it was fitted on."""
 
-    fit: Fit[Any]
+    fit: Fit
     layers: tuple[int, ...]
     """Layers that it reads, chosen where there was a choice."""
     pairs: IntArray
@@ -206,7 +206,7 @@ class ProbeCandidate:
         """See :class:`Candidate`."""
         fitted = self.fit(fold.train_pairs if train_pairs is None else train_pairs)
         probe = fitted.fit.probe
-        kind: Any = ContrastProbe if isinstance(probe, PairProbe) else PointwiseProbe
+        kind: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
         judge: Method = kind(self._table, probe, layers=fitted.layers)
         return Learned(
             lambda pairs: judge.compare(self._items, pairs),
@@ -232,7 +232,7 @@ class ProbeCandidate:
             failed = np.asarray(lost[pairs].any(axis=1), dtype=bool)
         else:
             found = self._table.contrasts(self._items, pairs, layers=layers)
-            failed = found.failed
+            states, failed = found.states[~found.failed], found.failed
         if failed.all():
             what = "pairs" if pointwise else "comparisons"
             raise InputError(
@@ -242,15 +242,12 @@ class ProbeCandidate:
         kept = pairs[~failed]
         known: dict[str, Any] = {"groups": self._groups, "lengths": self._lengths}
         chosen: dict[str, Any] = {"regularisation": self._settings.regularisation, "seed": self._settings.seed}
-        fit: Fit[Any]
         if pointwise:
             fit = fit_pointwise(states, self._labels, pairs=kept, **known, **chosen)
+        elif self._method == "principal":
+            fit = fit_principal(states, kept, self._labels, **known)
         else:
-            contrast = Contrast(found.states.plus[~failed], found.states.minus[~failed])
-            if self._method == "principal":
-                fit = fit_principal(contrast, kept, self._labels, **known)
-            else:
-                fit = fit_contrast(contrast, kept, self._labels, ties=self._settings.ties, **known, **chosen)
+            fit = fit_contrast(states, kept, self._labels, ties=self._settings.ties, **known, **chosen)
         return Fitted(fit, layers, kept, int(failed.sum()))
 
 

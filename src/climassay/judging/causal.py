@@ -28,7 +28,7 @@ from climassay.judging.candidates import labels_of
 from climassay.judging.items import Item
 from climassay.judging.judges import averaged, margins
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Progress
-from climassay.judging.probe import PairProbe, PointProbe, three_way
+from climassay.judging.probe import Probe, three_way
 from climassay.judging.prompts import Questions, both_ways
 from climassay.judging.scores import Figure, JudgedPairs, Units, correctness
 from climassay.judging.settings import Scope
@@ -81,7 +81,7 @@ class Ablation:
 def ablate(
     model: "LocalModel",
     questions: Questions,
-    probe: PairProbe | PointProbe,
+    probe: Probe,
     judge: Method,
     items: Sequence[Item],
     pairs: IntArray,
@@ -160,7 +160,7 @@ def ablate(
     )
 
 
-def probe_directions(probe: PairProbe | PointProbe, layers: int, scope: Scope) -> Directions:
+def probe_directions(probe: Probe, layers: int, scope: Scope) -> Directions:
     """Which directions to take out of which states of a model with so many layers; see :func:`ablate`.
 
     Raises:

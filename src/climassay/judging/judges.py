@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.judging.items import Item, word_counts
 from climassay.judging.preferences import CERTAIN, FloatArray, IntArray, Judgements, Method, Progress
-from climassay.judging.probe import Contrast, PairProbe, PointProbe, check_compatible, log_length_differences
+from climassay.judging.probe import Probe, States, log_length_differences
 from climassay.judging.prompts import Questions, both_ways
 from climassay.learning.harvest import ActivationStore, Harvest, harvest
-from climassay.learning.pairwise import both_orders
 from climassay.models.contract import OpenWeights, OptionRequest, OptionScorer, OptionScores
 from climassay.registry import Registry
 
@@ -125,7 +124,7 @@ def averaged(log_odds: FloatArray, failed: NDArray[np.bool_], orders: int) -> Ju
         return Judgements(np.where(failed, 0.0, log_odds), failed)
     half = len(log_odds) // 2
     lost = failed[:half] | failed[half:]
-    return Judgements(np.where(lost, 0.0, both_orders(log_odds[:half], log_odds[half:])), lost)
+    return Judgements(np.where(lost, 0.0, (log_odds[:half] - log_odds[half:]) / 2), lost)
 
 
 def _weigh(model: OptionScorer, requests: Sequence[OptionRequest], on_progress: Progress | None) -> list[OptionScores]:
@@ -136,8 +135,8 @@ def _weigh(model: OptionScorer, requests: Sequence[OptionRequest], on_progress: 
 class Contrasts:
     """What one harvest gives of ordered pairs."""
 
-    states: Contrast
-    """Activations of both sides, the chosen layers side by side."""
+    states: States
+    """[pairs, layers * width]: the state when the answer says i (``1``) less that when it says j (``2``)."""
     margins: FloatArray
     """[pairs]; log-odds of answer 1 against answer 2 by the model's own words."""
     failed: NDArray[np.bool_]
@@ -192,13 +191,12 @@ class Harvester:
         """
         found, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
         states = found.states[:, :, _places(self.layers, layers)].astype(np.float32, copy=False)
-        plus, minus = (np.ascontiguousarray(states[:, side].reshape(len(pairs), -1)) for side in (0, 1))
         odds = np.asarray(found.logprobs[:, 0] - found.logprobs[:, 1], dtype=np.float64)
-        return Contrasts(Contrast(plus, minus), np.where(failed, 0.0, odds), failed)
+        return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, odds), failed)
 
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    ) -> tuple[States, NDArray[np.bool_]]:
         """One activation per item, [items, layers * width], and whether it failed, [items]."""
         found, failed = self.harvest(self.questions.point(items), on_progress)
         states = found.states[:, 0, _places(self.layers, layers)].astype(np.float32, copy=False)
@@ -235,7 +233,7 @@ class StateTable:
         self._place = {item.id: place for place, item in enumerate(items)}
         self._rows: dict[tuple[int, int], int] = {}
         self._known: Contrasts | None = None
-        self._points: tuple[NDArray[np.float32], NDArray[np.bool_]] | None = None
+        self._points: tuple[States, NDArray[np.bool_]] | None = None
 
     def contrasts(
         self,
@@ -255,12 +253,11 @@ class StateTable:
             self._rows.update((key, len(self._rows)) for key in missing)
             self._known = known = found if known is None else _joined(known, found)
         rows = [self._rows[key] for key in keys]
-        plus, minus = (self._taken(side, rows, layers) for side in (known.states.plus, known.states.minus))
-        return Contrasts(Contrast(plus, minus), known.margins[rows], known.failed[rows])
+        return Contrasts(self._taken(known.states, rows, layers), known.margins[rows], known.failed[rows])
 
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    ) -> tuple[States, NDArray[np.bool_]]:
         """See :meth:`Harvester.points`; the first call harvests all items."""
         if self._points is None:
             self._points = self._harvester.points(self._items, on_progress=on_progress or self._on_progress)
@@ -268,9 +265,7 @@ class StateTable:
         rows = [self._place[item.id] for item in items]
         return self._taken(states, rows, layers), failed[rows]
 
-    def _taken(
-        self, states: NDArray[np.float32], rows: Sequence[int], layers: Sequence[int] | None
-    ) -> NDArray[np.float32]:
+    def _taken(self, states: States, rows: Sequence[int], layers: Sequence[int] | None) -> States:
         """Some rows of states [rows, layers * width], and of these some layers."""
         width, places = states.shape[1] // len(self.layers), _places(self.layers, layers)
         split = states.reshape(len(states), len(self.layers), width)
@@ -279,16 +274,13 @@ class StateTable:
 
 def _joined(first: Contrasts, second: Contrasts) -> Contrasts:
     """Both, one after the other; where every request of one failed, its states have no width."""
-    both = first.states, second.states
-    width = max(one.plus.shape[1] for one in both)
-
-    def stacked(*sides: NDArray[np.float32]) -> NDArray[np.float32]:
-        whole = [side if side.shape[1] == width else np.zeros((len(side), width), np.float32) for side in sides]
-        return np.concatenate(whole)
-
-    states = Contrast(stacked(*(one.plus for one in both)), stacked(*(one.minus for one in both)))
+    width = max(first.states.shape[1], second.states.shape[1])
+    states = [
+        one.states if one.states.shape[1] == width else np.zeros((len(one.states), width), np.float32)
+        for one in (first, second)
+    ]
     failed = np.concatenate([first.failed, second.failed])
-    return Contrasts(states, np.concatenate([first.margins, second.margins]), failed)
+    return Contrasts(np.concatenate(states), np.concatenate([first.margins, second.margins]), failed)
 
 
 StateSource: TypeAlias = Harvester | StateTable
@@ -322,7 +314,7 @@ class ContrastProbe:
     """
 
     states: StateSource
-    probe: PairProbe
+    probe: Probe
     _: KW_ONLY
     layers: Sequence[int] | None = None
     """Layers that the probe reads, of those harvested."""
@@ -343,7 +335,7 @@ class PointwiseProbe:
     """Our own addition: one activation per item, compared by the difference of scores (Bradley-Terry)."""
 
     states: StateSource
-    probe: PointProbe
+    probe: Probe
     layers: Sequence[int] | None = field(default=None, kw_only=True)
     """Layers that the probe reads, of those harvested."""
     name: ClassVar[str] = "pointwise"
@@ -353,7 +345,7 @@ class PointwiseProbe:
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scores on the log-odds scale, up to a constant, and whether an item failed; both of shape [items]."""
         states, failed = self.states.points(items, layers=self.layers, on_progress=on_progress)
-        return self.probe.scores(states, np.array(word_counts(items))), failed
+        return self.probe.log_odds(states, np.log(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
@@ -385,16 +377,14 @@ def named_judge(name: str, model: OptionScorer, questions: Questions, states: St
     return JUDGES.find(name)(model, questions, states)
 
 
-def probe_judge(probe: PairProbe | PointProbe, harvester: Harvester) -> Method:
+def probe_judge(probe: Probe, harvester: Harvester) -> Method:
     """A trained probe as a method; the harvester reads the probe's layers of the model that it was trained on.
 
     Raises:
         InputError: The probe belongs to another model, or to other layers.
     """
-    check_compatible(probe, harvester.model, harvester.layers)
-    if isinstance(probe, PairProbe):
-        return ContrastProbe(harvester, probe)
-    return PointwiseProbe(harvester, probe)
+    probe.check(harvester.model, harvester.layers)
+    return ContrastProbe(harvester, probe) if probe.kind == "pair" else PointwiseProbe(harvester, probe)
 
 
 def open_weights(model: object, purpose: str) -> OpenWeights:

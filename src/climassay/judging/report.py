@@ -408,7 +408,7 @@ def training_report(trained: TrainedProbe, items_from: str) -> Report:
             Section("What the probe sees", picture_blocks(trained.picture, quality)),
         ),
         facts=(
-            ("Method", source.method),
+            ("Method", source.settings["method"]),
             ("Layers", ", ".join(map(str, source.layers))),
             ("Regularisation C", "-" if source.regularisation is None else f"{source.regularisation:g}"),
             ("Template", f"{source.template} {source.template_sha256}"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from climassay.judging.preferences import FloatArray, IntArray
 from climassay.learning.evaluation import Calibration, calibration
 from climassay.statistics import percentile_interval
-from climassay.statistics.correlation import kendall_of_resamples, spearman_of_resamples
+from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
 
 RESAMPLES = 2000
 LIST_RESAMPLES = 500

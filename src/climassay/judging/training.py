@@ -19,20 +19,14 @@ from climassay.judging.candidates import (
 from climassay.judging.items import Item, word_counts
 from climassay.judging.judges import Cost, Harvester, StateTable, layers_of
 from climassay.judging.preferences import FloatArray, IntArray, Progress
-from climassay.judging.probe import (
-    Contrast,
-    PairProbe,
-    PointProbe,
-    ProbeProvenance,
-    fit_principal,
-    log_length_differences,
-    three_way,
-)
+from climassay.judging.probe import Probe, States, fit_principal, log_length_differences, three_way
 from climassay.judging.prompts import Quality, both_ways
 from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, pair_calibration
 from climassay.judging.settings import ProbeSettings
 from climassay.learning.evaluation import Calibration
-from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds
+from climassay.learning.model_file import Provenance
+from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds, pair_splits
+from climassay.learning.splits import held_out
 
 COMPONENTS = 3
 
@@ -54,7 +48,7 @@ class Picture:
 class TrainedProbe:
     """A probe and its evidence. What is held out, is held out by group, or by item where all form one group."""
 
-    probe: PairProbe | PointProbe
+    probe: Probe
     path: RegularisationPath | None
     accuracy: Figure
     """On differing pairs of held-out items, by probes that did not see them."""
@@ -121,28 +115,28 @@ def train_probe(
         raise InputError("No two of the items can be compared: each is the only one of its group.")
     table = StateTable(harvester, items, on_progress)
     fitted = ProbeCandidate(method, table, items, chosen).fit(pairs)
-    fit, shown, held_out = fitted.fit, fitted.pairs, fitted.fit.held_out
+    fit, shown, evidence = fitted.fit, fitted.pairs, fitted.fit.held_out
     if method.startswith("pointwise"):
         states, shown = table.points(items, layers=fitted.layers)[0].astype(np.float64), both_ways(fitted.pairs)
         differences = states[shown[:, 0]] - states[shown[:, 1]]
     else:
-        contrast = table.contrasts(items, fitted.pairs, layers=fitted.layers).states
-        differences = contrast.plus.astype(np.float64) - contrast.minus
-        differences -= differences.mean(axis=0)
+        read = table.contrasts(items, fitted.pairs, layers=fitted.layers).states
+        differences = read - read.mean(axis=0, dtype=np.float64)
         if method == "principal":
-            held_out = _hold_out_principal(contrast, fitted.pairs, labels, groups, chosen.seed)
+            evidence = _hold_out_principal(read, fitted.pairs, labels, groups, chosen.seed)
     # Each held-out pair in one order only, for both orders were averaged.
-    once = fitted.pairs[held_out.rows, 0] < fitted.pairs[held_out.rows, 1]
-    odds, truth = held_out.log_odds[once], held_out.outcomes[once].astype(np.float64)
-    test = JudgedPairs(fitted.pairs[held_out.rows[once]], truth, odds, three_way(odds, fit.probe.tie_band))
+    once = fitted.pairs[evidence.rows, 0] < fitted.pairs[evidence.rows, 1]
+    odds, truth = evidence.log_odds[once], evidence.outcomes[once].astype(np.float64)
+    test = JudgedPairs(fitted.pairs[evidence.rows[once]], truth, odds, three_way(odds, fit.probe.tie_band))
     test = test.take(test.truth != 0)
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
     longer = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
     units = Units.of(groups, seed=seed)
     prompt = harvester.questions.prompt("point" if method.startswith("pointwise") else "contrast")
+    source = fit.probe.provenance.reading(model=harvester.model)
     source = replace(
-        fit.probe.provenance.reading(model=harvester.model),
-        quality=json.dumps(asdict(harvester.questions.quality), ensure_ascii=False),
+        source,
+        settings={**source.settings, "quality": asdict(harvester.questions.quality)},
         layers=fitted.layers,
         template=prompt.name,
         template_sha256=prompt.sha256,
@@ -164,14 +158,16 @@ def train_probe(
     )
 
 
-def quality_of(provenance: ProbeProvenance) -> Quality:
+def quality_of(provenance: Provenance) -> Quality:
     """The quality that a probe was trained for.
 
     Raises:
         InputError: The probe does not say.
     """
     try:
-        values = json.loads(provenance.quality)
+        values = provenance.settings["quality"]
+        # Probes of version 1 keep it as JSON.
+        values = json.loads(values) if isinstance(values, str) else values
         return Quality(**{**values, "scale": tuple(values["scale"])})
     except (ValueError, TypeError, KeyError):
         raise InputError(
@@ -180,21 +176,18 @@ def quality_of(provenance: ProbeProvenance) -> Quality:
 
 
 def _hold_out_principal(
-    contrast: Contrast, pairs: IntArray, labels: FloatArray, groups: Sequence[str], seed: int
+    states: States, pairs: IntArray, labels: FloatArray, groups: Sequence[str], seed: int
 ) -> HeldOut:
     """The component sees every pair, so that it is found anew without the items of each fold."""
-    folds = item_folds(pairs, groups, seed=seed)[pairs]
-    rows, odds = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-    for fold in range(int(folds.max()) + 1):
-        training, inside = (folds != fold).all(axis=1), (folds == fold).all(axis=1)
-        if inside.any() and outcomes_of(labels, pairs[training]).any():
-            part = Contrast(contrast.plus[training], contrast.minus[training])
-            probe = fit_principal(part, pairs[training], labels, groups=groups).probe
-            tested = probe.log_odds(Contrast(contrast.plus[inside], contrast.minus[inside]))
-            rows.append(np.flatnonzero(inside))
-            odds.append(average_orders(tested, pairs[inside]))
-    held = np.concatenate(rows)
-    return HeldOut(held, np.concatenate(odds), outcomes_of(labels, pairs[held]))
+    splits = pair_splits(pairs, item_folds(pairs, groups, seed=seed))
+    odds = held_out(
+        (one for one in splits if outcomes_of(labels, pairs[one.train]).any()),
+        lambda train: fit_principal(states[train], pairs[train], labels, groups=groups).probe,
+        lambda probe, test: average_orders(probe.log_odds(states[test]), pairs[test]),
+        len(pairs),
+    )
+    held = np.flatnonzero(np.isfinite(odds))
+    return HeldOut(held, odds[held], outcomes_of(labels, pairs[held]))
 
 
 def _picture(differences: FloatArray, truth: IntArray, seed: int) -> Picture:

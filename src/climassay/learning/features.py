@@ -8,16 +8,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
 from climassay.learning.linear import Block
+from climassay.learning.model_file import Provenance, SavedModel
 from climassay.models.contract import Encoder, Generator, OpenWeights
-from climassay.models.encoders.embedding_cache import cached_vectors
+from climassay.models.encoders import cached_vectors
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -100,6 +102,27 @@ class FeatureModels:
     layer: int = 20
     """Layer of the language model whose states are read."""
 
+    def complete(self, source: Provenance, thing: str, *, states: bool = True) -> "FeatureModels":
+        """The same with what a thing was trained on and is missing here, loaded by its name.
+
+        Without ``states`` no language model is read, even if one is named.
+
+        Raises:
+            InputError: What is there is another encoder or model.
+            ModelError: What is missing cannot be loaded.
+        """
+        encoder, model = self.encoder, self.model
+        if encoder is None and source.encoder:
+            from climassay.models.encoders import load_encoder
+
+            encoder = load_encoder(source.encoder)
+        if model is None and source.model and states:
+            from climassay.models.local.loading import open_local
+
+            model = open_local(source.model, dtype=source.dtype or None)
+        source.check(thing, encoder=encoder, model=model)
+        return FeatureModels(encoder, model, source.layers[0] if source.layers else self.layer)
+
     def need_encoder(self) -> Encoder:
         """The encoder.
 
@@ -121,6 +144,30 @@ class FeatureModels:
                 "Hidden states are read from a local: model, itself and not wrapped, for example local:smollm2."
             )
         return self.model
+
+
+class ReadingModel(SavedModel):
+    """Something learned that reads an encoder's vectors or a model's states, as its provenance says."""
+
+    provenance: Provenance
+    models: FeatureModels
+    """What it reads with; what is missing is loaded by its name."""
+
+    def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
+        """The same with models that are loaded already; those that it does not read are not looked at.
+
+        Raises:
+            InputError: They are not those that it was trained on.
+        """
+        source = self.provenance
+        known = FeatureModels(encoder if source.encoder else None, model if source.model else None)
+        source.check(self.FORMAT.thing, encoder=known.encoder, model=known.model)
+        return cast(Self, replace(cast(Any, self), models=known))
+
+    @cached_property
+    def reader(self) -> FeatureModels:
+        """Encoder and model, loaded."""
+        return self.models.complete(self.provenance, self.FORMAT.thing)
 
 
 def read_source(
@@ -184,7 +231,7 @@ def text_states(
         InputError: The model does not show the states of all tokens.
         ModelError: It has no such layer.
     """
-    from climassay.models.local.described import loaded_model
+    from climassay.models.local.loading import loaded_model
     from climassay.models.local.network import StatesWanted
 
     if (local := loaded_model(model)) is None:

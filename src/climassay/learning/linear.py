@@ -6,7 +6,7 @@ The penalty is a normal prior on the weights of scaled features: C is its varian
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
+from climassay.learning.model_file import checked_array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -99,6 +100,33 @@ class LinearModel:
     def classes(self) -> int:
         """Number of classes."""
         return len(self.bias) + (self.link == "ordinal")
+
+    def arrays(self, name: str = "{}") -> dict[str, FloatArray]:
+        """The arrays of a file, in the shapes they have here; ``name`` tells several models apart, as ``step_{}``."""
+        return {name.format("weights"): self.weights, name.format("bias"): self.bias}
+
+    @classmethod
+    def read(
+        cls,
+        arrays: Mapping[str, NDArray[Any]],
+        classes: int,
+        *,
+        name: str = "{}",
+        link: Link = "nominal",
+        features: int | None = None,
+    ) -> "LinearModel":
+        """The model that a file keeps, see :meth:`arrays`; weights have the shape [features, classes].
+
+        Raises:
+            ValueError: Its arrays have other shapes.
+        """
+        if link not in LINKS:
+            raise ValueError(f"a model is {link!r}")
+        columns, biases = (classes, classes) if link == "nominal" else (1, classes - 1)
+        given = arrays[name.format("weights")], arrays[name.format("bias")]
+        return cls(
+            link, checked_array("weights", given[0], (features, columns)), checked_array("bias", given[1], (biases,))
+        )
 
     def probabilities(self, blocks: Sequence[Block]) -> FloatArray:
         """Shape [items, classes], for blocks of together as many features as there are weights.

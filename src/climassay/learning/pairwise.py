@@ -5,7 +5,7 @@ neither of its items is held out, and tested only where both are. A split by com
 and (j, i), or i's other comparisons, into the test: random labels then look learnable.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 from climassay.learning.calibration import fit_scale, fit_tie_band
 from climassay.learning.linear import Loss, minimise
-from climassay.learning.splits import FOLDS, group_folds
+from climassay.learning.splits import FOLDS, Split, group_folds, held_out
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -26,8 +26,6 @@ REGULARISATIONS = tuple(float(10.0 ** (step / 2)) for step in range(-4, 8))
 
 _SMALLEST = 1e-12
 """Directions with a smaller share of the largest direction's variance are rounding error."""
-
-
 _ROUGHLY = 1e-3
 """Gradient, as a share of that at zero, at which a cross-validation fit stops: losses change in the fourth digit."""
 
@@ -55,49 +53,56 @@ class RegularisationPath(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """Log-odds of training pairs by probes fitted without their items: honest evidence on the training set."""
+    """Log-odds of training pairs by models fitted without their items: honest evidence on the training set."""
 
     rows: IntArray
     """Shape [n], rows of the pairs given."""
     log_odds: FloatArray
-    """Shape [n], scaled as the probe's, both orders averaged where both were given."""
+    """Shape [n], scaled as the model's, both orders averaged where both were given."""
     outcomes: IntArray
     """Shape [n], 1, 0 (tie) or -1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """Everything a fit needs, in reduced coordinates."""
+class Comparisons:
+    """Everything that a fit needs, in reduced coordinates."""
 
     basis: Basis
     pairs: IntArray
     """Shape [pairs, 2], item indices."""
     outcomes: IntArray
     """Shape [pairs], 1, 0 (tie) or -1."""
-    stretch: FloatArray | None
+    stretch: FloatArray | None = None
     """Shape [pairs], log length ratio to be regressed out."""
-    pointwise: bool
+    pointwise: bool = False
     """Rows of the basis are items (a pair is the difference of two rows, not centred) and not pairs."""
-    ties: Ties
-    balanced: bool
-    max_iter: int
+    ties: Ties = "drop"
+    """``keep`` calls a tie "not greater"."""
+    balanced: bool = False
+    """Give both answers the same total weight."""
+    max_iter: int = 1000
+
+    def weights(self, training: NDArray[np.bool_]) -> FloatArray:
+        """Weight of each pair's loss, 0 for pairs not trained on; balanced ones that differ weigh 1 on average.
+
+        ``training`` and the weights have the shape [pairs]; all are 0 where one of two answers to be balanced is
+        missing.
+        """
+        weight, outcomes = training.astype(np.float64), self.answers
+        if self.ties == "drop":
+            weight[outcomes == 0] = 0.0
+        if self.balanced:
+            counts = {answer: int(np.count_nonzero(training & (outcomes == answer))) for answer in (1, -1)}
+            if not all(counts.values()):
+                return np.zeros(len(outcomes))
+            for answer, count in counts.items():
+                weight[outcomes == answer] *= sum(counts.values()) / (2 * count)
+        return weight
 
     @property
     def answers(self) -> IntArray:
-        """Shape [pairs]: the outcomes to be fitted; ``keep`` calls a tie "not greater"."""
+        """Shape [pairs]: the outcomes to be fitted."""
         return np.where(self.outcomes == 0, -1, self.outcomes) if self.ties == "keep" else self.outcomes
-
-
-class Solved(NamedTuple):
-    """The final weights in reduced coordinates, and the settings cross-validation gave."""
-
-    solution: FloatArray
-    scale: float
-    tie_band: float
-    chosen: float
-    path: RegularisationPath | None
-    held_out: HeldOut
-    converged: bool
 
 
 class Solution(NamedTuple):
@@ -105,6 +110,19 @@ class Solution(NamedTuple):
 
     weights: FloatArray
     log_odds: FloatArray
+    converged: bool
+
+
+class FittedPairs(NamedTuple):
+    """Weights of raw features, and the settings that cross-validation gave."""
+
+    weights: FloatArray
+    scale: float
+    tie_band: float
+    regularisation: float
+    path: RegularisationPath | None
+    """None where the items are too few to hold any out."""
+    held_out: HeldOut
     converged: bool
 
 
@@ -144,12 +162,12 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     return Basis(scaled @ vectors, squares * density, lambda u: factor * (vectors @ u))
 
 
-def _design(problem: Problem, training: NDArray[np.bool_]) -> Any:
+def _design(given: Comparisons, training: NDArray[np.bool_]) -> Any:
     """The linear map from weights [rank] to log-odds [pairs], centred on the pairs trained on, with its adjoint."""
     from scipy.sparse.linalg import LinearOperator
 
-    rows, stretch = problem.basis.coordinates, problem.stretch
-    pairs = problem.pairs if problem.pointwise else None
+    rows, stretch = given.basis.coordinates, given.stretch
+    pairs = given.pairs if given.pointwise else None
 
     def gather(values: FloatArray) -> FloatArray:
         """Sum of the pairs' rows, each times its value."""
@@ -158,7 +176,7 @@ def _design(problem: Problem, training: NDArray[np.bool_]) -> Any:
 
     part = training.astype(np.float64)
     mean = slope = np.zeros(rows.shape[1])
-    if not problem.pointwise:
+    if not given.pointwise:
         mean = gather(part) / part.sum()
     if stretch is not None and float(part @ stretch**2) > 0:
         weighted = part * stretch
@@ -175,7 +193,7 @@ def _design(problem: Problem, training: NDArray[np.bool_]) -> Any:
         out = gather(values) - float(values.sum()) * mean
         return np.asarray(out if stretch is None else out - float(values @ stretch) * slope, dtype=np.float64)
 
-    shape = (len(problem.pairs), rows.shape[1])
+    shape = (len(given.pairs), rows.shape[1])
     return LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
 
 
@@ -208,9 +226,6 @@ def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Lo
 def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray:
     """Assign items to folds: whole groups where there are several, single items where there is one.
 
-    A pair belongs to a fold only where both its items do; a pair between two folds is neither trained on nor tested
-    while one of them is held out.
-
     Args:
         pairs: Shape [pairs, 2], item indices.
         groups: Shape [items], any labels.
@@ -230,6 +245,15 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
     return assigned
 
 
+def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
+    """Rows of pairs [pairs, 2] trained on and tested, by folds of items [items]: no item, or both, are held out."""
+    sides = folds[pairs]
+    for fold in range(int(folds.max(initial=-1)) + 1):
+        split = Split(np.flatnonzero((sides != fold).all(axis=1)), np.flatnonzero((sides == fold).all(axis=1)))
+        if len(split.test):
+            yield split
+
+
 def pair_sums(values: FloatArray, pairs: IntArray, items: int) -> FloatArray:
     """Add each pair's value to its first item and take it from its second; shape [items]."""
     first, second = np.bincount(pairs[:, 0], values, items), np.bincount(pairs[:, 1], values, items)
@@ -237,41 +261,19 @@ def pair_sums(values: FloatArray, pairs: IntArray, items: int) -> FloatArray:
 
 
 def solve(
-    problem: Problem, training: NDArray[np.bool_], c: float, start: FloatArray | None = None, tolerance: float = 1e-6
+    given: Comparisons, training: NDArray[np.bool_], c: float, start: FloatArray | None = None, tolerance: float = 1e-6
 ) -> Solution:
     """Fit on the pairs of a mask [pairs], preconditioned by the curvature at zero."""
-    design = _design(problem, training)
-    outcomes = problem.answers
-    weight = pair_weights(outcomes, training, problem.ties, problem.balanced)
-    with_ties = problem.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
+    design, outcomes, weight = _design(given, training), given.answers, given.weights(training)
+    with_ties = given.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
     # At zero the second derivative of a logistic loss is 1/4.
     share = weight.sum() / len(weight)
     found = minimise(
         design, davidson_loss(outcomes, weight, with_ties), c, own=(0.0,) * with_ties, start=start,
-        curvature=share / 4 * problem.basis.curvature, own_curvature=weight.sum() / 4, tolerance=tolerance,
-        max_iterations=problem.max_iter,
+        curvature=share / 4 * given.basis.curvature, own_curvature=weight.sum() / 4, tolerance=tolerance,
+        max_iterations=given.max_iter,
     )  # fmt: skip
     return Solution(found.weights, design @ found.weights, found.converged)
-
-
-def pair_weights(outcomes: IntArray, training: NDArray[np.bool_], ties: Ties, balanced: bool) -> FloatArray:
-    """Weight of each pair's loss; 0 for pairs not trained on.
-
-    Balanced: the two answers have equal total weight, and the pairs that differ weigh 1 on average.
-
-    Returns:
-        Shape [pairs]; all 0 where one of two answers to be balanced is missing.
-    """
-    weight = training.astype(np.float64)
-    if ties == "drop":
-        weight[outcomes == 0] = 0.0
-    if balanced:
-        counts = {answer: int(np.count_nonzero(training & (outcomes == answer))) for answer in (1, -1)}
-        if not all(counts.values()):
-            return np.zeros(len(outcomes))
-        for answer, count in counts.items():
-            weight[outcomes == answer] *= sum(counts.values()) / (2 * count)
-    return weight
 
 
 def mirror_rows(pairs: IntArray) -> IntArray:
@@ -283,88 +285,69 @@ def mirror_rows(pairs: IntArray) -> IntArray:
     return np.where(forward[order[at]] == back, order[at], -1).astype(np.int64)
 
 
-def both_orders(forward: ArrayLike, mirrored: ArrayLike) -> FloatArray:
-    """Average the log-odds of (i, j) and of its mirror (j, i): the result changes sign when the two are swapped.
-
-    Args:
-        forward: Shape [pairs], log-odds of (i, j).
-        mirrored: Shape [pairs], log-odds of (j, i), in the same order.
-
-    Returns:
-        Shape [pairs].
-
-    Raises:
-        InputError: The shapes differ.
-    """
-    ahead, back = np.asarray(forward, dtype=np.float64), np.asarray(mirrored, dtype=np.float64)
-    if ahead.shape != back.shape:
-        raise InputError(f"{ahead.size} pairs cannot be averaged with {back.size} mirrored pairs.")
-    return (ahead - back) / 2
-
-
 def average_orders(log_odds: FloatArray, pairs: IntArray) -> FloatArray:
-    """Average each pair with its mirror where it is among the pairs; others stay as they are. Shape [pairs]."""
+    """Average the log-odds of (i, j) with those of its mirror (j, i), so that swapping the two changes the sign.
+
+    Pairs whose mirror is not among them stay as they are. Shape [pairs].
+    """
     mirror = mirror_rows(pairs)
-    return np.where(mirror >= 0, both_orders(log_odds, log_odds[mirror]), log_odds)
+    return np.where(mirror >= 0, (log_odds - log_odds[mirror]) / 2, log_odds)
 
 
-def choose_and_solve(problem: Problem, folds: IntArray, regularisation: float | None) -> Solved:
+def fit_pairs(given: Comparisons, folds: IntArray, regularisation: float | None = None) -> FittedPairs:
     """Choose C on held-out items, fit scale and tie band there, then fit the weights on all pairs.
 
     Args:
-        problem: The pairs.
+        given: The comparisons.
         folds: Shape [items], the fold of each item; see :func:`item_folds`.
-        regularisation: C, or None to choose it.
+        regularisation: C; None chooses one of :data:`REGULARISATIONS` by log-loss.
+
+    Raises:
+        InputError: C is not positive, there is one answer only, or too few items to choose C.
     """
     values = REGULARISATIONS if regularisation is None else (regularisation,)
     if not all(c > 0 and np.isfinite(c) for c in values):
         raise InputError(f"The regularisation C must be a positive number, not {regularisation}.")
-    everything = np.ones(len(problem.pairs), dtype=bool)
-    if not pair_weights(problem.answers, everything, problem.ties, problem.balanced).any():
+    everything = np.ones(len(given.pairs), dtype=bool)
+    if not given.weights(everything).any():
         raise InputError("Every training pair has the same answer; add the mirror (j, i) of each pair.")
-    path, best, held, folds_converged = _cross_validate(problem, folds, values)
-    if path is None and regularisation is None:
-        raise InputError(
-            "Too few labelled items to choose the regularisation by cross-validation: label more items, or give it."
-        )
-    chosen = path.chosen if path is not None else values[0]
-    final = solve(problem, everything, chosen)
-    outcomes = problem.outcomes[held]
-    differ = outcomes != 0
-    items = len(np.unique(problem.pairs[held[differ]]))
-    scale = fit_scale(best[differ], outcomes[differ], independent=items)
-    evidence = HeldOut(held, scale * best, outcomes)
-    band = fit_tie_band(evidence.log_odds, outcomes)
-    return Solved(final.weights, scale, band, chosen, path, evidence, final.converged and folds_converged)
+    converged = []
 
+    def mask(rows: IntArray) -> NDArray[np.bool_]:
+        return np.isin(np.arange(len(given.pairs)), rows)
 
-def _cross_validate(
-    problem: Problem, folds: IntArray, values: Sequence[float]
-) -> tuple[RegularisationPath | None, FloatArray, IntArray, bool]:
-    """The path, and the held-out log-odds at the chosen C with the rows they belong to."""
-    sides = folds[problem.pairs]
-    seen: list[IntArray] = []
-    odds: list[list[FloatArray]] = [[] for _ in values]
-    converged = True
-    for fold in range(int(folds.max(initial=-1)) + 1):
-        inside = (sides == fold).all(axis=1)
-        training = (sides != fold).all(axis=1)
-        if not inside.any() or not pair_weights(problem.answers, training, problem.ties, problem.balanced).any():
-            continue
-        start = None
-        for position, c in enumerate(values):
-            solution = solve(problem, training, c, start, _ROUGHLY)
-            start, converged = solution.weights, converged and solution.converged
-            odds[position].append(average_orders(solution.log_odds, problem.pairs)[inside])
-        seen.append(np.flatnonzero(inside))
-    held = np.concatenate(seen) if seen else np.zeros(0, dtype=np.int64)
-    outcomes = problem.outcomes[held]
+    def fit(training: IntArray) -> FloatArray:
+        """Log-odds of all pairs at each C, shape [pairs, C]; each fit starts from the one before."""
+        odds, start = [], None
+        for c in values:
+            found = solve(given, mask(training), c, start, _ROUGHLY)
+            start = found.weights
+            converged.append(found.converged)
+            odds.append(average_orders(found.log_odds, given.pairs))
+        return np.stack(odds, axis=1)
+
+    splits = (one for one in pair_splits(given.pairs, folds) if given.weights(mask(one.train)).any())
+    odds = held_out(splits, fit, lambda found, test: found[test], len(given.pairs)).reshape(len(given.pairs), -1)
+    held = np.flatnonzero(np.isfinite(odds[:, 0]))
+    outcomes = given.outcomes[held]
     differ = outcomes != 0
     if not differ.any():
-        return None, np.zeros(0), np.zeros(0, dtype=np.int64), converged
-    stacked = [np.concatenate(parts) for parts in odds]
-    margins = [(part * outcomes)[differ] for part in stacked]
-    losses = tuple(float(np.logaddexp(0, -margin).mean()) for margin in margins)
-    right = tuple(float((margin > 0).mean()) for margin in margins)
-    best = int(np.argmin(losses))
-    return RegularisationPath(tuple(values), losses, right, values[best]), stacked[best], held, converged
+        held, outcomes, differ = held[:0], outcomes[:0], differ[:0]
+        if regularisation is None:
+            raise InputError(
+                "Too few labelled items to choose the regularisation by cross-validation: label more items, or give it."
+            )
+    path, best = None, 0
+    if len(held):
+        margins = (odds[held] * outcomes[:, None])[differ]
+        losses, right = np.logaddexp(0, -margins).mean(axis=0), (margins > 0).mean(axis=0)
+        best = int(np.argmin(losses))
+        path = RegularisationPath(tuple(values), tuple(losses.tolist()), tuple(right.tolist()), values[best])
+    final = solve(given, everything, values[best])
+    chosen = odds[held, best]
+    items = len(np.unique(given.pairs[held[differ]]))
+    scale = fit_scale(chosen[differ], outcomes[differ], independent=items)
+    evidence = HeldOut(held, scale * chosen, outcomes)
+    band = fit_tie_band(evidence.log_odds, outcomes)
+    weights = given.basis.expand(final.weights)
+    return FittedPairs(weights, scale, band, values[best], path, evidence, final.converged and all(converged))

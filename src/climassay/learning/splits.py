@@ -4,8 +4,9 @@ Rows of one claim, passage, article or report section belong together, and so do
 by rows would test a model on what it has read.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,9 @@ from climassay.claim_identity import bare_words
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
 
+M = TypeVar("M")
+S = TypeVar("S")
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 SIMILAR = 0.9
@@ -149,6 +153,63 @@ def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iter
     for fold in np.unique(folds[folds >= 0]):
         test, train = np.flatnonzero(folds == fold), np.flatnonzero((folds >= 0) & (folds != fold))
         yield Split(train if duplicates is None else np.setdiff1d(train, duplicates.of(test), assume_unique=True), test)
+
+
+def held_out(
+    splits: Iterable[Split], fit: Callable[[IntArray], M], predict: Callable[[M, IntArray], FloatArray], items: int
+) -> FloatArray:
+    """Predictions of items by models that were fitted without them: cross-validation, for anything that is learned.
+
+    Args:
+        splits: Places of training and test items.
+        fit: From places to a model.
+        predict: From a model and places to predictions, shape [places, ...].
+        items: Number of all items.
+
+    Returns:
+        Shape [items, ...]; NaN for items that no split tests.
+    """
+    found = np.full(items, np.nan)
+    for split in splits:
+        given = predict(fit(split.train), split.test)
+        if found.shape[1:] != given.shape[1:]:
+            found = np.full((items, *given.shape[1:]), np.nan)
+        found[split.test] = given
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried(Generic[S]):
+    """A setting that was tried, and how it did on items that it was not fitted on."""
+
+    spec: S
+    probabilities: FloatArray
+    """Held out, shape [items, classes]."""
+    merit: float
+    """The choice is made by it; more is better. Chosen on the same folds, so that fresh items may come out worse."""
+
+
+def try_settings(
+    specs: Iterable[S],
+    held_out: Callable[[S], FloatArray],
+    merit: Callable[[FloatArray], float],
+    on_fit: Callable[[], None] | None = None,
+) -> list[Tried[S]]:
+    """Cross-validate settings; best first.
+
+    Args:
+        specs: The settings.
+        held_out: Predictions of a setting by :func:`held_out`, shape [items, classes].
+        merit: Of such predictions.
+        on_fit: Called after each setting.
+    """
+    tried = []
+    for spec in specs:
+        found = held_out(spec)
+        tried.append(Tried(spec, found, merit(found)))
+        if on_fit is not None:
+            on_fit()
+    return sorted(tried, key=lambda one: one.merit, reverse=True)
 
 
 def hold_out(groups: IntArray, wanted: int, *, seed: int = 0) -> Split:

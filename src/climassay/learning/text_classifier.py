@@ -12,7 +12,7 @@ Example:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from climassay.learning.evaluation import RESAMPLES, Evaluation, evaluate
 from climassay.learning.features import (
     FeatureModels,
     Progress,
+    ReadingModel,
     Source,
     Text,
     Vocabulary,
@@ -32,10 +33,18 @@ from climassay.learning.features import (
     needs_model,
     read_source,
 )
-from climassay.learning.linear import LINKS, Block, LinearModel, Link, fit_linear, softmax
-from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
-from climassay.learning.splits import FOLDS, IntArray, NearDuplicates, Split, group_folds, splits_of
-from climassay.models.contract import Encoder, Generator
+from climassay.learning.linear import Block, LinearModel, Link, fit_linear, softmax
+from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.splits import (
+    FOLDS,
+    IntArray,
+    NearDuplicates,
+    Split,
+    Tried,
+    group_folds,
+    held_out,
+    splits_of,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -85,7 +94,7 @@ class FittedPart:
 
 
 @dataclass(frozen=True, eq=False)
-class TextClassifier(SavedModel):
+class TextClassifier(ReadingModel):
     """Linear models on what texts say; of several, the geometric mean of their probabilities.
 
     Attributes:
@@ -95,7 +104,7 @@ class TextClassifier(SavedModel):
         vocabularies: n-grams, by the source that counts them.
         provenance: What it was learned from, and how good it is.
         mix: Shares of the classes for which probabilities are given; None: those of the training data.
-        models: Encoder and language model; loaded by their names where they are not given.
+        models: Encoder and language model.
     """
 
     FORMAT = ModelFormat("climassay-text-classifier", 1, "text classifier", "a command that trains one")
@@ -106,7 +115,7 @@ class TextClassifier(SavedModel):
     vocabularies: dict[Source, Vocabulary] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
     mix: tuple[float, ...] | None = None
-    models: FeatureModels | None = None
+    models: FeatureModels = field(default_factory=FeatureModels)
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -125,14 +134,10 @@ class TextClassifier(SavedModel):
             )
         return replace(self, mix=None if mix is None else tuple(mix))
 
-    def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
-        """The same with models that are loaded already.
-
-        Raises:
-            InputError: They are not those that it was trained on.
-        """
-        self.provenance.check(self.FORMAT.thing, encoder=encoder, model=model)
-        return replace(self, models=FeatureModels(encoder, model, self._layer))
+    @cached_property
+    def reader(self) -> FeatureModels:
+        """Encoder and model, loaded."""
+        return self.models.complete(self.provenance, self.FORMAT.thing, states=needs_model(self.sources))
 
     def predict_proba(self, texts: Sequence[str | Text], *, on_progress: Progress | None = None) -> FloatArray:
         """Probabilities of the classes, shape [texts, classes], rows sum to 1.
@@ -149,7 +154,7 @@ class TextClassifier(SavedModel):
         if empty is not None:
             raise InputError(f"Text {empty + 1} has no words to go by.")
         found = self.pooled(
-            len(read), lambda source, words: read_source(source, read, self._models, words, on_progress=on_progress)
+            len(read), lambda source, words: read_source(source, read, self.reader, words, on_progress=on_progress)
         )
         return found if self.mix is None else reweighted(found, self.shares, self.mix)
 
@@ -202,7 +207,7 @@ class TextClassifier(SavedModel):
         """See :class:`SavedModel`."""
         arrays: dict[str, FloatArray] = {}
         for number, part in enumerate(self.parts):
-            arrays[f"weights{number}"], arrays[f"bias{number}"] = part.model.weights, part.model.bias
+            arrays |= part.model.arrays(f"{{}}{number}")
         for source, vocabulary in self.vocabularies.items():
             arrays[f"{source} weights"] = np.array(vocabulary.weights)
         facts = {
@@ -231,34 +236,10 @@ class TextClassifier(SavedModel):
             vocabularies[check_sources([name])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(held["longest"]))
         parts = []
         for number, held in enumerate(facts["parts"]):
-            if held["link"] not in LINKS:
-                raise ValueError(f"a part is {held['link']!r}")
-            columns, biases = (len(classes), len(classes)) if held["link"] == "nominal" else (1, len(classes) - 1)
-            weights = checked_array("weights", arrays[f"weights{number}"], (None, columns))
-            bias = checked_array("bias", arrays[f"bias{number}"], (biases,))
-            parts.append(FittedPart(check_sources(held["sources"]), LinearModel(held["link"], weights, bias)))
+            model = LinearModel.read(arrays, len(classes), name=f"{{}}{number}", link=held["link"])
+            parts.append(FittedPart(check_sources(held["sources"]), model))
         mix = None if facts["mix"] is None else tuple(facts["mix"])
         return cls(classes, tuple(parts), shares, vocabularies, Provenance.read(facts["provenance"]), mix)
-
-    @property
-    def _layer(self) -> int:
-        return self.provenance.layers[0] if self.provenance.layers else 0
-
-    @cached_property
-    def _models(self) -> FeatureModels:
-        """What was given, and what is missing of it, loaded."""
-        given = self.models or FeatureModels(layer=self._layer)
-        encoder, model = given.encoder, given.model
-        if encoder is None and needs_encoder(self.sources):
-            from climassay.models.encoders.loading import load_encoder
-
-            encoder = load_encoder(self.provenance.encoder)
-        if model is None and needs_model(self.sources):
-            from climassay.models.local.described import open_local
-
-            model = open_local(self.provenance.model, dtype=self.provenance.dtype or None)
-        self.provenance.check(self.FORMAT.thing, encoder=encoder, model=model)
-        return FeatureModels(encoder, model, self._layer)
 
 
 class TrainingTexts:
@@ -368,12 +349,9 @@ C = TypeVar("C", bound=TextClassifier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TriedClassifier:
-    """A classifier that was tried, and how it did on texts it was not fitted on."""
+class TriedClassifier(Tried[ClassifierSpec]):
+    """A classifier that was tried; its merit is less its log loss."""
 
-    spec: ClassifierSpec
-    probabilities: FloatArray
-    """Held out, shape [texts, classes]."""
     evaluation: Evaluation
 
 
@@ -413,14 +391,16 @@ def compare_classifiers(
     splits = training.splits(folds, seed=seed, groups=apart)
     tried = []
     for spec in specs:
-        # NaN for texts that no fold tests.
-        found = np.full((len(training.texts), len(training.classes)), np.nan)
-        for split in splits:
-            found[split.test] = fit_classifier(spec, training, split.train).probabilities(training, split.test)
+        found = held_out(
+            splits,
+            partial(fit_classifier, spec, training),
+            lambda fitted, test: fitted.probabilities(training, test),
+            len(training.texts),
+        )
         scores = evaluate(
             training.truth, found, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip
-        tried.append(TriedClassifier(spec, found, scores))
+        tried.append(TriedClassifier(spec, found, -scores.log_loss.value, scores))
         if on_fit is not None:
             on_fit()
     return tried
@@ -435,7 +415,7 @@ def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
     readers = [one for one in tried if one.spec.parts]
     if not readers:
         raise InputError("There is nothing to choose from: a classifier that reads texts has to be tried.")
-    return min(readers, key=lambda one: one.evaluation.log_loss.value)
+    return max(readers, key=lambda one: one.merit)
 
 
 def train_text_classifier(

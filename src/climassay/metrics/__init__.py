@@ -42,9 +42,13 @@ if TYPE_CHECKING:
         supports as supports,
     )
     from climassay.metrics.entailment_head import (
+        EVIDENCE_COLUMNS as EVIDENCE_COLUMNS,
         EntailmentHead as EntailmentHead,
         EntailmentScores as EntailmentScores,
+        Evidence as Evidence,
         HeadEntailment as HeadEntailment,
+        plain_text as plain_text,
+        read_passages as read_passages,
         validate_entailment as validate_entailment,
     )
     from climassay.metrics.entailment_loading import load_entailment as load_entailment

@@ -9,7 +9,7 @@ from climassay.metrics.factual_accuracy import Judgement, judge_answers
 from climassay.metrics.phrase_similarity import WINDOW, phrases
 from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
 from climassay.models.contract import Generator
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.prompts import Prompt
 from climassay.questions.rows import parse_rows, read_bytes
 from climassay.statistics import Estimate, mean_estimate, proportion

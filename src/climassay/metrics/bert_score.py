@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.metrics.registry import Batch, Candidates, References, answer_pairs, metric
 from climassay.models.bundled import bundled_path
-from climassay.models.encoders.loading import BUNDLED_ENCODER, token_batches
+from climassay.models.encoders import BUNDLED_ENCODER, token_batches
 from climassay.models.model_files import refuse_kernels
 
 _PREFIX = "local:"

@@ -6,9 +6,9 @@ cross-validation whose folds share no statement, nor nearly the same ones.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Self
@@ -20,9 +20,19 @@ from climassay.errors import InputError
 from climassay.io import parse_json
 from climassay.learning.calibration import prior_shift
 from climassay.learning.evaluation import RESAMPLES, Calibration, Evaluation, auroc, calibration, evaluate
+from climassay.learning.features import FeatureModels, ReadingModel
 from climassay.learning.linear import LinearModel, fit_linear
-from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
-from climassay.learning.splits import FOLDS, IntArray, group_folds, hold_out, near_duplicate_groups, splits_of
+from climassay.learning.model_file import ModelFormat, Provenance
+from climassay.learning.splits import (
+    FOLDS,
+    IntArray,
+    group_folds,
+    held_out,
+    hold_out,
+    near_duplicate_groups,
+    splits_of,
+    try_settings,
+)
 from climassay.metrics.entailment import RELATIONS, Relations, RelationScorer, nearest_parts
 from climassay.metrics.entailment_features import NAMES, FloatArray, PairFeatures, contradict, cut_tail, pair_features
 from climassay.models.contract import Encoder
@@ -36,8 +46,60 @@ LABELS: Mapping[str, int] = {
 """How files name the relations, in lower case: Climate-FEVER's words, those of inference data, and ours."""
 UNLABELLED = -1
 """Relation of a pair that nobody has judged."""
-_EVIDENCE = ("evidences", "evidence")
+EVIDENCE_COLUMNS = ("evidences", "evidence")
+"""Columns in which claims have their passages."""
 _BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage given with a claim."""
+
+    text: str
+    source: str = ""
+    """Title of the article it appears in."""
+    label: str | None = None
+    """What it does to the claim, as the file spells it; None where the file does not say."""
+
+    @property
+    def shown(self) -> str:
+        """What is put before a model: sentences often say "it", so that the title belongs to them."""
+        return f"{self.source}: {self.text}" if self.source else self.text
+
+
+def read_passages(value: Any, where: str) -> list[Evidence]:
+    """Passages of one cell: a text, or a list of texts or of objects as in Climate-FEVER, also as JSON.
+
+    Raises:
+        InputError: It is something else; ``where`` begins the sentence.
+    """
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = parse_json(value)
+        except ValueError:
+            return [Evidence(plain_text(value))]
+    if isinstance(value, (str, Mapping)) or value is None:
+        value = [value]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, (str, Mapping, type(None))) for one in value):
+        raise InputError(f"{where}: evidence must be a text, or a list of texts or of objects with a text.")
+    found = []
+    for one in value:
+        if one is None or one == "":
+            continue
+        entry: Row = {"text": one} if isinstance(one, str) else one
+        text, source, label = (
+            next((entry[name] for name in names if name in entry), None)
+            for names in (("evidence", "text"), ("article", "source", "title"), ("evidence_label", "label"))
+        )
+        if not isinstance(text, str):
+            raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
+        found.append(Evidence(plain_text(text), plain_text(source), plain_text(label) or None))
+    return [evidence for evidence in found if evidence.text]
+
+
+def plain_text(value: object) -> str:
+    """A cell as a text with single spaces."""
+    return "" if value is None else " ".join(str(value).split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +141,11 @@ def read_pairs(file: Path, *, labelled: bool = True) -> PairTable:
     data = read_bytes(file)
     rows = list(parse_rows(file, data))
     names = {name for row in rows for name in row}
-    if "claim" in names and names & set(_EVIDENCE):
-        given = [one for number, row in enumerate(rows, start=1) for one in _of_claim(row, f"{file}, row {number}")]
+    given: list[tuple[Any, Any, Any, str]] = []
+    if "claim" in names and names & set(EVIDENCE_COLUMNS):
+        for number, row in enumerate(rows, start=1):
+            cell, where = next((row[one] for one in EVIDENCE_COLUMNS if row.get(one)), None), f"{file}, row {number}"
+            given += [(one.shown, row.get("claim"), one.label, where) for one in read_passages(cell, where)]
     elif {"premise", "statement", *(["label"] if labelled else [])} <= names:
         given = [
             (row.get("premise"), row.get("statement"), row.get("label"), f"{file}, row {number}")
@@ -201,35 +266,14 @@ def relation_probabilities(
     return np.array(found, dtype=np.float64).reshape(-1, len(RELATIONS))
 
 
-def _of_claim(row: Row, place: str) -> Iterator[tuple[Any, Any, Any, str]]:
-    listed = next((row[name] for name in _EVIDENCE if row.get(name) is not None), None)
-    if isinstance(listed, str):
-        try:
-            listed = parse_json(listed)
-        except ValueError as error:
-            raise InputError(f"{place}: the evidence is not a list of labelled passages.") from error
-    if listed is None:
-        return
-    if not isinstance(listed, Sequence) or not all(isinstance(one, Mapping) for one in listed):
-        raise InputError(f"{place}: the evidence is not a list of labelled passages.")
-    for one in listed:
-        text, title = _text(one.get("evidence")), _text(one.get("article"))
-        premise = f"{title}: {text}" if text and title else text
-        yield premise, row.get("claim"), one.get("evidence_label") or one.get("label"), place
-
-
 def _pair(premise: Any, statement: Any, label: Any, place: str, labelled: bool) -> LabelledPair | None:
-    given, said, name = _text(premise), _text(statement), _text(label)
+    given, said, name = plain_text(premise), plain_text(statement), plain_text(label)
     if not (given and said and (name or not labelled)):
         return None
     relation = LABELS.get(name.casefold()) if labelled else UNLABELLED
     if relation is None:
         raise InputError(f"{place}: {name!r} is not a relation; it is one of {', '.join(LABELS)}.")
     return LabelledPair(given, said, relation)
-
-
-def _text(value: Any) -> str:
-    return " ".join(str(value).split()) if isinstance(value, str | int | float | bool) else ""
 
 
 BUNDLED_HEAD = Path(__file__).with_name("entailment_head.safetensors")
@@ -242,7 +286,7 @@ _SHORTEN_PREMISE = 0.15
 
 
 @dataclass(frozen=True, eq=False)
-class EntailmentHead(SavedModel):
+class EntailmentHead(ReadingModel):
     """Probabilities of the three relations, linear in features of a pair.
 
     It needs no language model, no torch and no GPU. It knows nearness, shared words, negations, directions and numbers,
@@ -255,34 +299,19 @@ class EntailmentHead(SavedModel):
             ``measured``, on statements not fitted on: ``two_class_auroc``, ``two_class_accuracy``,
             ``two_class_constant``, ``accuracy``, ``constant``, ``macro_f1``, ``log_loss``, and ``turned_auroc`` on
             pairs made by rule.
-        given: The encoder; loaded by its name if None.
+        models: The encoder.
     """
 
     FORMAT = ModelFormat("climassay-entailment-head", 2, "entailment head", "climassay metrics entailment train")
 
     model: LinearModel
     provenance: Provenance
-    given: Encoder | None = None
+    models: FeatureModels = field(default_factory=FeatureModels)
 
-    def with_encoder(self, encoder: Encoder) -> "EntailmentHead":
-        """The head with an encoder that is loaded already.
-
-        Raises:
-            InputError: Another one than the head's.
-        """
-        self.provenance.check(self.FORMAT.thing, encoder=encoder)
-        return replace(self, given=encoder)
-
-    @cached_property
+    @property
     def encoder(self) -> Encoder:
         """The encoder whose vectors the head reads."""
-        if self.given is not None:
-            return self.given
-        from climassay.models.encoders.loading import load_encoder
-
-        encoder = load_encoder(self.provenance.encoder)
-        self.provenance.check(self.FORMAT.thing, encoder=encoder)
-        return encoder
+        return self.reader.need_encoder()
 
     def probabilities(self, features: PairFeatures) -> FloatArray:
         """Probabilities of the relations, shape [pairs, 3]."""
@@ -308,7 +337,7 @@ class EntailmentHead(SavedModel):
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """See :class:`SavedModel`."""
         facts = {"relations": list(RELATIONS), "features": list(NAMES), "provenance": self.provenance.facts()}
-        return {"weights": self.model.weights, "bias": self.model.bias}, facts
+        return self.model.arrays(), facts
 
     @classmethod
     def load(cls, path: Path = BUNDLED_HEAD) -> Self:
@@ -320,10 +349,9 @@ class EntailmentHead(SavedModel):
         """See :class:`SavedModel`."""
         if tuple(facts["features"]) != NAMES or tuple(facts["relations"]) != RELATIONS:
             raise ValueError("it reads other features than this version of climassay has")
-        weights = checked_array("weights", arrays["weights"], (None, len(RELATIONS)))
-        if len(weights) < len(NAMES):
-            raise ValueError(f"weights has shape {weights.shape}")
-        model = LinearModel("nominal", weights, checked_array("bias", arrays["bias"], (len(RELATIONS),)))
+        model = LinearModel.read(arrays, len(RELATIONS))
+        if len(model.weights) < len(NAMES):
+            raise ValueError(f"weights has shape {model.weights.shape}")
         if facts["version"] > 1:
             return cls(model, Provenance.read(facts["provenance"]))
         old = Provenance.read(facts["source"], items="pairs", groups="statements", measured="cross_validated")
@@ -340,7 +368,7 @@ class HeadEntailment:
             InputError: Another encoder than the head's.
         """
         self.name = name
-        self.head = head if encoder is None else head.with_encoder(encoder)
+        self.head = head if encoder is None else head.with_models(encoder)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(premise confirms statement) of each pair; never None."""
@@ -469,80 +497,67 @@ def train_entailment(
     """
     if {pair.relation for pair in pairs} != set(range(len(RELATIONS))):
         raise InputError(f"An entailment head learns from pairs of all relations: {', '.join(RELATIONS)}.")
-    data = _TrainingData(pairs, encoder, folds, seed)
-    tried = []
-    for setting in product(REGULARISATIONS, SYNTHETIC_SHARES, (False, True)):
-        tried.append(data.held_out(HeadChoice(*setting)))
-        if on_fit is not None:
-            on_fit()
-    tried.sort(key=lambda one: one[0].merit, reverse=True)
-    best, guesses = tried[0]
-    statements = tuple(dict.fromkeys(words_id(pair.statement) for pair in pairs))
-    three, two = pair_scores(pairs, guesses), pair_scores(pairs, guesses, two_class=True)
-    provenance = Provenance(
-        data=table.name,
-        data_sha256=table.sha256,
-        items=len(pairs),
-        groups=len(statements),
-        regularisation=best.regularisation,
-        seed=seed,
-        measured={
-            **three.figures,
-            "two_class_auroc": best.two_class_auroc,
-            "two_class_accuracy": two.accuracy.value,
-            "two_class_constant": two.constant.value,
-            "turned_auroc": best.turned_auroc,
-        },
-        trained_on=statements,
-        settings={"turned": int((data.chances < best.synthetic_share).sum()) - len(pairs)},
-    ).reading(encoder)
-    model = data.fit(np.arange(len(data.relations)), best)
-    return TrainedEntailment(EntailmentHead(model, provenance), tuple(choice for choice, _ in tried))
+    statements = list(dict.fromkeys(pair.statement for pair in pairs))
+    dealt = group_folds(near_duplicate_groups(statements, encoder), folds, seed=seed)
+    fold_of = dict(zip(statements, dealt.tolist(), strict=True))
+    own = np.array([fold_of[pair.statement] for pair in pairs])
+    made, sources = synthetic_pairs(pairs, seed=seed)
+    every = [*pairs, *made]
+    features = pair_features([(pair.premise, pair.statement) for pair in every], encoder)
+    relations = np.array([pair.relation for pair in every])
+    # Pairs made by rule that are below a share are added at this share; labelled ones always are.
+    chances = np.concatenate([np.full(len(pairs), -1.0), np.random.default_rng(seed).random(len(made))])
+    splits = list(splits_of(np.concatenate([own, own[sources]])))
 
-
-class _TrainingData:
-    """Labelled pairs as arrays, and behind them those that were made of them by rule."""
-
-    def __init__(self, pairs: Sequence[LabelledPair], encoder: Encoder, folds: int, seed: int) -> None:
-        statements = list(dict.fromkeys(pair.statement for pair in pairs))
-        numbers = group_folds(near_duplicate_groups(statements, encoder), folds, seed=seed)
-        fold_of = dict(zip(statements, numbers.tolist(), strict=True))
-        own = np.array([fold_of[pair.statement] for pair in pairs])
-        turned, places = synthetic_pairs(pairs, seed=seed)
-        every = [*pairs, *turned]
-        self.labelled = len(pairs)
-        self.features = pair_features([(pair.premise, pair.statement) for pair in every], encoder)
-        self.relations = np.array([pair.relation for pair in every])
-        self.folds = np.concatenate([own, own[places]])
-        self.chances = np.concatenate([np.full(len(pairs), -1.0), np.random.default_rng(seed).random(len(turned))])
-        """Shape [pairs]: those below a share are added at this share; labelled ones always are."""
-
-    def fit(self, places: IntArray, choice: HeadChoice) -> LinearModel:
+    def fit(spec: HeadChoice, places: IntArray) -> LinearModel:
         """Fit on some of the pairs.
 
         Pairs made by rule are mostly contradictions, whose frequency would be taken for that of real ones: the mean
         probability of each relation is made its share of the labelled pairs.
         """
-        chosen = places[self.chances[places] < choice.synthetic_share]
-        model = fit_linear(
-            self.features.blocks(vectors=choice.vectors, places=chosen), self.relations[chosen], len(RELATIONS),
-            regularisation=choice.regularisation,
-        )  # fmt: skip
-        real = places[places < self.labelled]
-        logits = np.log(
-            np.maximum(model.probabilities(self.features.blocks(vectors=choice.vectors, places=real)), 1e-300)
-        )
-        shares = np.bincount(self.relations[real], minlength=len(RELATIONS)) / len(real)
-        return replace(model, bias=model.bias + prior_shift(logits, shares))
+        chosen, real = places[chances[places] < spec.synthetic_share], places[places < len(pairs)]
+        blocks = features.blocks(vectors=spec.vectors, places=chosen)
+        model = fit_linear(blocks, relations[chosen], len(RELATIONS), regularisation=spec.regularisation)
+        given = model.probabilities(features.blocks(vectors=spec.vectors, places=real))
+        shares = np.bincount(relations[real], minlength=len(RELATIONS)) / len(real)
+        return replace(model, bias=model.bias + prior_shift(np.log(np.maximum(given, 1e-300)), shares))
 
-    def held_out(self, choice: HeadChoice) -> tuple[HeadChoice, FloatArray]:
-        """The choice with its figures, and probabilities of labelled pairs [pairs, 3], by fits on the other folds."""
-        found = np.zeros((len(self.relations), len(RELATIONS)))
-        for split in splits_of(self.folds):
-            blocks = self.features.blocks(vectors=choice.vectors, places=split.test)
-            found[split.test] = self.fit(split.train, choice).probabilities(blocks)
-        supports, positive = supporting(found), self.relations == 0
-        decided = np.flatnonzero(self.relations[: self.labelled] < 2)
-        turned = np.arange(self.labelled, len(found))
-        two_class, made = (auroc(supports[kept], positive[kept]) for kept in (decided, turned))
-        return replace(choice, two_class_auroc=two_class, turned_auroc=made), found[: self.labelled]
+    def held(spec: HeadChoice) -> FloatArray:
+        def predict(model: LinearModel, test: IntArray) -> FloatArray:
+            return model.probabilities(features.blocks(vectors=spec.vectors, places=test))
+
+        return held_out(splits, partial(fit, spec), predict, len(every))
+
+    def aurocs(found: FloatArray) -> tuple[float, float]:
+        """Supports against refutes on labelled pairs, and confirms against contradicts on pairs made by rule."""
+        decided, turned = np.flatnonzero(relations[: len(pairs)] < 2), np.arange(len(pairs), len(found))
+        scores, positive = supporting(found), relations == 0
+        return auroc(scores[decided], positive[decided]), auroc(scores[turned], positive[turned])
+
+    specs = [HeadChoice(*one) for one in product(REGULARISATIONS, SYNTHETIC_SHARES, (False, True))]
+    tried = try_settings(specs, held, lambda found: sum(aurocs(found)) / 2, on_fit)
+    choices = [
+        replace(one.spec, two_class_auroc=two, turned_auroc=turned)
+        for one, (two, turned) in ((one, aurocs(one.probabilities)) for one in tried)
+    ]
+    best, guesses = choices[0], tried[0].probabilities[: len(pairs)]
+    known = tuple(dict.fromkeys(words_id(pair.statement) for pair in pairs))
+    three, two_class = pair_scores(pairs, guesses), pair_scores(pairs, guesses, two_class=True)
+    provenance = Provenance(
+        data=table.name,
+        data_sha256=table.sha256,
+        items=len(pairs),
+        groups=len(known),
+        regularisation=best.regularisation,
+        seed=seed,
+        measured={
+            **three.figures,
+            "two_class_auroc": best.two_class_auroc,
+            "two_class_accuracy": two_class.accuracy.value,
+            "two_class_constant": two_class.constant.value,
+            "turned_auroc": best.turned_auroc,
+        },
+        trained_on=known,
+        settings={"turned": int((chances < best.synthetic_share).sum()) - len(pairs)},
+    ).reading(encoder)
+    return TrainedEntailment(EntailmentHead(fit(best, np.arange(len(every))), provenance), tuple(choices))

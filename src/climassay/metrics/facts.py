@@ -397,7 +397,7 @@ def fact_scores(
 ) -> list[FactScores | None]:
     """:class:`FactMetric` of many items, with the bundled scorer and encoder where none is given."""
     from climassay.metrics.entailment_loading import bundled_entailment
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     return FactMetric(scorer or bundled_entailment(), encoder or load_encoder()).score(items)
 

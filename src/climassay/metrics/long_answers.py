@@ -334,6 +334,6 @@ for _name, _label, _more in (
     ("epistemics", "epistemics", {"tested": True}),
 ):
     METRICS.add(_name, Metric(_name, _label, needs="judge", source=_judge, **cast("Any", _more)), __name__)
-# What collections say of an answer is found where they are: climassay.evaluation.points.
+# What collections say of an answer is found where they are: climassay.evaluation.long_answers.
 METRICS.add("points_supported", Metric("points_supported", "points supported", tested=True), __name__)
 METRICS.add("references_found", Metric("references_found", "references that exist"), __name__)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.metrics.registry import Batch, Scorer, metric
 from climassay.models.contract import Encoder
-from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
+from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
 WINDOW = 4
 """Words that are kept on each side of the gap; the paper's choice."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.questions import TYPES, Criterion
 from climassay.registry import Registry
 

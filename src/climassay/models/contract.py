@@ -147,7 +147,7 @@ class OptionScores:
     """log P(option | prompt), summed over the option's tokens; finite; empty when ``error`` is set."""
     method: ScoringMethod = "exact"
     """``exact``: from the full distribution. ``greedy``: likewise, and each token of the only option is the most
-    probable one, which only a :class:`~climassay.models.local.text_model.TextModel` tells. ``top_logprobs``: a server's
+    probable one, which only a :class:`~climassay.models.local.model.TextModel` tells. ``top_logprobs``: a server's
     list of likely tokens, options missing from it at the list's floor. ``generated``: no log-probabilities at all, the
     generated option has 0, the others -100."""
     usage: Usage = field(default_factory=Usage)

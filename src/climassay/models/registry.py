@@ -1,13 +1,14 @@
-"""From the name of a model to the model, and a check of whether it works."""
+"""From the name of a model, and how it is reached, to the model; and a check of whether it works."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from pydantic import Field
 
 from climassay.errors import InputError, MissingExtraError, ModelError
-from climassay.models.access import ModelAccess
 from climassay.models.bundled import BUNDLED
 from climassay.models.contract import (
     GenerationRequest,
@@ -19,12 +20,83 @@ from climassay.models.contract import (
     Sampling,
 )
 from climassay.models.provider import PROVIDERS, ModelProvider, provider
-from climassay.models.servers import LOCAL, OPENAI, configuration_file, is_served
+from climassay.models.servers import LOCAL, OPENAI, configuration_file, is_served, normalised_base_url
+from climassay.settings import Flag
 
 if TYPE_CHECKING:
     from climassay.models.openai.capabilities import Capabilities
-    from climassay.models.openai.pacing import RetryPolicy
+    from climassay.models.openai.connection import RetryPolicy
     from climassay.models.servers import Price
+
+
+MaxOutputTokens = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        description="Maximum number of tokens of each answer; what a model thinks before it comes on top.",
+        examples=[2000],
+    ),
+    Flag(),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAccess:
+    """How a model is reached and loaded, and what it costs; None leaves it to the model or its server."""
+
+    base_url: Annotated[
+        str | None,
+        Field(
+            description="Gets your API key only if you allow it: see docs/how-to/api-models.md.",
+            examples=["http://localhost:8000/v1"],
+        ),
+    ] = None
+    """Server of an ``openai:`` model."""
+    dtype: Annotated[
+        str | None,
+        Field(
+            description="float32, bfloat16 or float16, for local: models; by default what is fastest here.",
+            examples=["bfloat16"],
+        ),
+        Flag(),
+    ] = None
+    device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
+    concurrency: Annotated[
+        int | None, Field(ge=1, description="Maximum number of concurrent requests to a server.", examples=[16]), Flag()
+    ] = None
+    reasoning_effort: Annotated[
+        str | None,
+        Field(
+            description="Effort of an openai: model that reasons, for example low, medium or high.", examples=["low"]
+        ),
+        Flag(),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        Field(
+            ge=1,
+            description="Seconds that one attempt of a request may take; by default as long as the deadline allows.",
+            examples=[600],
+        ),
+        Flag(),
+    ] = None
+    price_in: Annotated[
+        float | None, Field(ge=0, description="US dollars per million prompt tokens.", examples=[0.15]), Flag()
+    ] = None
+    price_out: Annotated[
+        float | None, Field(ge=0, description="US dollars per million completion tokens.", examples=[0.6]), Flag()
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileModel(ModelAccess):
+    """How a model that a file names is reached: all of it is kept with the run."""
+
+    def __post_init__(self) -> None:
+        """See that the address holds no name and password, which would be kept with every run."""
+        if self.base_url:
+            object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
+
 
 DEFAULT_MODEL = "local:smollm2"
 _ANSWER_TOKENS = 64
@@ -130,7 +202,7 @@ def load_as_set(
         InputError: Its name or an option is not understood.
         ModelError: It cannot be found or loaded.
     """
-    from climassay.models.openai.pacing import retry_policy
+    from climassay.models.openai.connection import retry_policy
     from climassay.models.servers import model_price
 
     return (load or load_model)(
@@ -158,7 +230,7 @@ def load_local(
         MissingExtraError: The packages of ``climassay[local]`` are not installed.
     """
     try:
-        from climassay.models.local.described import open_local
+        from climassay.models.local.loading import open_local
 
         return open_local(
             f"{LOCAL}:{name}",

@@ -6,6 +6,140 @@ of the same name into a folder and give that folder to the command (``--prompts`
 ``climassay prompts export FOLDER`` writes all of them out as a start.
 """
 
-from climassay.prompts.templates import Prompt, RenderedPrompt, export_prompts, load_prompt, prompt_names
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, cast
 
-__all__ = ["Prompt", "RenderedPrompt", "export_prompts", "load_prompt", "prompt_names"]
+from climassay.errors import InputError
+from climassay.io import read_text, reason, write_file
+from climassay.models.contract import Message, Role
+from climassay.questions.types import prompt_files
+
+_FOLDER = Path(__file__).parent
+_SUFFIX = ".prompt"
+_ROLE_LINE = re.compile(r"^\[(system|user|assistant)\][ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """Messages ready for a model."""
+
+    messages: tuple[Message, ...]
+    assistant_prefix: str = ""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A template of one or more messages."""
+
+    name: str
+    source: str
+    """Text of the template."""
+    origin: str
+    """``built in`` or the file it was read from."""
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the template's text; kept with every run."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @cached_property
+    def _parts(self) -> list[tuple[Role, Any]]:
+        from jinja2 import StrictUndefined, TemplateSyntaxError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        # Templates may come from other people's folders: the sandbox keeps them from running code and changing values.
+        environment = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+        )
+        pieces = _ROLE_LINE.split(self.source)
+        if len(pieces) < 3 or pieces[0].strip():
+            raise InputError(f"The prompt {self.name} ({self.origin}) must begin with a line [system] or [user].")
+        try:
+            return [
+                (cast(Role, role), environment.from_string(text.strip("\n")))
+                for role, text in zip(pieces[1::2], pieces[2::2], strict=True)
+            ]
+        except TemplateSyntaxError as error:
+            raise InputError(
+                f"The prompt {self.name} ({self.origin}) is not a valid template: {error.message}."
+            ) from error
+
+    def render(self, **values: Any) -> RenderedPrompt:
+        """Fill the template in.
+
+        What is filled in can never start a message of its own: roles are split before values are inserted.
+
+        Raises:
+            InputError: The template is not valid or names a value that is not given.
+        """
+        from jinja2 import TemplateError
+
+        messages = []
+        try:
+            for role, template in self._parts:
+                messages.append(Message(role, template.render(**values)))
+        except TemplateError as error:
+            raise InputError(f"The prompt {self.name} ({self.origin}) cannot be filled in: {error}.") from error
+        if messages[-1].role == "assistant":
+            return RenderedPrompt(tuple(messages[:-1]), messages[-1].content)
+        kept = tuple(message for message in messages if message.content.strip())
+        return RenderedPrompt(kept)
+
+
+def prompt_names() -> list[str]:
+    """Names of the built-in prompts."""
+    return sorted(_files())
+
+
+@cache
+def _files() -> dict[str, Path]:
+    return {path.stem: path for path in _FOLDER.glob(f"*{_SUFFIX}")} | prompt_files()
+
+
+def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
+    """Load a prompt, the user's own where the folder ``overrides`` has one of that name.
+
+    Raises:
+        InputError: There is no such prompt, or the folder does not exist.
+    """
+    file = name + _SUFFIX
+    if overrides is not None:
+        if not overrides.is_dir():
+            raise InputError(f"The prompt folder {overrides} does not exist.")
+        own = overrides / file
+        if own.is_file():
+            return Prompt(name, _read(own), str(own))
+    if name not in prompt_names():
+        raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
+    return Prompt(name, _files()[name].read_text(encoding="utf-8"), "built in")
+
+
+def _read(file: Path) -> str:
+    try:
+        return read_text(file)
+    except UnicodeDecodeError as error:
+        raise InputError(f"The prompt {file} is not UTF-8 text (byte {error.start}): save it as UTF-8.") from None
+    except OSError as error:
+        raise InputError(f"The prompt {file} cannot be read: {reason(error)}.") from None
+
+
+def export_prompts(folder: Path) -> list[Path]:
+    """Write every built-in prompt into a folder, leaving files that are already there alone.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InputError: The folder cannot be written to.
+    """
+    written = []
+    for name in prompt_names():
+        target = folder / (name + _SUFFIX)
+        if not target.exists():
+            write_file(target, _files()[name].read_bytes())
+            written.append(target)
+    return written

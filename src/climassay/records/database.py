@@ -7,12 +7,10 @@ that is killed in the middle leaves the database as it was, and the next one beg
 import os
 import shutil
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,14 +21,13 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from climassay.errors import InputError, MissingExtraError, RecordsError
 from climassay.records import tables
+from climassay.records.migrations import migrate
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
 OLDEST = 1
 """The earliest version that can be brought forward."""
-_ALEMBIC = threading.Lock()
-"""Alembic knows one migration at a time in a process."""
 
 
 def keep_copy(file: Path, version: int) -> Path:
@@ -69,23 +66,6 @@ def keep_schema_copy(connection: sa.Connection, schema: str, version: int) -> No
     connection.execute(sa.schema.CreateSchema(copy))
     for table in inspector.get_table_names(schema=schema):
         connection.exec_driver_sql(f'CREATE TABLE "{copy}"."{table}" AS TABLE "{schema}"."{table}"')
-
-
-def migrate(connection: sa.Connection, version: int) -> None:
-    """Bring the tables from a version to this one, within the connection's transaction."""
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    folder = str(files("climassay.records") / "migrations")
-    config.set_main_option("script_location", folder.replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    with _ALEMBIC:
-        command.stamp(config, str(version), purge=True)
-        command.upgrade(config, str(tables.SCHEMA_VERSION))
-    stored = sa.update(tables.meta).where(tables.meta.c.name == "schema_version")
-    connection.execute(stored.values(value=str(tables.SCHEMA_VERSION)))
 
 
 BUSY_SECONDS = 60

@@ -24,15 +24,18 @@ from climassay.models.contract import (
     Usage,
     number_format,
 )
-from climassay.records.requests import (
+from climassay.records.store import (
     AnsweredRequest,
     HasEarlierFingerprints,
     Identity,
+    Records,
+    Run,
+    StoredAnswer,
+    Submission,
     generation_identity,
     scoring_identity,
     storable_answer,
 )
-from climassay.records.store import Records, Run, StoredAnswer, Submission
 
 PATIENCE_SECONDS = 120.0
 """So long without an answer, a request that another run is asking is waited for; then it is asked here, too."""

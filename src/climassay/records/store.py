@@ -4,37 +4,182 @@ A run gives a sign of life every two seconds, and is taken for dead after six wi
 is asking is marked, so that another run waits for the answer. The mark goes in the transaction that stores the answer:
 whoever waits finds the answer as soon as the mark is gone; where there is none (the request failed, or the run died),
 the one who waits asks. A run whose process has died on this machine is known to be dead at once.
+
+What takes long to compute from results is kept, too, by what it was computed from (:func:`kept`).
 """
 
+import hashlib
 import json
+import math
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, Literal, Protocol, cast, runtime_checkable
+from weakref import WeakSet
 
 import sqlalchemy as sa
 
 from climassay import __version__
 from climassay.errors import ClimassayError, RecordsError
+from climassay.models.contract import (
+    Completion,
+    FinishReason,
+    GenerationRequest,
+    Message,
+    OptionRequest,
+    OptionScores,
+    ScoringMethod,
+    Usage,
+)
 from climassay.records import tables
 from climassay.records.database import Database
-from climassay.records.requests import (
-    Answer,
-    AnsweredRequest,
-    Identity,
-    Kind,
-    answer_columns,
-    answer_from_row,
-    storable_text,
-    text_digest,
-)
 from climassay.redaction import without_secrets
+
+Kind = Literal["generate", "options"]
+
+
+class Renderer(Protocol):
+    """The part of a model that decides what a request is."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it; kept for the reader, not part of the key."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Over all that decides what the model answers."""
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        """The prompt as the model receives it."""
+
+
+@runtime_checkable
+class HasEarlierFingerprints(Protocol):
+    """A model whose answers may be stored under fingerprints that earlier versions gave it."""
+
+    @property
+    def earlier_fingerprints(self) -> Mapping[str, str | None]:
+        """With each the name of the model that its requests must have; None for any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A request as the records know it."""
+
+    key: bytes
+    """SHA-256 of the canonical JSON of ``[kind, fingerprint, prompt, settings]``."""
+    kind: Kind
+    model: str
+    fingerprint: str
+    prompt: str
+    """The rendered prompt."""
+    settings: str
+    """Canonical JSON: schema and sampling of a generation, options of a scoring."""
+
+    def key_under(self, fingerprint: str) -> bytes:
+        """The key of the same request to a model of another fingerprint."""
+        return text_digest(canonical_json([self.kind, fingerprint, self.prompt, self.settings]))
+
+
+def canonical_json(value: Any) -> str:
+    """JSON that is the same text for the same value: sorted keys, no spaces, ASCII, never NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def text_digest(text: str) -> bytes:
+    """SHA-256 of a text; lone surrogates, which UTF-8 cannot carry, count as they are."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def generation_identity(model: Renderer, request: GenerationRequest) -> Identity:
+    """Identity of a generation: fingerprint, rendered prompt, schema and all sampling settings."""
+    return _identity("generate", model, request, {"sampling": asdict(request.sampling), "schema": request.schema})
+
+
+def scoring_identity(model: Renderer, request: OptionRequest) -> Identity:
+    """Identity of a scoring: fingerprint, rendered prompt and the options in their order."""
+    return _identity("options", model, request, {"options": list(request.options)})
+
+
+def _identity(kind: Kind, model: Renderer, request: GenerationRequest | OptionRequest, settings: Any) -> Identity:
+    fingerprint = model.fingerprint
+    prompt, stated = model.render(request.messages, request.assistant_prefix), canonical_json(settings)
+    key = text_digest(canonical_json([kind, fingerprint, prompt, stated]))
+    return Identity(key, kind, model.name, fingerprint, prompt, stated)
+
+
+Answer = Completion | OptionScores
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRequest:
+    """One answer on its way into the database."""
+
+    identity: Identity
+    answer: Answer
+    answered_at: float
+    """Seconds since 1970, UTC."""
+
+
+def storable_text(text: str) -> str:
+    """The text without what databases cannot hold: NUL and lone surrogates become U+FFFD."""
+    if "\x00" in text:
+        text = text.replace("\x00", REPLACEMENT)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def storable_answer(answer: Answer) -> Answer:
+    """The answer in the form in which it can be stored and read back unchanged.
+
+    A score that is not a finite number becomes a failure, since no table may carry NaN.
+    """
+    error = None if answer.error is None else storable_text(answer.error)
+    if isinstance(answer, Completion):
+        return replace(answer, text=storable_text(answer.text), error=error)
+    if error is None and not all(map(math.isfinite, answer.logprobs)):
+        return OptionScores.failed("The model returned a log-probability that is not a finite number.", answer.usage)
+    return replace(answer, logprobs=tuple(map(float, answer.logprobs)), error=error)
+
+
+def answer_columns(answer: Answer) -> dict[str, Any]:
+    """The columns of ``answers`` that hold the answer itself."""
+    columns: dict[str, Any] = {
+        "text": None,
+        "logprobs": None,
+        "outcome": "error",
+        "error": answer.error,
+        "prompt_tokens": answer.usage.prompt_tokens,
+        "completion_tokens": answer.usage.completion_tokens,
+        "reasoning_tokens": answer.usage.reasoning_tokens,
+        "attempts": answer.usage.requests,
+        "cost": answer.usage.cost,
+    }
+    if answer.error is not None:
+        return columns
+    if isinstance(answer, Completion):
+        return columns | {"text": answer.text, "outcome": answer.finish_reason}
+    return columns | {"logprobs": json.dumps(answer.logprobs, allow_nan=False), "outcome": answer.method}
+
+
+def answer_from_row(kind: Kind, row: Mapping[str, Any]) -> Answer:
+    """Rebuild an answer without error from its row."""
+    usage = Usage(row["prompt_tokens"], row["completion_tokens"], row["attempts"], row["cost"], row["reasoning_tokens"])
+    if kind == "generate":
+        return Completion(row["text"], cast(FinishReason, row["outcome"]), usage)
+    return OptionScores(tuple(json.loads(row["logprobs"])), cast(ScoringMethod, row["outcome"]), usage)
+
 
 HEARTBEAT_SECONDS = 2.0
 """How often a run says that it is alive."""
@@ -480,3 +625,47 @@ class Records:
     def close(self) -> None:
         """Give back the connections."""
         self.database.close()
+
+
+MOST_KEPT = 2000
+"""Entries; the oldest go first."""
+_prepared: WeakSet[Database] = WeakSet()
+"""Databases that are known to have the table."""
+computed = sa.Table(
+    "computed",
+    sa.MetaData(),
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("version", sa.String(40), nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.Column("value", sa.Text, nullable=False),
+    comment="What takes long to compute from results of runs, by a hash of what it was computed from; may be deleted.",
+)
+
+
+def kept(database: Database, parts: tuple[object, ...], make: Callable[[], Any] | None = None) -> Any:
+    """Something that was computed before, or that is computed now and kept.
+
+    The parts, texts and numbers, say what it is and what it is computed from, for example ids of runs that have ended;
+    ``make`` computes what ``json.dumps`` takes.
+
+    Returns:
+        The value as JSON reads it; None where it is not kept and ``make`` is not given. Values that another version of
+        climassay computed count as not kept.
+    """
+    if database not in _prepared:
+        database.create_tables(computed.metadata)
+        _prepared.add(database)
+    key = hashlib.sha256(json.dumps([__version__, *parts]).encode()).hexdigest()
+    text = database.scalar(sa.select(computed.c.value).where(computed.c.key == key))
+    if text is None and make is not None:
+        text = json.dumps(make(), ensure_ascii=False)
+        row = {"key": key, "version": __version__, "made_at": time.time(), "value": text}
+        oldest = sa.select(computed.c.made_at).order_by(computed.c.made_at.desc()).offset(MOST_KEPT).limit(1)
+        old = sa.or_(computed.c.version != __version__, computed.c.made_at <= oldest.scalar_subquery())
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(computed.delete().where(old))
+            database.insert_new(connection, computed, [row], replacing=("value", "made_at"))
+
+        database.write(work, durable=False)
+    return None if text is None else json.loads(text)

@@ -21,8 +21,7 @@ from climassay.io import parse_json, read_lines, safe_cell, written_beside
 from climassay.records import tables
 from climassay.records.database import Database
 from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, count_answers, iso_time, iterate_answers
-from climassay.records.requests import REPLACEMENT, Identity, Kind, canonical_json
-from climassay.records.store import KEYS_PER_QUERY, insert_requests
+from climassay.records.store import KEYS_PER_QUERY, REPLACEMENT, Identity, Kind, canonical_json, insert_requests
 
 Bundles = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))

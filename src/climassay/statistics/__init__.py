@@ -3,7 +3,7 @@
 Everything here is a pure function of arrays; random procedures take a seed.
 """
 
-from climassay.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from climassay.statistics.agreement import Correlation, cohen_kappa, fleiss_kappa, kendall, krippendorff_alpha, spearman
 from climassay.statistics.classification import (
     CoveragePoint,
     ReliabilityBin,
@@ -13,16 +13,18 @@ from climassay.statistics.classification import (
     reliability_curve,
     selective_curve,
 )
-from climassay.statistics.correlation import Correlation, kendall, spearman
 from climassay.statistics.intervals import (
     Estimate,
     Interval,
     McNemar,
     PairedComparison,
     PairedDifference,
+    accuracy_sample_size,
     bootstrap_interval,
     holm,
     mcnemar,
+    mcnemar_power,
+    mcnemar_sample_size,
     mean_estimate,
     mean_estimates,
     paired_difference,
@@ -32,7 +34,6 @@ from climassay.statistics.intervals import (
     proportion,
     wilson_interval,
 )
-from climassay.statistics.power import accuracy_sample_size, mcnemar_power, mcnemar_sample_size
 
 __all__ = [
     "Correlation", "CoveragePoint", "Estimate", "Interval", "McNemar", "PairedComparison", "PairedDifference",

@@ -14,7 +14,6 @@ import torch
 
 from climassay.errors import InputError, ModelError
 from climassay.models.model_files import file_digest
-from climassay.tuning.adapter import CONFIG_FILE, WEIGHTS_FILE
 from climassay.tuning.base import TuningBase
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TuningData, check_data
@@ -28,7 +27,16 @@ from climassay.tuning.result import (
     replace_file,
     write_result,
 )
-from climassay.tuning.run import DivergedError, ProgressCallback, Run, interruptible, read_progress, remove_checkpoint
+from climassay.tuning.run import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    DivergedError,
+    ProgressCallback,
+    Run,
+    interruptible,
+    read_progress,
+    remove_checkpoint,
+)
 
 CHECKPOINT_SECONDS = 60.0
 DEFAULT_GRID: Mapping[str, tuple[Any, ...]] = MappingProxyType({"rank": (8, 32), "learning_rate": (3e-4, 1e-3)})

@@ -102,8 +102,7 @@ class AppState(Session):
 
     def encoder(self, name: str | None = None) -> Encoder:
         """An encoder, loaded once for everything that the server does; it encodes a text once."""
-        from climassay.models.encoders.embedding_cache import CachedEncoder
-        from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
+        from climassay.models.encoders import BUNDLED_ENCODER, CachedEncoder, load_encoder
 
         wanted = name or BUNDLED_ENCODER
         return self.shared(f"encoder {wanted}", lambda: CachedEncoder(load_encoder(wanted)))

@@ -7,7 +7,7 @@ import pytest
 from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract
 from climassay.confidence.extraction.documents import identify, language_of
 from climassay.confidence.marks import find_likelihoods, find_tags
-from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.passages import split_passages
 from climassay.errors import InputError

@@ -110,7 +110,7 @@ def test_five_hundred_real_statements_give_the_same_topics_every_time(tmp_path, 
     import csv
 
     from climassay.confidence.statement import Statement
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path))
     with (DATA / "climatex_train.tsv").open(encoding="utf-8", newline="") as file:

@@ -1,5 +1,4 @@
 import csv
-import json
 from dataclasses import replace
 
 import pytest
@@ -13,8 +12,9 @@ from climassay.generation.annotation import (
     AnnotationSettings,
     AnnotationStore,
     ImportedLabel,
-    edit_texts,
-    edited_wording,
+    Label,
+    label_from_parts,
+    label_parts,
     read_annotations,
     read_table,
     write_annotations,
@@ -173,13 +173,6 @@ def test_what_is_no_file_of_annotations_is_told(text, sentence, tmp_path):
         read_annotations(file)
 
 
-def test_a_table_without_its_columns_is_told(tmp_path, store):
-    file = tmp_path / "labels.csv"
-    file.write_text("question,answer\na,b\n", encoding="utf-8")
-    with pytest.raises(InputError, match="draft, annotator and label"):
-        read_table(file, drafts(store))
-
-
 _text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), min_size=1, max_size=8)
 _clean = _text.map(str.strip).filter(bool)
 
@@ -188,6 +181,7 @@ _clean = _text.map(str.strip).filter(bool)
 def test_an_edit_survives_being_taken_apart(options, data):
     correct = data.draw(st.integers(0, len(options) - 1))
     wording = Wording(data.draw(_clean), options[correct], tuple(options), correct)
-    assert edited_wording(DRAFTS[1], edit_texts(DRAFTS[1], wording)) == wording
-    assert edited_wording(DRAFTS[1], edit_texts(DRAFTS[1], None)) is None
-    assert json.dumps(edit_texts(DRAFTS[1], wording).options)
+    one = DRAFTS[1]
+    for edit in (wording, None):
+        label = Label("k", DATASET, one.id, "ann", True, (), "", edit, None, 0.0, None, False)
+        assert label_from_parts({one.id: one}, one.id, "valid", (), label_parts(one, label)).wording == edit

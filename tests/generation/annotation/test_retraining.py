@@ -6,10 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from annotated_drafts import DATASET, VALID, WRONG, begin
-from climassay.errors import InputError
+from annotated_drafts import DATASET, WRONG, begin
 from climassay.generation import Wording
-from climassay.generation.annotation import AnnotationSettings, AnnotationStore, ImportedLabel, retrain
+from climassay.generation.annotation import AnnotationStore, ImportedLabel, retrain
 from climassay.generation.validation import TextReader, TrainedValidator
 from climassay.records import Records
 from climassay.workspace import Workspace
@@ -125,18 +124,6 @@ def test_an_interrupted_call_is_finished_by_the_next(first, second, monkeypatch)
     assert [chance for _, chance in orders[0]] == pytest.approx([chance for _, chance in orders[1]])
 
 
-def test_new_labels_make_a_new_validator_and_the_same_ones_do_not(first, second):
-    _, _, store = second
-    same = again(second, WordEncoder())
-    assert (same.trained, same.judged) == (False, 20)
-    assert again(second, WordEncoder()).judged == 0
-    store.label(DATASET, "q0041", "ann", key="new", **VALID)
-    assert store.new_labels(DATASET) == 1
-    later = again(second, WordEncoder())
-    assert (later.labels, later.trained, later.judged) == (41, True, 19)
-    assert later.validator != same.validator
-
-
 def test_labels_that_come_meanwhile_are_new_afterwards(second):
     _, _, store = second
 
@@ -146,18 +133,3 @@ def test_labels_that_come_meanwhile_are_new_afterwards(second):
 
     again(second, WordEncoder(), progress=label)
     assert store.new_labels(DATASET) == 1
-
-
-def test_too_few_labels_or_one_kind_only_is_told(tmp_path):
-    place = Workspace.open(tmp_path)
-    with Records(place.records_url) as records:
-        begin(records, [made(number) for number in range(9)])
-        store = AnnotationStore(records)
-        store.configure(DATASET, AnnotationSettings())
-        for number in range(5):
-            store.label(DATASET, f"q{number:04d}", "ann", key=str(number), **VALID)
-        with pytest.raises(InputError, match="at least two valid and two invalid"):
-            retrain(records, place, DATASET, reader=TextReader(WordEncoder()))
-        with pytest.raises(InputError, match="no dataset 'gold'"):
-            retrain(records, place, "gold", reader=TextReader(WordEncoder()))
-    assert not (place.root / "validators").exists()

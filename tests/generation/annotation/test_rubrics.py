@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.generation.annotation.labels import Item, Label, check_verdict
+from climassay.generation.annotation.labels import ImportedLabel, Item, Label, check_label
 from climassay.generation.annotation.long_answers import (
     SAME_CRITERION,
-    finished_rubrics,
     matched_criteria,
     rubric_agreement,
     rubric_drafts,
@@ -39,11 +38,15 @@ def item(name, *rubrics, state="conflict"):
     return Item(stored.draft, None, None, (), tuple(labels), state)
 
 
+def checked(draft, **said):
+    return check_label(draft, ImportedLabel(draft.id, "ann", **said))
+
+
 @given(st.lists(CRITERIA, min_size=1, max_size=8))
 def test_a_rubric_is_read_as_it_was_written(criteria):
     assert read_rubric(written_rubric(criteria)) == tuple(criteria)
     [stored] = rubric_drafts([Question("q", "longform", "Why?", "")])
-    said = check_verdict(stored.draft, accepted=True, wording=Wording("Why?", written_rubric(criteria), ("Rubric",)))
+    said = checked(stored.draft, accepted=True, wording=Wording("Why?", written_rubric(criteria), ("Rubric",)))
     assert read_rubric(said.wording.answer) == tuple(criteria)
 
 
@@ -90,10 +93,3 @@ def test_agreement_where_nothing_can_be_said():
     assert (found.levels, found.weights) == (None, None)
     apart = rubric_agreement([item("a", [Criterion("albedo")], [Criterion("ocean")])], TopicEncoder())
     assert (apart.shared.value, apart.matched, apart.floor) == (0.0, 0, None)
-
-
-def test_only_decided_rubrics_are_given_out():
-    rubric = [Criterion("albedo")]
-    items = [item("b", rubric, state="settled"), item("a", rubric, state="settled"), item("c", rubric, rubric)]
-    assert [one.id for one in finished_rubrics(items)] == ["a", "b"]
-    assert finished_rubrics(items)[0].rubric == tuple(rubric)

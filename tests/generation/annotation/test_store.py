@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin, judged, plain
+from annotated_drafts import DATASET, VALID, WRONG, begin, judged, plain
 from climassay.errors import InputError
 from climassay.generation import Decision, Wording
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore, ItemFilter
@@ -54,15 +54,6 @@ def test_a_label_settles_its_draft_and_an_undo_takes_the_outcome_back(records):
     assert label.withdrawn_at >= label.made_at
 
 
-def test_an_edit_becomes_the_draft_and_keeps_the_words_before(records):
-    store = opened(records, plain(1))
-    store.label(DATASET, "q0000", "ann", key="k", remark="Clearer.", **EDITED)
-    found = now(records, "q0000")
-    assert (found.wording, found.usable) == (EDITED["wording"], True)
-    assert found.decisions[-1] == Decision("expert", "ann", True, detail="ann: Clearer.", replaced=plain(1)[0].wording)
-    assert store.item(DATASET, "q0000").draft == plain(1)[0], "what is judged stays what the line wrote"
-
-
 def test_the_term_of_a_cloze_statement_is_chosen(records):
     made = replace(draft(3, "cloze"), wording=Wording("The albedo of snow is high.", ""))
     store = opened(records, [made])
@@ -97,22 +88,6 @@ def test_overlap_settles_agreement_and_finds_conflicts(records):
     assert len(store.conflicts(DATASET)) == 1
     store.label(DATASET, "q0001", "bob", key="bob-2", **VALID)
     assert now(records, "q0001").decisions == (Decision("expert", "ann, bob", True),)
-
-
-def test_two_different_edits_are_a_conflict_and_two_equal_ones_are_not(records):
-    store = opened(records, plain(2), overlap=2)
-    other = {"accepted": True, "wording": Wording("What shrinks?", "The particle.")}
-    for name, words in (("q0000", (EDITED, EDITED)), ("q0001", (EDITED, other))):
-        for who, said in zip(("ann", "bob"), words, strict=True):
-            store.label(DATASET, name, who, key=f"{who}-{name}", **said)
-    assert store.item(DATASET, "q0000").state == "settled"
-    assert store.item(DATASET, "q0001").state == "conflict"
-
-
-def test_an_open_item_is_not_adjudicated(records):
-    store = opened(records, plain(1), overlap=2)
-    with pytest.raises(InputError, match="still waits for labels"):
-        store.adjudicate(DATASET, "q0000", "eve", key="e", accepted=True)
 
 
 def test_an_item_goes_to_no_more_people_than_it_needs(records):
@@ -172,16 +147,6 @@ def test_the_least_certain_come_first(records):
     assert [item.p_valid for item in store.items(DATASET)] == [None] * 4
 
 
-def test_without_a_validator_the_seed_decides_the_order(sqlite):
-    store = opened(sqlite, plain(12))
-    orders = []
-    for seed in (0, 1, 0):
-        store.configure(DATASET, AnnotationSettings(seed=seed))
-        orders.append([item.draft.id for item in store.items(DATASET)])
-    assert orders[0] == orders[2] != orders[1]
-    assert sorted(orders[1]) == [one.id for one in plain(12)]
-
-
 def test_what_waits_and_what_does_not(records):
     made = [
         draft(0),
@@ -215,23 +180,6 @@ def test_drafts_that_come_later_and_failures_made_again_join_the_queue(records):
     assert store.label(DATASET, "q0003", "ann", key="k", **VALID)
 
 
-def test_changing_the_overlap_settles_anew(records):
-    store = opened(records, plain(1))
-    store.label(DATASET, "q0000", "ann", key="a", **WRONG)
-    store.configure(DATASET, AnnotationSettings(overlap=2))
-    assert (store.item(DATASET, "q0000").state, now(records, "q0000").decisions) == ("open", ())
-    store.configure(DATASET, AnnotationSettings(overlap=1))
-    assert now(records, "q0000").rejection is not None
-
-
-def test_settled_labels_count_as_new_until_a_training_has_read_them(records):
-    store = opened(records, plain(3), overlap=1)
-    assert store.new_labels(DATASET) == 0
-    for number in range(2):
-        store.label(DATASET, f"q000{number}", "ann", key=str(number), **VALID)
-    assert store.new_labels(DATASET) == 2
-
-
 def test_an_unknown_dataset_and_a_key_of_another_label_are_told(records):
     store = opened(records, plain(2))
     for ask in (store.progress, store.settings, lambda name: store.next(name, "ann")):
@@ -241,15 +189,6 @@ def test_an_unknown_dataset_and_a_key_of_another_label_are_told(records):
     with pytest.raises(InputError, match="belongs to another label"):
         store.label(DATASET, "q0001", "ann", key="k", **VALID)
     assert [label.draft for label in store.labels(DATASET)] == ["q0000"]
-
-
-def test_queues_tell_what_there_is_to_do(records):
-    store = opened(records, plain(3))
-    begin(records, [draft(0, error="cut off", wording=Wording(""))], dataset="empty")
-    store.label(DATASET, "q0000", "ann", key="k", **VALID)
-    seen = {queue.dataset: (queue.items, queue.open, queue.settled, queue.conflicts) for queue in store.queues()}
-    assert seen == {DATASET: (3, 2, 1, 0), "empty": (0, 0, 0, 0)}
-    assert store.progress("empty").left_out == 1
 
 
 def test_history_is_the_newest_first_and_knows_no_withdrawn_labels(records):
@@ -297,15 +236,6 @@ def divided(records, count=4, conflicts=(0, 1, 3)):
     return store
 
 
-def test_after_a_conflict_comes_the_next_and_after_the_last_the_first(records):
-    store = divided(records)
-    order = [item.draft.id for item in store.conflicts(DATASET)]
-    assert [store.next_conflict(DATASET, one) for one in order] == [*order[1:], order[0]]
-    for number, name in enumerate(order):
-        store.adjudicate(DATASET, name, "eve", key=f"e{number}", **VALID)
-        assert store.next_conflict(DATASET, name) == (order[number + 1] if number < 2 else None)
-
-
 def test_what_is_looked_for_is_found_by_state_type_and_words(records):
     drafts = [draft(0), draft(1, "mcq"), draft(2, "cloze"), draft(3), draft(4, error="cut off", wording=Wording(""))]
     store = opened(records, drafts, overlap=2)
@@ -345,14 +275,6 @@ def test_what_is_looked_for_is_found_by_state_type_and_words(records):
     assert (first.draft.id, first.state, first.own.key, first.comments, total) == ("q0001", "conflict", "a1", 1, 4)
 
 
-@pytest.mark.parametrize("sought", ['"quoted"', "back\\slash", "ÜBER", "straße"])
-def test_words_are_found_whatever_letters_they_have(records, sought):
-    text = 'A "quoted" back\\slash, über die Straße?'
-    store = opened(records, [draft(0), draft(1, wording=Wording(text, "Yes."))])
-    items, _ = store.find(DATASET, "ann", ItemFilter(text=sought))
-    assert [one.draft.id for one in items] == ["q0001"]
-
-
 def test_a_chosen_item_is_kept_from_others_until_another_is_chosen(records):
     store = opened(records, plain(3))
     assert store.take(DATASET, "q0001", "ann")
@@ -378,13 +300,3 @@ def test_a_comment_is_stored_once_and_decides_nothing(records):
         with pytest.raises(InputError, match=sentence):
             store.comment(DATASET, draft_id, "ann", text, key="c3")
     assert len(store.comments(DATASET)) == 2
-
-
-def test_history_goes_back_to_the_first_label(records):
-    store = divided(records)
-    seen, after = [], None
-    while part := store.history(DATASET, "ann", most=3, after=after):
-        seen += [label.key for label in part]
-        after = seen[-1]
-    assert seen == ["a3", "a2", "a1", "a0"]
-    assert [label.key for label in store.history(DATASET, "ann", decided=True)] == ["a2"]

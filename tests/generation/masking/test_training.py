@@ -22,7 +22,7 @@ from climassay.generation.masking import (
     read_choices,
     train_masker,
 )
-from climassay.generation.masking.trained import bundled_reader, context_features, fit
+from climassay.generation.masking.maskers import bundled_reader, context_features, fit
 from climassay.metrics.bert_score import TokenVectors
 from climassay.primer import gold_questions
 from command_line import done, refused
@@ -53,7 +53,7 @@ def test_the_fit_is_the_maximum_of_its_objective():
     # Two statements of two words and one feature x: loss = 2 log(1 + exp(-w d)) + w**2 / 2, d the standardised gap.
     rows = np.zeros((4, len(FEATURES)))
     rows[:, 0] = 0, 1, 3, 4
-    weight = fit([rows], np.array([0, 0, 1, 1]), np.array([1, 3]), 1.0)[0]
+    weight = fit([rows], np.array([0, 0, 1, 1]), np.array([False, True] * 2), 1.0)[0]
     scale = 1 / np.std([0, 1, 3, 4]) / np.sqrt(len(FEATURES))
     standard = weight / scale
     slope = standard - 2 * scale / (1 + np.exp(standard * scale))

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.screening import CHECKS, MODEL_CHECKS, TERM_CHECKS, check_names, screen
-from climassay.primer import gold_questions, screening_examples
-from climassay.questions import TYPES
-from screened_drafts import ANSWER, OPTIONS, PASSAGE, STATEMENT, cloze, faults, freeform, mcq
+from climassay.generation.screening import MODEL_CHECKS, check_names, screen
+from climassay.primer import screening_examples
+from screened_drafts import ANSWER, OPTIONS, PASSAGE, cloze, faults, freeform, mcq
 
 FAULTY = [
     ("context reference", freeform("According to the passage, why do droplets not freeze at higher temperatures?")),
@@ -122,22 +121,6 @@ def test_what_only_looks_like_a_fault_is_left_alone(name, draft):
     assert name not in faults(draft)
 
 
-def test_every_check_is_tested_and_has_examples():
-    # What only one type of question has stands with its type, and so do its tests.
-    own = {check.name for one in TYPES.values() for check in one.checks}
-    assert {name for name, _ in FAULTY} == set(CHECKS) - own
-    named = [fault for example in screening_examples() for fault in example.faults]
-    assert set(named) == set(check_names()) - own
-    assert all(named.count(name) >= 2 for name in set(check_names()) - own)
-    assert set(TERM_CHECKS) < set(check_names())
-
-
-def test_good_drafts_of_each_kind_are_accepted_by_one_decision():
-    for draft in (mcq(), freeform(), cloze(), cloze(term="dust")):
-        (decision,) = screen([draft])[0].decisions
-        assert (decision.step, decision.by, decision.accepted) == ("screen", "screen", True)
-
-
 def test_all_faults_are_told_in_the_order_of_the_checks_and_nothing_is_removed():
     drafts = [mcq(), freeform("According to the text, see Table 1.", ""), freeform(error="It was cut off."), cloze()]
     marked = screen(drafts)
@@ -170,22 +153,10 @@ def test_another_language_can_be_asked_for():
         screen([german], language="xx")
 
 
-def test_what_is_in_the_cloze_statement_counts_before_its_term_is_chosen():
-    assert not set(faults(cloze(STATEMENT, ""), only=TERM_CHECKS))
-
-
 def test_passages_are_the_measure_of_numbers_whatever_their_unit():
     halved = PASSAGE.replace("−38 °C", "235 K")
     assert faults(mcq(passage=PASSAGE), only=["foreign quantity"]) == []
     assert faults(mcq(passage=halved), only=["foreign quantity"]) == ["foreign quantity"]
-
-
-@given(st.permutations(range(4)))
-def test_the_order_of_options_does_not_matter(order):
-    for draft in (mcq(), mcq(options=("Ice", "the ice", "Salt", "None of the above"), correct=0)):
-        wording = draft.wording
-        turned = mcq(wording.question, [wording.options[place] for place in order], order.index(wording.correct))
-        assert faults(turned) == faults(draft)
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.lists(st.text(max_size=20), max_size=5), st.integers(-1, 5))
@@ -211,15 +182,6 @@ def test_the_examples_with_faults_are_stopped_and_the_good_ones_are_not():
         assert found == ruled, example.id
 
 
-def test_few_gold_questions_are_stopped_and_only_for_words_their_short_excerpts_lack():
-    from climassay.generation.draft import question_draft
-
-    marked = screen([question_draft(question) for question in gold_questions().questions])
-    reasons = [decision.reason for draft in marked for decision in draft.decisions if decision.accepted is False]
-    assert set(reasons) <= {"unsupported answer"}
-    assert len(reasons) <= 8
-
-
 @pytest.mark.parametrize(
     "question",
     [
@@ -231,10 +193,6 @@ def test_few_gold_questions_are_stopped_and_only_for_words_their_short_excerpts_
 )
 def test_a_task_asks_as_well_as_a_question(question):
     assert "no question mark" not in faults(freeform(question))
-
-
-def test_a_statement_is_no_task():
-    assert "no question mark" in faults(freeform("Droplets freeze homogeneously and explain much of the rain."))
 
 
 @pytest.mark.parametrize(
@@ -249,17 +207,6 @@ def test_steps_of_a_scale_are_different_options(options):
     assert faults(mcq(options=options), only=["overlapping options", "duplicate options"]) == []
 
 
-def test_one_quantity_written_twice_is_no_second_option():
-    options = ("About 180 to 190 ppm", "180-190 parts per million", "280 ppm", "400 ppm")
-    assert faults(mcq(options=options), only=["overlapping options"]) == ["overlapping options"]
-    assert faults(mcq(options=("5 K", "5 Pa", "5 °C a year", "0.5 K")), only=["overlapping options"]) == []
-
-
-def test_options_are_what_these_statements_points_to():
-    question = "Which of these statements about pure cloud droplets is correct?"
-    assert faults(mcq(question), only=["not self-contained"]) == []
-
-
 @pytest.mark.parametrize(
     ("question", "found"),
     [
@@ -272,10 +219,3 @@ def test_options_are_what_these_statements_points_to():
 )
 def test_a_case_is_named_and_not_only_ranked(question, found):
     assert bool(faults(mcq(question), only=["not self-contained"])) is found
-
-
-@pytest.mark.parametrize("term", ["locations", "people", "projected", "larger", "around"])
-def test_words_of_any_report_are_no_terms(term):
-    statement = f"At warmer temperatures droplets freeze on mineral dust in {term} clouds."
-    assert faults(cloze(statement, term), only=["term trivial"]) == ["term trivial"]
-    assert faults(cloze(statement, "mineral"), only=["term trivial"]) == []

@@ -52,14 +52,8 @@ def test_a_failed_call_decides_nothing(scorer):
     assert (last.by, last.accepted) == ("screen", True)
 
 
-def test_question_and_right_answer_are_put_before_the_scorer():
-    scorer = Scorer(Relations(1, 0, 0))
-    screen([mcq(), cloze()], entailment=scorer)
-    assert scorer.pairs == [(PASSAGE, f"{mcq().wording.question} Near −38 °C"), (PASSAGE, cloze().wording.question)]
-
-
 def test_the_bundled_encoder_tells_a_question_of_another_subject():
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     encoder = load_encoder()
     other = freeform(

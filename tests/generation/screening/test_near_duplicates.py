@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.generation.screening import DuplicateFinder
 from climassay.generation.screening.check import stem, words
-from screened_drafts import ANSWER, ASKED, OPTIONS, QUESTION, cloze, freeform, mcq
+from screened_drafts import ANSWER, ASKED, OPTIONS, cloze, freeform, mcq
 
 
 def test_the_first_of_two_is_kept_and_named():
@@ -40,12 +40,6 @@ def test_another_number_or_another_kind_is_no_repetition():
     )
     finder.add(freeform(id="c"))
     assert finder.add(mcq(ASKED, (ANSWER, *OPTIONS[:3]), 0, id="d")) is None
-
-
-def test_a_chosen_term_does_not_make_another_statement():
-    finder = DuplicateFinder()
-    finder.add(cloze(id="a"))
-    assert finder.add(cloze(term="dust", id="b")) == "a"
 
 
 def test_a_refilled_finder_goes_on_where_it_stopped():
@@ -104,9 +98,3 @@ def test_thresholds_are_checked():
     for options in ({"jaccard": 0.0}, {"jaccard": 1.2}, {"cosine": 2.0}):
         with pytest.raises(InputError, match="Similarities"):
             DuplicateFinder(**options)
-
-
-def test_the_question_is_compared_as_it_stands():
-    finder = DuplicateFinder()
-    finder.add(mcq(QUESTION, id="a"))
-    assert finder.add(mcq(QUESTION.replace("without", "with the help of"), id="b")) is None

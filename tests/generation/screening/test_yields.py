@@ -32,9 +32,9 @@ def test_the_table_adds_up_and_says_what_it_leaves_out():
     shown = table(screen(DRAFTS))
     assert [column.label for column in shown.columns][:4] == ["fault", "mcq", "freeform", "cloze"]
     assert shown.rows[-1][:6] == ("stopped by any", "2 of 3", "1 of 1", "0 of 1", "3", "3")
-    assert "1 drafts that were never written" in shown.note
+    assert "never written: 1 draft." in shown.note
     undecided = freeform().decided(Decision("consistency", "m", None, "failed call"))
-    assert "1 drafts have a check that could not be made" in table([undecided]).note
+    assert "because a call failed: 1 draft." in table([undecided]).note
 
 
 def test_an_empty_file_gives_an_empty_table():

@@ -2,7 +2,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.generation.validation import load_validator
-from climassay.generation.validation.finetuned_validator import train_adapter
+from climassay.generation.validation.training import train_adapter
 from climassay.prompts import Prompt
 from climassay.tuning import TuningConfig
 from tiny_models import save_tiny

@@ -8,8 +8,8 @@ from api_server import ApiServer
 from climassay.errors import InputError, ModelError
 from climassay.generation import Subject
 from climassay.generation.validation import ByKind, PromptedValidator, load_validator, validate
-from climassay.generation.validation.finetuned_validator import api_examples, chat_examples, measured, split_labels
 from climassay.generation.validation.reading import validation_prompt, validation_request
+from climassay.generation.validation.training import api_examples, chat_examples, measured, split_labels
 from climassay.generation.validation.validators import read_learned, write_learned
 from climassay.models.profiles import ProfileSettings
 
@@ -125,7 +125,7 @@ def test_a_fine_tuned_model_keeps_its_calibration_and_threshold(labels, verdicts
 
 
 def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monkeypatch, make_draft):
-    from climassay.generation.validation import finetuned_validator as fine_tuning
+    from climassay.generation.validation import training as fine_tuning
     from climassay.models.openai.finetuning import FineTuningState, read_state, write_state
 
     state, sent = tmp_path / "state.json", []

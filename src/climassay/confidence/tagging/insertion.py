@@ -18,15 +18,12 @@ from climassay.confidence.vocabulary import Tag
 from climassay.errors import InputError
 from climassay.judging import (
     ActivationStore,
-    ContrastProbe,
     Harvester,
     Item,
-    PairProbe,
-    PointProbe,
-    PointwiseProbe,
     Questions,
     TrainedProbe,
     insert_items,
+    probe_judge,
     quality,
     train_probe,
 )
@@ -72,14 +69,9 @@ class InsertionTagger:
         if not items:
             return []
         probe = self.trained.probe
-        if isinstance(probe, PairProbe):
-            method: ContrastProbe | PointwiseProbe = ContrastProbe(self.harvester, probe)
-        else:
-            assert isinstance(probe, PointProbe)
-            method = PointwiseProbe(self.harvester, probe)
         read = [_item(f"new {place}", TaggingItem.of(one), self.context) for place, one in enumerate(items)]
         found = insert_items(
-            read, self.anchors, self.levels, method, samples=ANCHORS, mode="three-way",
+            read, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=ANCHORS, mode="three-way",
             tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
         )  # fmt: skip
         return [next(level for level in self.levels if level == one.label) for one in found.insertions]

@@ -23,7 +23,7 @@ from climassay.confidence.topics.phrases import joined_name, phrases, written
 from climassay.confidence.topics.topic import OUTSIDE, AssignedStatement, Topic, TopicModel, TopicSettings
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
-from climassay.models.encoders.embedding_cache import cached_vectors
+from climassay.models.encoders import cached_vectors
 
 EXAMPLES = 8
 _OWN = 2

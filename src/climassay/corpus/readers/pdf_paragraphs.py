@@ -8,7 +8,7 @@ from enum import Enum
 
 from climassay.corpus.documents import Block, ReadOptions
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
-from climassay.corpus.readers.pdf_lines import Line
+from climassay.corpus.readers.pdf_layout import Line
 
 PARAGRAPH_GAP = 1.3
 """Lines further apart than this times the usual distance belong to different paragraphs."""

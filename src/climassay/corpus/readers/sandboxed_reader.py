@@ -31,7 +31,7 @@ from climassay.errors import DocumentError
 from climassay.redaction import environment_without_secrets
 
 if TYPE_CHECKING:
-    from climassay.corpus.readers.pdf_page import DrawnPage
+    from climassay.corpus.readers.pdf import DrawnPage
 
 LARGEST_MEMORY = 4096 * MEBIBYTE
 """Address space of the reading process."""
@@ -75,12 +75,12 @@ def read_sandboxed(
 def draw_sandboxed(
     path: Path, page: int, *, memory: int = LARGEST_MEMORY, silence: float = LONGEST_DRAWING
 ) -> "DrawnPage":
-    """Draw a page of a PDF file in another process; see :func:`climassay.corpus.readers.pdf_page.draw_page`.
+    """Draw a page of a PDF file in another process; see :func:`climassay.corpus.readers.pdf.draw_page`.
 
     Raises:
         DocumentError: It cannot be drawn, or not in so much memory or so many seconds.
     """
-    from climassay.corpus.readers.pdf_page import DrawnPage
+    from climassay.corpus.readers.pdf import DrawnPage
 
     with _reader({"path": str(path), "page": page, "memory": memory}, silence) as lines:
         for line in lines:
@@ -167,7 +167,7 @@ def _work_as_ordered(orders: IO[bytes], answers: IO[bytes]) -> None:
 
 
 def _draw(order: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
-    from climassay.corpus.readers.pdf_page import draw_page
+    from climassay.corpus.readers.pdf import draw_page
 
     try:
         drawn = draw_page(Path(order["path"]).read_bytes(), order["page"])

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         ANNOTATION_REASONS as ANNOTATION_REASONS,
         AnnotationSettings as AnnotationSettings,
         Comment as Comment,
-        EditTexts as EditTexts,
         FoundItem as FoundItem,
         ImportedLabel as ImportedLabel,
         ImportedSkip as ImportedSkip,
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
         QueueSummary as QueueSummary,
         accepted_from as accepted_from,
         content_key as content_key,
-        edit_texts as edit_texts,
-        edited_wording as edited_wording,
-        label_from_texts as label_from_texts,
+        label_from_parts as label_from_parts,
+        label_parts as label_parts,
     )
     from climassay.generation.annotation.retraining import Retraining as Retraining, retrain as retrain
     from climassay.generation.annotation.store import AnnotationStore as AnnotationStore

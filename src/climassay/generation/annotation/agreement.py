@@ -71,13 +71,8 @@ class AnnotatorStatistics:
     adjudications: int
 
 
-def agreement_of(labels: Sequence[Label], *, seed: int = 0) -> Agreement:
-    """Agreement of current labels.
-
-    Args:
-        labels: Any number; adjudications are left out, since they are made in sight of the others.
-        seed: Seed of the bootstrap.
-    """
+def agreement_of(labels: Sequence[Label]) -> Agreement:
+    """Agreement of current labels; adjudications are left out, since they are made in sight of the others."""
     said: dict[str, dict[str, bool]] = {}
     for label in labels:
         if not label.adjudicates:
@@ -95,7 +90,7 @@ def agreement_of(labels: Sequence[Label], *, seed: int = 0) -> Agreement:
             common.setdefault((first, second), []).append((one[first], one[second]))
 
     def estimate(rows: FloatArray, statistic: Callable[[FloatArray], float]) -> Estimate:
-        interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=seed)
+        interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=0)
         return Estimate(statistic(rows), interval, len(rows))
 
     pairs = []

@@ -11,20 +11,20 @@ from typing import Any
 
 from climassay.errors import InputError
 from climassay.generation.annotation.labels import (
+    EDITS,
     AnnotationSettings,
     Comment,
-    EditTexts,
     ImportedLabel,
     ImportedSkip,
     Item,
     Label,
     accepted_from,
     content_key,
-    edit_texts,
-    label_from_texts,
+    label_from_parts,
+    label_parts,
 )
-from climassay.generation.draft import Draft, wording_from
-from climassay.io import parse_json, write_file
+from climassay.generation.draft import Draft, record_from
+from climassay.io import first_problem, parse_json, write_file
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting.results import write_rows
 
@@ -110,27 +110,17 @@ def read_annotations(path: Path) -> AnnotationFile:
                     )
                 settings = AnnotationSettings(**row["settings"])
             elif "label" in row:
-                said = row["label"]
-                if not isinstance(said["accepted"], bool) or not isinstance(said["key"], str):
-                    raise TypeError("a label needs a key, and accepted as true or false")
-                wording = None if said["wording"] is None else wording_from(said["wording"])
-                labels.append(ImportedLabel(**{**said, "reasons": tuple(said["reasons"]), "wording": wording}))
+                labels.append(record_from(ImportedLabel, row["label"]))
             elif "skip" in row:
-                skips.append(ImportedSkip(**row["skip"]))
+                skips.append(record_from(ImportedSkip, row["skip"]))
             elif "comment" in row:
-                comments.append(_comment(Comment(**row["comment"])))
+                comments.append(record_from(Comment, row["comment"]))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"{path}, line {max(1, number)}: this is not an annotation of climassay ({error}).") from None
+        said = first_problem(error)
+        raise InputError(f"{path}, line {max(1, number)}: this is not an annotation of climassay ({said}).") from None
     if settings is None:
         raise InputError(f"{path} is empty: there are no annotations in it.")
     return AnnotationFile(tuple(labels), tuple(skips), tuple(comments), settings)
-
-
-def _comment(one: Comment) -> Comment:
-    texts = (one.key, one.draft, one.author, one.text)
-    if not all(isinstance(text, str) for text in texts) or not isinstance(one.adjudicates, bool):
-        raise TypeError("a comment is a text with a key, a draft and an author")
-    return replace(one, made_at=float(one.made_at))
 
 
 def write_table(path: Path, items: Iterable[Item]) -> int:
@@ -145,10 +135,26 @@ def write_table(path: Path, items: Iterable[Item]) -> int:
     rows: list[dict[str, object]] = []
     count = 0
     for item in items:
-        about = {"draft": item.draft.id, "kind": item.draft.kind, "question": item.draft.wording.question}
-        labels = [_label_cells(item.draft, label) for label in item.labels]
-        count += len(labels)
-        rows += [about | label for label in labels or [{}]]
+        draft = item.draft
+        about: dict[str, object] = {"draft": draft.id, "kind": draft.kind, "question": draft.wording.question}
+        rows += [about] if not item.labels else []
+        for label in item.labels:
+            parts = label_parts(draft, label)
+            cells: dict[str, object] = {
+                **about,
+                **{name: texts[0] for name, texts in parts.items()},
+                "annotator": label.annotator,
+                "label": "valid" if label.accepted else "invalid",
+                "reasons": "; ".join(label.reasons),
+                "seconds": "" if label.seconds is None else label.seconds,
+                "made_at": datetime.fromtimestamp(label.made_at, UTC).isoformat(),
+                "adjudicates": "yes" if label.adjudicates else "",
+                "key": label.key,
+            }
+            if "edited_options" in parts:
+                cells["edited_options"] = json.dumps(parts["edited_options"], ensure_ascii=False)
+            rows.append({name: cells.get(name, "") for name in COLUMNS})
+            count += 1
     if path.suffix.lower() == ".xlsx":
         write_rows(path, rows)
         return count
@@ -164,24 +170,6 @@ def write_table(path: Path, items: Iterable[Item]) -> int:
 def _safe(text: str) -> str:
     """The text as no spreadsheet runs it; unlike ``safe_cell`` it can be taken back whole."""
     return "'" + text if text.startswith(_FORMULA) else text
-
-
-def _label_cells(draft: Draft, label: Label) -> dict[str, object]:
-    texts = edit_texts(draft, label.wording)
-    return {
-        "annotator": label.annotator,
-        "label": "valid" if label.accepted else "invalid",
-        "reasons": "; ".join(label.reasons),
-        "remark": label.remark,
-        "edited_question": texts.question,
-        "edited_answer": texts.answer,
-        "edited_options": json.dumps(texts.options, ensure_ascii=False) if texts.options else "",
-        "edited_correct": texts.correct,
-        "seconds": "" if label.seconds is None else label.seconds,
-        "made_at": datetime.fromtimestamp(label.made_at, UTC).isoformat(),
-        "adjudicates": "yes" if label.adjudicates else "",
-        "key": label.key,
-    }
 
 
 def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
@@ -220,9 +208,9 @@ def _from_cells(cells: Mapping[str, str], row: Row, drafts: Mapping[str, Draft])
     given, written = row.get("edited_options"), cells["edited_options"]
     if isinstance(given, str) or not isinstance(given, Sequence):
         given = parse_json(written) if written.startswith("[") else filter(None, map(str.strip, written.splitlines()))
-    texts = EditTexts(cells["edited_question"], cells["edited_answer"], tuple(map(str, given)), cells["edited_correct"])
+    parts = {name: [cells[name]] for name in ("remark", *EDITS)} | {"edited_options": [*map(str, given)]}
     label = replace(
-        label_from_texts(drafts, cells["draft"], cells["label"], texts, (), cells["remark"], cells["annotator"]),
+        label_from_parts(drafts, cells["draft"], cells["label"], (), parts, cells["annotator"]),
         reasons=tuple(part.strip() for part in cells["reasons"].split(";") if part.strip()),
         seconds=float(cells["seconds"]) if cells["seconds"] else None,
         made_at=datetime.fromisoformat(cells["made_at"]).timestamp() if cells["made_at"] else None,

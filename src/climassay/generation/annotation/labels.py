@@ -13,7 +13,7 @@ from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, 
 from climassay.questions import option_letter
 from climassay.questions.types.base import Content
 from climassay.questions.types.longform.rubric import RUBRIC, ratings_agree
-from climassay.records.requests import canonical_json, storable_text
+from climassay.records.store import canonical_json, storable_text
 from climassay.settings import Flag, check_bounds
 
 ItemState = Literal["open", "settled", "conflict"]
@@ -28,9 +28,7 @@ ANNOTATION_REASONS: tuple[Reason, ...] = (
     ),
     Reason("self-inconsistency", "Given the passage, the marked answer does not come out", "7"),
 )
-"""Why a draft may be rejected: the experts' reasons, and the two that screening sets."""
-OTHER = "other"
-"""The reason that needs a remark."""
+"""Why a draft may be rejected: the experts' reasons, and the two that screening sets; ``other`` needs a remark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class ImportedLabel:
-    """A label from elsewhere; its fields are those of :class:`Label`."""
+    """A label that is not stored yet; its fields are those of :class:`Label`."""
 
     draft: str
     annotator: str
@@ -245,32 +243,6 @@ LONGEST_TEXT = 10_000
 _NAMES = tuple(reason.name for reason in ANNOTATION_REASONS)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is said about a draft, checked."""
-
-    accepted: bool
-    reasons: tuple[str, ...] = ()
-    remark: str = ""
-    wording: Wording | None = None
-    """None where the words stay as they are."""
-    seconds: float | None = None
-
-    def label(
-        self,
-        dataset: str,
-        draft: str,
-        annotator: str,
-        key: str,
-        made_at: float,
-        withdrawn_at: float | None = None,
-        adjudicates: bool = False,
-    ) -> Label:
-        """The label that says this."""
-        said = self.accepted, self.reasons, self.remark, self.wording, self.seconds
-        return Label(key, dataset, draft, annotator, *said, made_at, withdrawn_at, adjudicates)
-
-
 def check_name(text: str, what: str) -> str:
     """A key or a name that databases can hold.
 
@@ -294,38 +266,30 @@ def check_comment(text: str) -> str:
     return words
 
 
-def check_verdict(
-    draft: Draft,
-    *,
-    accepted: bool,
-    reasons: Sequence[str] = (),
-    remark: str = "",
-    wording: Wording | None = None,
-    seconds: float | None = None,
-) -> Verdict:
-    """What is said about a draft, in the form in which it is stored.
+def check_label(draft: Draft, label: ImportedLabel) -> ImportedLabel:
+    """A label in the form in which it is stored.
 
     Raises:
-        InputError: It cannot be said so; the sentence tells what to change.
+        InputError: This cannot be said about the draft; the sentence tells what to change.
     """
-    chosen = tuple(dict.fromkeys(reasons))
-    words = _text(remark, "The remark")
-    spent = None if seconds is None or not math.isfinite(seconds) or seconds < 0 else float(seconds)
-    if accepted:
+    chosen, spent = tuple(dict.fromkeys(label.reasons)), label.seconds
+    words, wording = _text(label.remark, "The remark"), label.wording
+    spent = None if spent is None or not math.isfinite(spent) or spent < 0 else float(spent)
+    if label.accepted:
         if chosen:
             raise InputError(
                 "A question that is accepted has no reason for rejection: leave the reasons out, or reject it."
             )
-        return Verdict(True, (), words, _changed(draft, wording), spent)
+        return replace(label, reasons=(), remark=words, wording=_changed(draft, wording), seconds=spent)
     if unknown := [reason for reason in chosen if reason not in _NAMES]:
         raise InputError(f"There is no reason {unknown[0]!r}: there are {', '.join(_NAMES)}.")
     if not chosen:
         raise InputError(f"Say why the question is rejected; there are {', '.join(_NAMES)}.")
-    if OTHER in chosen and not words:
+    if "other" in chosen and not words:
         raise InputError("The reason other needs a remark: say in words what is wrong.")
     if wording is not None and _changed(draft, wording) is not None:
         raise InputError("A question is edited to be accepted: accept it with the edit, or reject it as it stands.")
-    return Verdict(False, chosen, words, None, spent)
+    return replace(label, reasons=chosen, remark=words, wording=None, seconds=spent)
 
 
 def _changed(draft: Draft, wording: Wording | None) -> Wording | None:
@@ -364,53 +328,22 @@ def _text(text: str, what: str) -> str:
     return cleaned
 
 
-_ACCEPTING = frozenset({"valid", "true", "1", "yes", "accepted"})
-_REJECTING = frozenset({"invalid", "false", "0", "no", "rejected"})
+EDITS = ("edited_question", "edited_answer", "edited_options", "edited_correct")
+"""Names that tables and other tools have for the parts of an edit. The answer of a cloze statement is the term that is
+masked; multiple choice has none, its options and the letter of the correct one say it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EditTexts:
-    """What an edit says, part by part; empty where nothing is said."""
-
-    question: str = ""
-    answer: str = ""
-    """Freeform: the reference answer; cloze: the term that is masked; mcq: nothing, the option says it."""
-    options: tuple[str, ...] = ()
-    correct: str = ""
-    """Letter of the correct option."""
-
-
-def edit_texts(draft: Draft, wording: Wording | None) -> EditTexts:
-    """An edit in parts, all of them; nothing where the words stay as they are."""
-    if wording is None:
-        return EditTexts()
-    if not draft.type.options:
-        return EditTexts(wording.question, wording.answer)
-    letter = "" if wording.correct is None else option_letter(wording.correct)
-    return EditTexts(wording.question, "", wording.options, letter)
-
-
-def edited_wording(draft: Draft, texts: EditTexts) -> Wording | None:
-    """The words of a draft with an edit in them; None where nothing is said.
-
-    Raises:
-        InputError: The letter of the correct option names none.
-    """
-    if texts == EditTexts():
-        return None
-    before = draft.wording
-    wording = replace(before, question=texts.question or before.question)
-    if not draft.type.options:
-        return replace(wording, answer=texts.answer or before.answer)
-    options = texts.options or before.options
-    correct = before.correct
-    if texts.correct:
-        letters = [option_letter(place) for place in range(len(options))]
-        if texts.correct.strip().lower() not in letters:
-            raise InputError(f"There is no option {texts.correct!r}: there are {', '.join(letters)}.")
-        correct = letters.index(texts.correct.strip().lower())
-    answer = options[correct] if correct is not None and correct < len(options) else before.answer
-    return replace(wording, options=options, correct=correct, answer=answer)
+def label_parts(draft: Draft, label: Label) -> dict[str, list[str]]:
+    """The remark of a label and its :data:`EDITS`, each a list of texts; what says nothing is left out."""
+    parts, wording = {"remark": [label.remark]}, label.wording
+    if wording is not None:
+        parts["edited_question"] = [wording.question]
+        if draft.type.options:
+            letter = "" if wording.correct is None else option_letter(wording.correct)
+            parts |= {"edited_options": list(wording.options), "edited_correct": [letter]}
+        else:
+            parts["edited_answer"] = [wording.answer]
+    return {name: texts for name, texts in parts.items() if any(texts)}
 
 
 def accepted_from(word: object) -> bool:
@@ -420,21 +353,29 @@ def accepted_from(word: object) -> bool:
         InputError: It says neither valid nor invalid.
     """
     text = str(word).strip().casefold()
-    if text not in _ACCEPTING | _REJECTING:
+    accepted = text in ("valid", "true", "1", "yes", "accepted")
+    if not accepted and text not in ("invalid", "false", "0", "no", "rejected"):
         raise InputError(f"{word!r} is neither valid nor invalid")
-    return text in _ACCEPTING
+    return accepted
 
 
-def label_from_texts(
+def label_from_parts(
     drafts: Mapping[str, Draft],
     name: object,
     verdict: object,
-    texts: EditTexts,
-    reasons: Iterable[str] = (),
-    remark: str = "",
+    reasons: Iterable[str],
+    parts: Mapping[str, Sequence[str]],
     annotator: str = "",
 ) -> ImportedLabel:
     """The label that another tool or a table has, without a key; an accepted question needs no reasons.
+
+    Args:
+        drafts: By id.
+        name: Id of the draft.
+        verdict: See :func:`accepted_from`.
+        reasons: Why it is rejected.
+        parts: As :func:`label_parts` gives them.
+        annotator: Who says it.
 
     Raises:
         InputError: There is no draft of this name, the verdict is none, or the letter of the correct option names none.
@@ -442,9 +383,25 @@ def label_from_texts(
     draft = drafts.get(str(name))
     if draft is None:
         raise InputError(f"the dataset has no item {name!r} to annotate")
-    accepted = accepted_from(verdict)
-    wording = edited_wording(draft, texts) if accepted else None
-    return ImportedLabel(draft.id, annotator, accepted, () if accepted else tuple(reasons), remark, wording)
+    said = {part: texts[0] for part, texts in parts.items() if texts}
+    if not accepted_from(verdict):
+        return ImportedLabel(draft.id, annotator, False, tuple(reasons), said.get("remark", ""))
+    wording = None
+    if any(said.get(part) for part in EDITS):
+        before = draft.wording
+        wording = replace(before, question=said.get("edited_question") or before.question)
+        if draft.type.options:
+            options, correct = tuple(parts.get("edited_options", ())) or before.options, before.correct
+            if letter := said.get("edited_correct", "").strip().lower():
+                letters = [option_letter(place) for place in range(len(options))]
+                if letter not in letters:
+                    raise InputError(f"There is no option {letter!r}: there are {', '.join(letters)}.")
+                correct = letters.index(letter)
+            answer = options[correct] if correct is not None and correct < len(options) else before.answer
+            wording = replace(wording, options=options, correct=correct, answer=answer)
+        else:
+            wording = replace(wording, answer=said.get("edited_answer") or before.answer)
+    return ImportedLabel(draft.id, annotator, True, (), said.get("remark", ""), wording)
 
 
 def content_key(source: str, label: ImportedLabel, *more: object) -> str:

@@ -111,15 +111,11 @@ def ratings_of(items: Iterable[Item]) -> tuple[list[RatedAnswer], list[Preferred
     return rated, preferred
 
 
-def rating_agreement(items: Iterable[Item], *, seed: int = 0) -> dict[str, Estimate]:
+def rating_agreement(items: Iterable[Item]) -> dict[str, Estimate]:
     """Krippendorff's alpha among people before any adjudication, by what is rated.
 
     Ratings are taken on the interval scale; criteria, all of them together, and preferences on the nominal one. What no
     two people have rated is missing.
-
-    Args:
-        items: All of a dataset.
-        seed: Seed of the resampling of items.
     """
     rated: dict[str, list[tuple[str, dict[str, float]]]] = {}
     for item in items:
@@ -139,7 +135,7 @@ def rating_agreement(items: Iterable[Item], *, seed: int = 0) -> dict[str, Estim
         rows = [[said.get(one) for _, said in units] for one in people]
         several = sum(len(said) > 1 for _, said in units)
         scale = name in {one.name for one in DIMENSIONS}
-        if several and (value := alpha_estimate(rows, [id_ for id_, _ in units], seed, nominal=not scale)):
+        if several and (value := alpha_estimate(rows, [id_ for id_, _ in units], 0, nominal=not scale)):
             found[name] = Estimate(value.value, value.interval, several)
     return found
 
@@ -223,14 +219,8 @@ class RubricAgreement:
     """Krippendorff's alpha of weights on the interval scale, each in units of its rubric's mean; None as above."""
 
 
-def rubric_agreement(items: Iterable[Item], encoder: Encoder, *, seed: int = 0) -> RubricAgreement | None:
-    """How far people's rubrics agree; None where no question has rubrics by two people.
-
-    Args:
-        items: All of a dataset.
-        encoder: Matches criteria by their meaning.
-        seed: Seed of the resampling.
-    """
+def rubric_agreement(items: Iterable[Item], encoder: Encoder) -> RubricAgreement | None:
+    """How far people's rubrics agree, criteria matched by their meaning; None where no question has two of them."""
     rubrics: dict[str, list[tuple[str, tuple[Criterion, ...]]]] = {}
     for item in items:
         said = [(one.annotator, rubric_of(one, item)) for one in item.labels if not one.adjudicates]
@@ -264,9 +254,9 @@ def rubric_agreement(items: Iterable[Item], encoder: Encoder, *, seed: int = 0) 
 
     def alpha(pairs: list[tuple[float, float]], nominal: bool) -> Estimate | None:
         varied = len({value for pair in pairs for value in pair}) > 1
-        return alpha_estimate([*zip(*pairs, strict=True)], groups, seed, nominal=nominal) if varied else None
+        return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if varied else None
 
-    share = mean_estimate(shared, seed=seed)
+    share = mean_estimate(shared, seed=0)
     if len(shared) == 1:  # resampled, one question would seem certain
         share = replace(share, interval=Interval(0.0, 1.0))
     return RubricAgreement(

@@ -16,7 +16,7 @@ from climassay.generation.annotation.tables import items, queues
 from climassay.generation.annotation.transactions import LockedQueue, enqueue_new_drafts
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
 from climassay.records import Records
-from climassay.records.requests import canonical_json
+from climassay.records.store import canonical_json
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def retrain(
         ModelError: The encoder or the model cannot work.
     """
     from climassay.generation.validation import TextReader, TrainedValidator, train_validator
-    from climassay.models.encoders.loading import load_encoder
+    from climassay.models.encoders import load_encoder
 
     report = progress or (lambda _done, _total, _message: None)
     AnnotationStore(records)  # makes the tables where they are missing

@@ -1,5 +1,7 @@
 """The annotations of a records database: what waits, asking for items, labelling them, and how far it has come."""
 
+import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,26 +25,23 @@ from climassay.generation.annotation.labels import (
     Progress,
     QueueSummary,
     check_comment,
+    check_label,
     check_name,
-    check_verdict,
 )
 from climassay.generation.annotation.tables import (
     OUT,
     annotations,
-    comment_from,
     comments,
     count_items,
     current,
-    filtered_names,
-    found_items,
     item_names,
     items,
+    items_of,
     items_with_labels,
     label_from,
+    labels_by_draft,
     metadata,
-    progress_of,
     queues,
-    settings_from,
     skips,
 )
 from climassay.generation.annotation.transactions import LockedQueue, NotWaitingError, enqueue_new_drafts, waiting_item
@@ -50,8 +49,15 @@ from climassay.generation.dataset_store import DatasetStore, chunks, drafts, dra
 from climassay.generation.draft import Wording
 from climassay.questions import KINDS
 from climassay.records import Records
+from climassay.records.database import record_of
 
 T = TypeVar("T")
+_QUEUED = (
+    sa.select(items.c.draft)
+    .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
+    .where(items.c.state != OUT)
+)
+"""Drafts that are annotated or wait for it."""
 
 
 class AnnotationStore:
@@ -88,11 +94,9 @@ class AnnotationStore:
         Raises:
             InputError: There is no such dataset.
         """
-        with self._database.read() as connection:
-            query = sa.select(queues.c.settings).where(queues.c.dataset == dataset)
-            text = connection.execute(query).scalar_one_or_none()
+        text = self._database.scalar(sa.select(queues.c.settings).where(queues.c.dataset == dataset))
         if text is not None:
-            return settings_from(text)
+            return AnnotationSettings(**json.loads(text))
         self._datasets.deciding(dataset)
         return AnnotationSettings()
 
@@ -147,8 +151,7 @@ class AnnotationStore:
         query = query.where(annotations.c.withdrawn_at.is_(None)) if current else query
         query = query if draft is None else query.where(annotations.c.draft == draft)
         query = query if annotator is None else query.where(annotations.c.annotator == annotator)
-        with self._database.read() as connection:
-            return [label_from(row) for row in connection.execute(query)]
+        return [label_from(row) for row in self._database.rows(query)]
 
     def find(
         self, dataset: str, annotator: str, wanted: ItemFilter, most: int = 25, start: int = 0
@@ -167,18 +170,55 @@ class AnnotationStore:
         """
         enqueue_new_drafts(self._database, dataset)
         with self._database.read() as connection:
-            names = filtered_names(connection, dataset, annotator, wanted)
-            return found_items(connection, dataset, annotator, names[start : start + most]), len(names)
+            labelled = sa.exists().where(
+                *current(dataset, annotator=annotator), annotations.c.draft == items.c.draft, ~annotations.c.adjudicates
+            )
+            skipped = sa.exists().where(
+                skips.c.dataset == dataset, skips.c.annotator == annotator, skips.c.draft == items.c.draft
+            )
+            fitting: dict[str, list[sa.ColumnElement[bool]]] = {
+                "": [],
+                "todo": [items.c.state == "open", ~labelled, ~skipped],
+                "done": [labelled],
+                "skipped": [skipped],
+                "conflict": [items.c.state == "conflict"],
+                "decided": [items.c.state == "settled"],
+            }
+            query = _QUEUED.where(items.c.dataset == dataset, *fitting[wanted.state]).order_by(drafts.c.ordinal)
+            query = query.where(drafts.c.kind == wanted.kind) if wanted.kind else query
+            if sought := wanted.text.strip().lower():
+                # Databases differ in what they call the same letter: they look for plain letters only, and the rest is
+                # done here.
+                plain = max(re.findall(r"[0-9a-z ]+", sought), key=len, default="")
+                within = drafts.c.body.icontains(plain, autoescape=True)
+                names = []
+                for name, body in connection.execute(query.add_columns(drafts.c.body).where(within)):
+                    wording = json.loads(body)["wording"]
+                    texts = (wording["question"], wording["answer"], *wording["options"])
+                    names += [name] if any(sought in text.lower() for text in texts) else []
+            else:
+                names = list(connection.execute(query).scalars())
+            shown = names[start : start + most]
+            rows, labels = items_of(connection, dataset, shown), labels_by_draft(connection, dataset, shown)
+            before = drafts_before_experts(connection, dataset, shown)
+            passed = sa.select(skips.c.draft).where(skips.c.dataset == dataset, skips.c.annotator == annotator)
+            theirs = set(connection.execute(passed).scalars())
+            said = sa.select(comments.c.draft, sa.func.count()).where(comments.c.dataset == dataset)
+            counts = {str(name): int(count) for name, count in connection.execute(said.group_by(comments.c.draft))}
+        own = {
+            name: next((one for one in given if one.annotator == annotator and not one.adjudicates), None)
+            for name, given in labels.items()
+        }
+        found = [
+            FoundItem(before[name], rows[name].state, own.get(name), name in theirs, counts.get(name, 0))
+            for name in shown
+        ]
+        return found, len(names)
 
     def kinds(self, dataset: str) -> list[str]:
         """Kinds of questions that a dataset has in its queue, in the order of tables."""
-        query = (
-            sa.select(drafts.c.kind)
-            .join(items, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
-            .where(items.c.dataset == dataset, items.c.state != OUT)
-        )
-        with self._database.read() as connection:
-            found = set(connection.execute(query.distinct()).scalars())
+        query = _QUEUED.with_only_columns(drafts.c.kind).where(items.c.dataset == dataset).distinct()
+        found = {row.kind for row in self._database.rows(query)}
         return [kind for kind in KINDS if kind in found]
 
     def history(
@@ -200,23 +240,20 @@ class AnnotationStore:
         if decided:
             settled = sa.select(items.c.draft).where(items.c.dataset == dataset, items.c.state == "settled")
             query = query.where(annotations.c.draft.in_(settled))
-        with self._database.read() as connection:
-            rows = connection.execute(query.order_by(annotations.c.number.desc()).limit(most))
-            return [label_from(row) for row in rows]
+        rows = self._database.rows(query.order_by(annotations.c.number.desc()).limit(most))
+        return [label_from(row) for row in rows]
 
     def comments(self, dataset: str, draft: str | None = None) -> list[Comment]:
         """Comments on a draft, or on all, in the order in which they were made."""
         query = sa.select(comments).where(comments.c.dataset == dataset)
         query = query if draft is None else query.where(comments.c.draft == draft)
-        with self._database.read() as connection:
-            rows = connection.execute(query.order_by(comments.c.made_at, comments.c.key))
-            return [comment_from(row) for row in rows]
+        rows = self._database.rows(query.order_by(comments.c.made_at, comments.c.key))
+        return [record_of(Comment, row) for row in rows]
 
     def skipped(self, dataset: str) -> list[ImportedSkip]:
         """Items that annotators skipped, in the order in which they did."""
         query = sa.select(skips).where(skips.c.dataset == dataset).order_by(skips.c.number)
-        with self._database.read() as connection:
-            return [ImportedSkip(row.draft, row.annotator, row.made_at) for row in connection.execute(query)]
+        return [record_of(ImportedSkip, row) for row in self._database.rows(query)]
 
     def progress(self, dataset: str, annotator: str | None = None) -> Progress:
         """How far a dataset has come, and one annotator in it.
@@ -226,7 +263,38 @@ class AnnotationStore:
         """
         enqueue_new_drafts(self._database, dataset)
         with self._database.read() as connection:
-            return progress_of(connection, dataset, annotator)
+            counts = count_items(connection, dataset)
+            by = sa.select(annotations.c.annotator, sa.func.count(), sa.func.sum(annotations.c.seconds))
+            by = by.where(*current(dataset)).group_by(annotations.c.annotator)
+            labelled = connection.execute(by.where(~annotations.c.adjudicates))
+            totals = {name: (int(count), float(seconds or 0)) for name, count, seconds in labelled}
+            decisions = {name: int(count) for name, count, _ in connection.execute(by.where(annotations.c.adjudicates))}
+            mine, seconds = 0, sum(spent for _, spent in totals.values())
+            left, skipped = counts.get("open", 0), 0
+            if annotator is not None:
+                mine, seconds = totals.get(annotator, (0, 0.0))
+                passed = sa.select(skips.c.draft).where(skips.c.dataset == dataset, skips.c.annotator == annotator)
+                skipped = len(connection.execute(passed).all())
+                own = sa.select(annotations.c.draft).where(*current(dataset, annotator=annotator))
+                done = own.union(passed).subquery()
+                touched = (
+                    sa.select(sa.func.count())
+                    .select_from(done.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == done.c.draft)))
+                    .where(items.c.state == "open")
+                )
+                left -= int(connection.execute(touched).scalar_one())
+        return Progress(
+            items=sum(counts.values()) - counts.get(OUT, 0),
+            left_out=counts.get(OUT, 0),
+            settled=counts.get("settled", 0),
+            conflicts=counts.get("conflict", 0),
+            labelled_by={name: totals[name][0] for name in sorted(totals, key=lambda name: (-totals[name][0], name))},
+            mine=mine,
+            adjudicated=decisions.get(annotator or "", 0),
+            skipped=skipped,
+            left_for_me=left,
+            seconds=seconds,
+        )
 
     def conflicts(self, dataset: str, most: int | None = None, start: int = 0) -> list[Item]:
         """Items whose labels do not agree, in the queue's order.
@@ -278,16 +346,12 @@ class AnnotationStore:
 
     def annotators(self, dataset: str) -> list[AnnotatorStatistics]:
         """What each annotator did, the busiest first."""
-        passed = sa.select(skips.c.annotator).where(skips.c.dataset == dataset)
-        with self._database.read() as connection:
-            skipped = list(connection.execute(passed).scalars())
-        return statistics_of(self.labels(dataset), skipped)
+        return statistics_of(self.labels(dataset), [one.annotator for one in self.skipped(dataset)])
 
     def validator(self, dataset: str) -> str | None:
         """File name of the validator that was last trained on the labels, in the workspace's folder ``validators``."""
-        query = sa.select(queues.c.validator).where(queues.c.dataset == dataset)
-        with self._database.read() as connection:
-            return connection.execute(query).scalar()
+        found: str | None = self._database.scalar(sa.select(queues.c.validator).where(queues.c.dataset == dataset))
+        return found
 
     def new_labels(self, dataset: str) -> int:
         """Items that were settled, or settled otherwise, since a validator was last trained."""
@@ -296,8 +360,7 @@ class AnnotationStore:
             .select_from(items.join(queues, queues.c.dataset == items.c.dataset))
             .where(items.c.dataset == dataset, items.c.state == "settled", items.c.settled_at > queues.c.trained_at)
         )
-        with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(self._database.scalar(query))
 
     def configure(self, dataset: str, settings: AnnotationSettings) -> None:
         """Set how a dataset is annotated; states, outcomes and order of its items follow at once.
@@ -384,6 +447,7 @@ class AnnotationStore:
         wording: Wording | None = None,
         seconds: float | None = None,
         key: str,
+        adjudicates: bool = False,
     ) -> bool:
         """Store what an annotator says about an item, once for each key, and settle the item where labels suffice.
 
@@ -399,6 +463,8 @@ class AnnotationStore:
             wording: The whole wording after an edit; of a cloze statement with the chosen term. Only where accepted.
             seconds: Time spent.
             key: Made by who sends the label, and the same whenever it is sent again.
+            adjudicates: Decide the item over its labels: a conflict, or one that is settled wrongly. The latest
+                adjudication stands; an item that still waits for labels is refused.
 
         Returns:
             Whether it was stored now; False where the key was stored before.
@@ -406,34 +472,11 @@ class AnnotationStore:
         Raises:
             InputError: There is no such item, it is in other hands, or this cannot be said about it.
         """
-        said = {"accepted": accepted, "reasons": reasons, "remark": remark, "wording": wording, "seconds": seconds}
-        return self._label(dataset, draft, annotator, said, key, adjudicates=False)
-
-    def adjudicate(
-        self,
-        dataset: str,
-        draft: str,
-        annotator: str,
-        *,
-        accepted: bool,
-        reasons: Sequence[str] = (),
-        remark: str = "",
-        wording: Wording | None = None,
-        key: str,
-    ) -> bool:
-        """Decide an item over its labels: a conflict, or one that is settled wrongly.
-
-        Arguments, result and errors as :meth:`label`; the latest adjudication stands. An item that still waits for
-        labels is refused.
-        """
-        said = {"accepted": accepted, "reasons": reasons, "remark": remark, "wording": wording}
-        return self._label(dataset, draft, annotator, said, key, adjudicates=True)
-
-    def _label(
-        self, dataset: str, draft: str, annotator: str, said: dict[str, Any], key: str, *, adjudicates: bool
-    ) -> bool:
         check_name(annotator, "The name of an annotator")
         check_name(key, "The key of a label")
+        given = ImportedLabel(
+            draft, annotator, accepted, tuple(reasons), remark, wording, seconds, time(), None, adjudicates, key
+        )
 
         def attempt() -> bool:
             # What waits never changes its words: it can be read before others have to wait.
@@ -448,18 +491,21 @@ class AnnotationStore:
                         raise InputError(f"The key {key} belongs to another label: make a new one for each label.")
                     return False
                 item = waiting_item(queue.connection, dataset, draft)
-                verdict = check_verdict(before[draft], **said)
+                checked = check_label(before[draft], given)
                 if not adjudicates:
                     queue.check_turn(item, annotator)
                 elif item.state == "open":
                     raise InputError(f"The item {draft} still waits for labels: there is nothing to decide yet.")
-                label = verdict.label(dataset, draft, annotator, key, time(), adjudicates=adjudicates)
-                queue.add_label(label, item, before[draft])
+                queue.add_label(record_of(Label, checked, dataset=dataset), item, before[draft])
                 return True
 
             return self._write(dataset, work)
 
         return self._looking_twice(dataset, attempt)
+
+    def adjudicate(self, dataset: str, draft: str, annotator: str, **said: Any) -> bool:
+        """Decide an item over its labels: :meth:`label` of an adjudicator."""
+        return self.label(dataset, draft, annotator, adjudicates=True, **said)
 
     def import_labels(
         self,

@@ -5,126 +5,106 @@ from it again: the state of an item, and the outcome in ``draft_decisions``.
 """
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from climassay.generation.annotation.labels import (
     AnnotationSettings,
-    Comment,
-    FoundItem,
     Item,
-    ItemFilter,
     Label,
-    Progress,
 )
 from climassay.generation.dataset_store import chunks, drafts, drafts_before_experts
-from climassay.generation.draft import Draft, wording_from
+from climassay.generation.draft import Draft, Wording, record_from
 from climassay.records.database import record_of
 
 metadata = sa.MetaData()
+_needed = partial(sa.Column, nullable=False)
 
 
-def _of_a_draft() -> sa.ForeignKeyConstraint:
-    return sa.ForeignKeyConstraint(["dataset", "draft"], [drafts.c.dataset, drafts.c.id])
+def _table(name: str, *parts: sa.schema.SchemaItem, comment: str, of_drafts: bool = True) -> sa.Table:
+    """A table of what belongs to a dataset, and to drafts of it."""
+    keys = [sa.ForeignKeyConstraint(["dataset", "draft"], [drafts.c.dataset, drafts.c.id])] if of_drafts else []
+    return sa.Table(
+        name, metadata, sa.Column("dataset", sa.String(120), primary_key=True), *parts, *keys, comment=comment
+    )
 
 
-queues = sa.Table(
+queues = _table(
     "annotation_queues",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
-    sa.Column("settings", sa.Text, nullable=False),
-    sa.Column("seen", sa.Integer, nullable=False),
-    sa.Column("acts", sa.Integer, nullable=False),
-    sa.Column("trained_at", sa.Integer, nullable=False),
+    _needed("settings", sa.Text),
+    _needed("seen", sa.Integer),
+    _needed("acts", sa.Integer),
+    _needed("trained_at", sa.Integer),
     sa.Column("validator", sa.Text),
     comment="One dataset that is annotated. seen: the last draft's ordinal that was looked at; acts: labels and skips "
     "so far, which numbers them; trained_at: acts when the last training read the labels. Its row is locked by "
     "whoever writes.",
+    of_drafts=False,
 )
-items = sa.Table(
+items = _table(
     "annotation_items",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("draft", sa.String(40), primary_key=True),
-    sa.Column("standing", sa.String(12), nullable=False),
-    sa.Column("state", sa.String(12), nullable=False),
-    sa.Column("position", sa.Integer, nullable=False),
-    sa.Column("labels", sa.Integer, nullable=False),
-    sa.Column("settled_at", sa.Integer, nullable=False),
+    _needed("standing", sa.String(12)),
+    _needed("state", sa.String(12)),
+    _needed("position", sa.Integer),
+    _needed("labels", sa.Integer),
+    _needed("settled_at", sa.Integer),
     sa.Column("p_valid", sa.Float),
     sa.Column("judged_by", sa.String(80)),
-    _of_a_draft(),
     sa.Index("items_by_position", "dataset", "state", "position"),
     sa.Index("items_by_settling", "dataset", "state", "settled_at"),
     comment="One draft that was looked at. standing: what the automatic steps made of it; state: out, open, settled or "
     "conflict; labels: current ones; settled_at: the act that last changed its outcome.",
 )
-annotations = sa.Table(
+annotations = _table(
     "annotations",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("key", sa.String(120), primary_key=True),
-    sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("draft", sa.String(40), nullable=False),
-    sa.Column("annotator", sa.String(120), nullable=False),
-    sa.Column("accepted", sa.Boolean, nullable=False),
-    sa.Column("reasons", sa.Text, nullable=False),
-    sa.Column("remark", sa.Text, nullable=False),
+    _needed("number", sa.Integer),
+    _needed("draft", sa.String(40)),
+    _needed("annotator", sa.String(120)),
+    _needed("accepted", sa.Boolean),
+    _needed("reasons", sa.Text),
+    _needed("remark", sa.Text),
     sa.Column("wording", sa.Text),
     sa.Column("seconds", sa.Float),
-    sa.Column("made_at", sa.Float, nullable=False),
+    _needed("made_at", sa.Float),
     sa.Column("withdrawn_at", sa.Float),
-    sa.Column("adjudicates", sa.Boolean, nullable=False),
-    _of_a_draft(),
+    _needed("adjudicates", sa.Boolean),
     sa.Index("annotations_by_draft", "dataset", "draft", "number"),
     sa.Index("annotations_by_annotator", "dataset", "annotator", "number"),
     comment="What an expert said about a draft; one row per key, never deleted.",
 )
-skips = sa.Table(
+skips = _table(
     "annotation_skips",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("annotator", sa.String(120), primary_key=True),
     sa.Column("draft", sa.String(40), primary_key=True),
-    sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("made_at", sa.Float, nullable=False),
-    _of_a_draft(),
+    _needed("number", sa.Integer),
+    _needed("made_at", sa.Float),
     comment="Items that an annotator passed over.",
 )
-comments = sa.Table(
+comments = _table(
     "annotation_comments",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("key", sa.String(120), primary_key=True),
-    sa.Column("draft", sa.String(40), nullable=False),
-    sa.Column("author", sa.String(120), nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("made_at", sa.Float, nullable=False),
-    sa.Column("adjudicates", sa.Boolean, nullable=False),
-    _of_a_draft(),
+    _needed("draft", sa.String(40)),
+    _needed("author", sa.String(120)),
+    _needed("text", sa.Text),
+    _needed("made_at", sa.Float),
+    _needed("adjudicates", sa.Boolean),
     sa.Index("comments_by_draft", "dataset", "draft", "made_at"),
     comment="What annotators and adjudicators said to each other about a draft; one row a key, never changed.",
 )
-leases = sa.Table(
+leases = _table(
     "annotation_leases",
-    metadata,
-    sa.Column("dataset", sa.String(120), primary_key=True),
     sa.Column("draft", sa.String(40), primary_key=True),
     sa.Column("annotator", sa.String(120), primary_key=True),
-    sa.Column("until", sa.Float, nullable=False),
-    _of_a_draft(),
+    _needed("until", sa.Float),
     sa.Index("leases_by_annotator", "dataset", "annotator"),
     comment="Items that lie before an annotator, and until when they are kept for them.",
 )
-
-
-def settings_from(text: str) -> AnnotationSettings:
-    """Settings as they are stored."""
-    return AnnotationSettings(**json.loads(text))
 
 
 def label_row(label: Label, number: int) -> dict[str, Any]:
@@ -136,7 +116,7 @@ def label_row(label: Label, number: int) -> dict[str, Any]:
 
 def label_from(row: Any) -> Label:
     """The label of a row."""
-    wording = None if row.wording is None else wording_from(json.loads(row.wording))
+    wording = None if row.wording is None else record_from(Wording, json.loads(row.wording))
     return record_of(Label, row, reasons=tuple(json.loads(row.reasons)), wording=wording)
 
 
@@ -157,11 +137,6 @@ def labels_by_draft(connection: sa.Connection, dataset: str, names: Sequence[str
     return found
 
 
-def comment_from(row: Any) -> Comment:
-    """The comment of a row."""
-    return Comment(**{name: getattr(row, name) for name in Comment.__dataclass_fields__})
-
-
 def items_of(connection: sa.Connection, dataset: str, names: Sequence[str]) -> dict[str, Any]:
     """Rows of items by draft."""
     found: dict[str, Any] = {}
@@ -178,7 +153,6 @@ DraftStatus = Literal["usable", "doubted", "failed", "away"]
 the call failed and may be made again; ``away``: nobody is asked, because it was never written, repeats another draft,
 has no word to mask, or an expert has decided elsewhere."""
 
-_DOUBTS = ("screen", "consistency", "validate")
 _REASON_OF_CHECK = {
     "context reference": "context reference",
     "figure reference": "context reference",
@@ -199,24 +173,13 @@ def draft_status(draft: Draft) -> DraftStatus:
     against = {one.step for one in draft.decisions if one.accepted is False}
     if not against:
         return "usable"
-    return "doubted" if against <= set(_DOUBTS) else "away"
+    return "doubted" if against <= {"screen", "consistency", "validate"} else "away"
 
 
 def waiting_state(standing: str, settings: AnnotationSettings) -> str:
     """State of an item without labels."""
     waits = standing == "usable" or (standing == "doubted" and settings.include_rejected)
     return "open" if waits else OUT
-
-
-def preselected_reasons(draft: Draft) -> tuple[str, ...]:
-    """Reasons for rejection that the automatic steps found, in an expert's words."""
-    found: dict[str, None] = {}
-    for one in draft.decisions:
-        if one.accepted is False and one.step == "consistency":
-            found["self-inconsistency"] = None
-        elif one.accepted is False and one.step == "screen" and one.reason in _REASON_OF_CHECK:
-            found[_REASON_OF_CHECK[one.reason]] = None
-    return tuple(found)
 
 
 def validator_confidence(draft: Draft) -> float | None:
@@ -243,7 +206,13 @@ def items_with_labels(connection: sa.Connection, dataset: str, names: Sequence[s
                 [choice] = StatisticsMasker(passage.text for passage in draft.passages).choose([statement])
                 term = None if choice is None else choice.term
         own, row = tuple(labels.get(name, ())), rows[name]
-        found.append(Item(draft, row.p_valid, term, terms, own, row.state, preselected_reasons(draft)))
+        reasons = [
+            "self-inconsistency" if one.step == "consistency" else _REASON_OF_CHECK.get(one.reason)
+            for one in draft.decisions
+            if one.accepted is False and one.step in ("consistency", "screen")
+        ]
+        preselected = tuple(dict.fromkeys(filter(None, reasons)))
+        found.append(Item(draft, row.p_valid, term, terms, own, row.state, preselected))
     return found
 
 
@@ -254,101 +223,7 @@ def item_names(connection: sa.Connection, dataset: str, state: str | None = None
     return list(connection.execute(query.order_by(items.c.position, items.c.draft)).scalars())
 
 
-def filtered_names(connection: sa.Connection, dataset: str, annotator: str, wanted: ItemFilter) -> list[str]:
-    """Drafts of the items that fit, in the order in which they were generated."""
-    labelled = sa.exists().where(
-        *current(dataset, annotator=annotator), annotations.c.draft == items.c.draft, ~annotations.c.adjudicates
-    )
-    skipped = sa.exists().where(
-        skips.c.dataset == dataset, skips.c.annotator == annotator, skips.c.draft == items.c.draft
-    )
-    fitting: dict[str, list[sa.ColumnElement[bool]]] = {
-        "": [],
-        "todo": [items.c.state == "open", ~labelled, ~skipped],
-        "done": [labelled],
-        "skipped": [skipped],
-        "conflict": [items.c.state == "conflict"],
-        "decided": [items.c.state == "settled"],
-    }
-    query = (
-        sa.select(items.c.draft)
-        .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
-        .where(items.c.dataset == dataset, items.c.state != OUT, *fitting[wanted.state])
-        .order_by(drafts.c.ordinal)
-    )
-    query = query.where(drafts.c.kind == wanted.kind) if wanted.kind else query
-    sought = wanted.text.strip().lower()
-    if not sought:
-        return list(connection.execute(query).scalars())
-    # Databases differ in what they call the same letter: they look for plain letters only, and the rest is done here.
-    plain = max(re.findall(r"[0-9a-z ]+", sought), key=len, default="")
-    rows = connection.execute(query.add_columns(drafts.c.body).where(drafts.c.body.icontains(plain, autoescape=True)))
-    found = []
-    for name, body in rows:
-        wording = json.loads(body)["wording"]
-        texts = (wording["question"], wording["answer"], *wording["options"])
-        if any(sought in text.lower() for text in texts):
-            found.append(name)
-    return found
-
-
-def found_items(connection: sa.Connection, dataset: str, annotator: str, names: Sequence[str]) -> list[FoundItem]:
-    """Items in the order of ``names`` as a list shows them to an annotator."""
-    rows, labels = items_of(connection, dataset, names), labels_by_draft(connection, dataset, names)
-    before = drafts_before_experts(connection, dataset, names)
-    passed = sa.select(skips.c.draft).where(skips.c.dataset == dataset, skips.c.annotator == annotator)
-    skipped = set(connection.execute(passed).scalars())
-    counted = sa.select(comments.c.draft, sa.func.count()).where(comments.c.dataset == dataset)
-    said = {str(name): int(count) for name, count in connection.execute(counted.group_by(comments.c.draft))}
-    return [
-        FoundItem(
-            before[name],
-            rows[name].state,
-            next((one for one in labels.get(name, ()) if one.annotator == annotator and not one.adjudicates), None),
-            name in skipped,
-            said.get(name, 0),
-        )
-        for name in names
-    ]
-
-
 def count_items(connection: sa.Connection, dataset: str) -> dict[str, int]:
     """Items by state, with those that nobody is asked about."""
     query = sa.select(items.c.state, sa.func.count()).where(items.c.dataset == dataset)
     return {str(state): int(count) for state, count in connection.execute(query.group_by(items.c.state))}
-
-
-def progress_of(connection: sa.Connection, dataset: str, annotator: str | None) -> Progress:
-    """How far a dataset has come, and one annotator in it."""
-    counts = count_items(connection, dataset)
-    by = sa.select(annotations.c.annotator, sa.func.count(), sa.func.sum(annotations.c.seconds))
-    by = by.where(*current(dataset)).group_by(annotations.c.annotator)
-    labelled = connection.execute(by.where(~annotations.c.adjudicates))
-    totals = {name: (int(count), float(seconds or 0)) for name, count, seconds in labelled}
-    decisions = {name: int(count) for name, count, _ in connection.execute(by.where(annotations.c.adjudicates))}
-    mine, seconds = 0, sum(spent for _, spent in totals.values())
-    left, skipped = counts.get("open", 0), 0
-    if annotator is not None:
-        mine, seconds = totals.get(annotator, (0, 0.0))
-        passed = sa.select(skips.c.draft).where(skips.c.dataset == dataset, skips.c.annotator == annotator)
-        skipped = len(connection.execute(passed).all())
-        own = sa.select(annotations.c.draft).where(*current(dataset, annotator=annotator))
-        done = own.union(passed).subquery()
-        touched = (
-            sa.select(sa.func.count())
-            .select_from(done.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == done.c.draft)))
-            .where(items.c.state == "open")
-        )
-        left -= int(connection.execute(touched).scalar_one())
-    return Progress(
-        items=sum(counts.values()) - counts.get(OUT, 0),
-        left_out=counts.get(OUT, 0),
-        settled=counts.get("settled", 0),
-        conflicts=counts.get("conflict", 0),
-        labelled_by={name: totals[name][0] for name in sorted(totals, key=lambda name: (-totals[name][0], name))},
-        mine=mine,
-        adjudicated=decisions.get(annotator or "", 0),
-        skipped=skipped,
-        left_for_me=left,
-        seconds=seconds,
-    )

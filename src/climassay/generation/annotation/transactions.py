@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,8 +18,8 @@ from climassay.generation.annotation.labels import (
     Label,
     Outcome,
     check_comment,
+    check_label,
     check_name,
-    check_verdict,
     outcome_of,
 )
 from climassay.generation.annotation.tables import (
@@ -34,14 +34,13 @@ from climassay.generation.annotation.tables import (
     labels_by_draft,
     leases,
     queues,
-    settings_from,
     skips,
     validator_confidence,
     waiting_state,
 )
 from climassay.generation.dataset_store import EXPERTS, chunks, datasets, decisions, drafts, drafts_before_experts
 from climassay.generation.draft import Draft
-from climassay.records.database import Database
+from climassay.records.database import Database, record_of
 
 
 class NotWaitingError(InputError):
@@ -96,10 +95,6 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
     database.write(work)
 
 
-Slot = tuple[str, str, bool]
-"""Draft, annotator, whether it adjudicates: of these only one label counts."""
-
-
 class LockedQueue:
     """The queue of a dataset, locked: until the end of the transaction nobody else writes.
 
@@ -126,7 +121,7 @@ class LockedQueue:
             database.insert_new(connection, queues, [row | {"trained_at": 0, "validator": None}])
             found = connection.execute(query).one()
         self.row: Any = found
-        self.settings = settings_from(found.settings)
+        self.settings = AnnotationSettings(**json.loads(found.settings))
 
     def update(self, **values: object) -> None:
         """Change columns of the queue's row."""
@@ -388,32 +383,74 @@ class LockedQueue:
         connection, dataset = self.connection, self.dataset
         names = list(dict.fromkeys(one.draft for one in given))
         known: dict[str, float | None] = {}
+        """Keys that are there, with the time of their withdrawal."""
         for chunk in chunks([one.key for one in given]):
             query = sa.select(annotations.c.key, annotations.c.withdrawn_at)
             query = query.where(annotations.c.dataset == dataset, annotations.c.key.in_(chunk))
             known |= {row.key: row.withdrawn_at for row in connection.execute(query)}
-        there = {
+        # Of a draft, an annotator, and whether they adjudicate, only one label counts.
+        counting = {
             (label.draft, label.annotator, label.adjudicates): label
             for own in labels_by_draft(connection, dataset, names).values()
             for label in own
         }
-        sorting = _Sorting(dataset, drafts_before_experts(connection, dataset, names), known, there)
+        bases = drafts_before_experts(connection, dataset, names)
+        new: dict[str, Label] = {}
+        ended: dict[str, float] = {}
+        """Keys of stored labels that count no more, and since when."""
+        refused: list[str] = []
+        again = withdrawn = 0
         for one in sorted(given, key=lambda one: one.made_at or time.time()):
-            sorting.add(one)
-        if sorting.ended:
+            if one.key in known or one.key in new:
+                again += 1
+                if one.withdrawn_at is not None and known.get(one.key, 0.0) is None:
+                    known[one.key] = ended[one.key] = one.withdrawn_at
+                    withdrawn += 1
+                continue
+            try:
+                label = self._imported(one, bases.get(one.draft))
+            except InputError as error:
+                refused.append(f"The label of {one.annotator} on {one.draft}: {error}")
+                continue
+            slot = (label.draft, label.annotator, label.adjudicates)
+            earlier = counting.get(slot)
+            said = [
+                None if label is None else (label.accepted, set(label.reasons), label.remark, label.wording)
+                for label in (earlier, label)
+            ]  # in sets, since some tools lose the order of reasons
+            if one.made_at is None and said[0] == said[1]:
+                again += 1
+            elif label.withdrawn_at is not None:
+                new[label.key] = label
+            elif earlier is not None and earlier.made_at > label.made_at:
+                new[label.key] = replace(label, withdrawn_at=earlier.made_at)
+            else:
+                if earlier is not None and earlier.key in new:
+                    new[earlier.key] = replace(earlier, withdrawn_at=label.made_at)
+                elif earlier is not None:
+                    ended[earlier.key] = label.made_at
+                new[label.key] = counting[slot] = label
+        if ended:
             ending = annotations.update().where(*current(dataset), annotations.c.key == sa.bindparam("ended"))
-            rows = [{"ended": key, "at": at} for key, at in sorting.ended.items()]
+            rows = [{"ended": key, "at": at} for key, at in ended.items()]
             connection.execute(ending.values(withdrawn_at=sa.bindparam("at")), rows)
-        if sorting.new:
-            rows = [label_row(label, self.next_number()) for label in sorting.new.values()]
+        if new:
+            rows = [label_row(label, self.next_number()) for label in new.values()]
             connection.execute(annotations.insert(), rows)
         self._add_skips(passed)
-        added = sum(self._import_comment(one, sorting.refused) for one in written)
+        added = sum(self._import_comment(one, refused) for one in written)
         number = self.next_number()
         for chunk in chunks(list(items_of(connection, dataset, names))):
             self.settle(chunk, number)
-        withdrawn = len(sorting.withdrawn)
-        return ImportReport(len(sorting.new), sorting.again - withdrawn, withdrawn, tuple(sorting.refused), added)
+        return ImportReport(len(new), again - withdrawn, withdrawn, tuple(refused), added)
+
+    def _imported(self, one: ImportedLabel, draft: Draft | None) -> Label:
+        check_name(one.annotator, "The name of an annotator")
+        check_name(one.key, "The key of a label")
+        if draft is None or not draft.written:
+            raise InputError(f"The dataset {self.dataset} has no draft {one.draft!r} to annotate.")
+        made_at = time.time() if one.made_at is None else one.made_at
+        return record_of(Label, check_label(draft, one), dataset=self.dataset, made_at=made_at)
 
     def _import_comment(self, one: Comment, refused: list[str]) -> bool:
         try:
@@ -449,65 +486,3 @@ def waiting_item(connection: sa.Connection, dataset: str, draft: str) -> Any:
     if item is None or item.state == OUT:
         raise NotWaitingError(f"The dataset {dataset} has no item {draft!r} to annotate.")
     return item
-
-
-@dataclass(slots=True)
-class _Sorting:
-    """Labels from elsewhere beside those that are there: what is new, and what no longer counts."""
-
-    dataset: str
-    drafts: Mapping[str, Draft]
-    known: Mapping[str, float | None]
-    """Keys that are there, with the time of their withdrawal."""
-    current: dict[Slot, Label]
-    new: dict[str, Label] = field(default_factory=dict)
-    ended: dict[str, float] = field(default_factory=dict)
-    """Keys of stored labels that count no more, and since when."""
-    withdrawn: set[str] = field(default_factory=set)
-    """Those of them that were withdrawn elsewhere."""
-    refused: list[str] = field(default_factory=list)
-    again: int = 0
-
-    def add(self, one: ImportedLabel) -> None:
-        """Sort in one label; they come in the order of their times."""
-        if one.key in self.known or one.key in self.new:
-            self.again += 1
-            if one.withdrawn_at is not None and self.known.get(one.key, 0.0) is None:
-                self.ended[one.key] = one.withdrawn_at
-                self.withdrawn.add(one.key)
-            return
-        try:
-            label = self._label(one)
-        except InputError as error:
-            self.refused.append(f"The label of {one.annotator} on {one.draft}: {error}")
-            return
-        earlier = self.current.get((label.draft, label.annotator, label.adjudicates))
-        said = [
-            None if label is None else (label.accepted, set(label.reasons), label.remark, label.wording)
-            for label in (earlier, label)
-        ]  # in sets, since some tools lose the order of reasons
-        if one.made_at is None and said[0] == said[1]:
-            self.again += 1
-        elif label.withdrawn_at is not None:
-            self.new[label.key] = label
-        elif earlier is not None and earlier.made_at > label.made_at:
-            self.new[label.key] = replace(label, withdrawn_at=earlier.made_at)
-        else:
-            if earlier is not None and earlier.key in self.new:
-                self.new[earlier.key] = replace(earlier, withdrawn_at=label.made_at)
-            elif earlier is not None:
-                self.ended[earlier.key] = label.made_at
-            self.new[label.key] = label
-            self.current[label.draft, label.annotator, label.adjudicates] = label
-
-    def _label(self, one: ImportedLabel) -> Label:
-        check_name(one.annotator, "The name of an annotator")
-        check_name(one.key, "The key of a label")
-        draft = self.drafts.get(one.draft)
-        if draft is None or not draft.written:
-            raise InputError(f"The dataset {self.dataset} has no draft {one.draft!r} to annotate.")
-        said = {name: getattr(one, name) for name in ("accepted", "reasons", "remark", "wording", "seconds")}
-        made_at = time.time() if one.made_at is None else one.made_at
-        return check_verdict(draft, **said).label(
-            self.dataset, one.draft, one.annotator, one.key, made_at, one.withdrawn_at, one.adjudicates
-        )

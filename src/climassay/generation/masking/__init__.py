@@ -3,20 +3,18 @@
 from climassay.generation.masking.maskers import (
     STATISTICS,
     Choice,
+    ExpertChoice,
     Masker,
+    MaskerFeatures,
     PromptedMasker,
     StatisticsMasker,
-    mask,
-    open_masker,
-)
-from climassay.generation.masking.trained import (
-    ExpertChoice,
-    MaskerFeatures,
     TrainedMasker,
     accuracies,
     choices_of,
     leave_one_out,
+    mask,
     measure,
+    open_masker,
     read_choices,
     train_masker,
 )

@@ -9,6 +9,7 @@ from climassay import __version__
 from climassay.generation.draft import Draft, Step
 from climassay.generation.publishing.entries import SPLITS, Entry, Split, SplitPlan, canary_sentence
 from climassay.questions import KINDS, TYPES, Kind
+from climassay.reporting import counted
 from climassay.statistics import cohen_kappa, krippendorff_alpha
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -94,9 +95,10 @@ def filled_splits(entries: Sequence[Entry], splits: Sequence[Split]) -> dict[Kin
 def _opening(facts: CardFacts) -> str:
     kinds = Counter(entry.question.kind for entry in facts.entries)
     words = ", ".join(f"{kinds[kind]} {kind}" for kind in facts.kinds)
-    text = f"{len(facts.entries)} questions ({words}), published with climassay {__version__}.\n"
+    text = f"{counted(len(facts.entries), 'question')} ({words}), published with climassay {__version__}.\n"
     if facts.waiting:
-        text += f"\n{facts.waiting} accepted cloze statements are left out: nobody has chosen the term to mask yet.\n"
+        left = counted(facts.waiting, "accepted cloze statement")
+        text += f"\nLeft out, because nobody has chosen the term to mask yet: {left}.\n"
     if facts.canary:
         text += f"\n{canary_sentence(facts.canary)}\n"
     return text

@@ -36,6 +36,7 @@ from climassay.generation.publishing.entries import (
 from climassay.io import MOST_BYTES, parse_json, read_text, read_whole, remove_files, write_file, write_files
 from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet, join_questions, read_questions
 from climassay.questions.formats import connection_errors
+from climassay.reporting import counted
 
 FORMAT = "climassay-dataset"
 VERSION = 1
@@ -142,7 +143,7 @@ def prepare_dataset(
     entries = entries_of(source, kinds)
     if not entries:
         terms = waiting(drafts)
-        note = f", and {terms} cloze statements have no term yet" if terms else ""
+        note = f", and no term is chosen yet for {counted(terms, 'cloze statement')}" if terms else ""
         of = " or ".join(kinds)
         raise InputError(
             "There is nothing to publish: "

@@ -12,7 +12,7 @@ from climassay.generation.screening.checks import MODEL_CHECKS, language_check, 
 from climassay.metrics import Entailment
 from climassay.models.contract import Encoder
 from climassay.questions import KINDS, TYPES, Kind
-from climassay.reporting import Table
+from climassay.reporting import Table, counted
 from climassay.statistics import Estimate, proportion
 
 __all__ = ["CHECKS", "CheckCount", "check", "check_counts", "check_names", "screen", "table"]
@@ -146,13 +146,13 @@ def table(drafts: Sequence[Draft]) -> Table:
     note = "First: the first fault found. Any: found at all, beside others or not; by kind as first / any."
     note += " Shares with 95% intervals (Wilson). Nothing is removed, only marked."
     if failed := len(drafts) - len(written):
-        note += f" {failed} drafts that were never written are left out."
+        note += f" Left out as never written: {counted(failed, 'draft')}."
     undecided = sum(any(one.step in STEPS and one.accepted is None for one in draft.decisions) for draft in written)
     if undecided:
-        note += f" {undecided} drafts have a check that could not be made (a failed call)."
+        note += f" Without one of the checks, because a call failed: {counted(undecided, 'draft')}."
     headings = ("fault", *kinds, "first", "any", "share of drafts")
     strong = [len(rows) - 1] if rows else ()
-    return Table.of(f"Screening of {len(written)} drafts", headings, rows, note=note, strong=strong)
+    return Table.of(f"Screening of {counted(len(written), 'draft')}", headings, rows, note=note, strong=strong)
 
 
 def format_share(one: Estimate) -> str:

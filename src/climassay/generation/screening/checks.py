@@ -37,6 +37,7 @@ from climassay.grounding.quantities import foreign_quantities, quantities
 from climassay.metrics import Entailment, RelationScorer
 from climassay.models.contract import Encoder
 from climassay.questions import KINDS
+from climassay.reporting import counted
 
 MOST_SENTENCES = 2
 COPIED_WORDS = 8
@@ -341,7 +342,9 @@ def _count(draft: Draft) -> str | None:
     wording = draft.wording
     empty = sum(not option.strip() for option in wording.options)
     if len(wording.options) != OPTIONS or empty:
-        return f"It has {len(wording.options)} options" + (f", {empty} of them empty." if empty else ", not four.")
+        return f"It has {counted(len(wording.options), 'option')}" + (
+            f", {empty} of them empty." if empty else ", not four."
+        )
     if wording.correct is None or not 0 <= wording.correct < len(wording.options):
         return "No option is marked as the correct one."
     return None

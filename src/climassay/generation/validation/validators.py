@@ -440,7 +440,7 @@ def load_validator(
     trained = TrainedValidator.load(place)
     source = trained.learned.provenance
     if source.encoder:
-        from climassay.models.encoders.loading import load_encoder
+        from climassay.models.encoders import load_encoder
 
         return trained.with_reader(TextReader(encoder or load_encoder(source.encoder)))
     read = load(source.model, dtype=source.dtype or None)

@@ -147,7 +147,7 @@ def cloze(
     return _task("cloze", file, level, examples, pool, seed, prompts, prefix, cloze_scores(encoder))
 
 
-def published_task(kind: Kind, files: Sequence[str | Path], *, prefix: bool = True) -> Task:
+def published_task(kind: Kind, files: Sequence[str | Path]) -> Task:
     """A task of a benchmark that ``climassay generate publish`` wrote, with the very prompts that it wrote.
 
     Raises:
@@ -155,7 +155,7 @@ def published_task(kind: Kind, files: Sequence[str | Path], *, prefix: bool = Tr
     """
     rows = [row for file in files for row in read_prompt_rows(Path(file))]
     scorer = {"mcq": answer_letter, "freeform": freeform_scores, "cloze": cloze_scores}[kind]
-    return _as_task(kind, rows, prefix, scorer(), {})
+    return _as_task(kind, rows, True, scorer(), {})
 
 
 def _task(

@@ -26,9 +26,8 @@ from climassay.models.contract import (
     Usage,
 )
 from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
-from climassay.models.openai.connection import Connection, Outcome, ShowText
+from climassay.models.openai.connection import Clock, Connection, Outcome, RetryPolicy, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
-from climassay.models.openai.pacing import Clock, RetryPolicy
 from climassay.models.openai.replies import ErrorReply, parse_window
 from climassay.models.openai.schema import NoJsonError, response_format, satisfying_json, schema_instruction
 from climassay.models.servers import OPENAI, Price, find_server
@@ -41,7 +40,7 @@ PROTOCOL = 2
 class OpenAIModel:
     """A generator and option scorer over chat completions.
 
-    Requests run concurrently under an adaptive limit (:mod:`climassay.models.openai.pacing`). Overload, time-outs,
+    Requests run concurrently under an adaptive limit (:mod:`climassay.models.openai.connection`). Overload, time-outs,
     dropped connections, 5xx and malformed answers are tried again with exponential backoff and full jitter, or when
     the server's ``Retry-After`` says; what a server refuses for good (4xx) fails at once. Failures are values with one
     sentence.

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator
 from starlette.responses import Response
 
 from climassay.corpus.collection import remove_collection
-from climassay.corpus.collection_rows import StoredDocument
+from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Passage
 from climassay.corpus.search import SearchMode
 from climassay.errors import InputError

@@ -406,9 +406,9 @@ def compare_several_runs(
         {
             "first": places[id(one.first)],
             "second": places[id(one.second)],
-            "difference": one.difference,
-            "p_value": one.p_value,
-            "p_holm": one.p_holm,
+            "difference": one.result.difference,
+            "p_value": one.result.p_value,
+            "p_holm": one.result.p_holm,
         }
         for one in found.tests
     ]

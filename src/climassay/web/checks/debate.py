@@ -29,7 +29,7 @@ from climassay.factcheck.transcript import (
     event_data,
     event_from_data,
 )
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
 from climassay.web.checks.store import BEGIN, all_events, checks_of, seconds_spent, time_begun
 from climassay.web.jobs import Interrupted, JobReport, Jobs, Stopped, interrupting

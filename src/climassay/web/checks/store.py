@@ -26,7 +26,7 @@ from climassay.factcheck.claims import iso_date
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, load_settings
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import reader_view
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.reporting import counted
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState

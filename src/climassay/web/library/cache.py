@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_rows import StoredDocument, distinct_titles
-from climassay.corpus.collection_storage import CollectionStore, check_name
+from climassay.corpus.collection_storage import CollectionStore, StoredDocument, check_name, distinct_titles
 from climassay.corpus.documents import Passage
 from climassay.corpus.originals import Originals
 from climassay.errors import InputError
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
 from climassay.web.failures import Missing
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from climassay.corpus.documents import Passage
-from climassay.corpus.readers.pdf_page import DrawnPage
+from climassay.corpus.readers.pdf import DrawnPage
 from climassay.corpus.readers.sandboxed_reader import draw_sandboxed
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import DocumentError

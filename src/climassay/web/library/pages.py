@@ -12,7 +12,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.responses import JSONResponse, Response
 
 from climassay.corpus.collection import LONGEST_TITLE, remove_collection
-from climassay.corpus.collection_rows import PASSAGE_COLUMNS
+from climassay.corpus.collection_storage import PASSAGE_COLUMNS
 from climassay.corpus.documents import Passage
 from climassay.corpus.passages import shared_start
 from climassay.errors import InputError

@@ -24,7 +24,6 @@ from climassay.factcheck.scales import Scale
 from climassay.generation.dataset_results import dataset_report, dataset_stats
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.metrics.registry import METRICS
-from climassay.records.computed import kept
 from climassay.records.queries import (
     RunOrder,
     UsageGroup,
@@ -35,6 +34,7 @@ from climassay.records.queries import (
     usage_by,
     usage_by_model,
 )
+from climassay.records.store import kept
 from climassay.reporting import Prose, Report, Section, Table
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.access import Annotator, Reader

@@ -14,8 +14,8 @@ from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
 from climassay.grounding.answer import removed_note, unchecked_note
 from climassay.questions import Question
-from climassay.records.computed import kept
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
+from climassay.records.store import kept
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
 from climassay.reporting.html import Block, report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache

@@ -1,7 +1,6 @@
 """What is read from a writer's answer, and what is refused with one sentence."""
 
 import json
-from collections import Counter
 
 import jsonschema
 import pytest
@@ -10,75 +9,23 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation.writing import (
-    BRIEF,
     FULL,
-    DeclinedError,
     UnreadableAnswerError,
     answer_schema,
     assign_positions,
     example_answer,
     read_wording,
 )
-from climassay.models.local.schema_grammar import schema_grammar
 from climassay.primer import gold_questions
 from climassay.questions import Question
 
 MCQ = {"question": "What reflects most sunlight?", "answer": "Clouds", "distractors": ["Oceans", "Forests", "Deserts"]}
 FREEFORM = {"question": "Why is snow bright?", "answer": "Its grains scatter light many times."}
-ANSWERS = {"mcq": MCQ, "freeform": FREEFORM, "cloze": {"statement": "Snow has a high albedo."}}
 KINDS = pytest.mark.parametrize("kind", ["mcq", "freeform", "cloze"])
-
-
-def answer_for(kind, lengths):
-    """A good answer with the fields that models of these lengths are asked for."""
-    declined = {"declined": ""} if lengths.reason else {}
-    return declined | ANSWERS[kind] | ({"term": "albedo"} if kind == "cloze" and lengths.term else {})
 
 
 def read(kind, answer, lengths=FULL, **options):
     return read_wording(kind, answer if isinstance(answer, str) else json.dumps(answer), lengths, **options)
-
-
-@KINDS
-@pytest.mark.parametrize("lengths", [FULL, BRIEF], ids=["full", "brief"])
-def test_schemas_accept_good_answers_and_can_be_enforced(kind, lengths):
-    schema = answer_schema(kind, lengths)
-    good = answer_for(kind, lengths)
-    jsonschema.validate(good, schema)
-    assert schema_grammar(schema).max_bytes > 0
-    for name in good:
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({key: value for key, value in good.items() if key != name}, schema)
-
-
-@KINDS
-def test_a_passage_can_be_declined_in_the_schema_and_the_reason_is_kept(kind):
-    empty = {name: [] if name == "distractors" else "" for name in answer_for(kind, FULL)}
-    refusal = empty | {"declined": "It lists\n authors only."}
-    jsonschema.validate(refusal, answer_schema(kind))
-    with pytest.raises(DeclinedError, match=r"^It lists authors only\.$"):
-        read(kind, refusal)
-
-
-@KINDS
-@pytest.mark.parametrize("word", ["", " ", "None.", "no", "N/A"])
-def test_a_word_for_nothing_declines_nothing(kind, word):
-    assert read(kind, answer_for(kind, FULL) | {"declined": word}).question
-
-
-def test_small_models_are_not_asked_for_judgement():
-    for kind in ANSWERS:
-        assert not {"declined", "term"} & set(answer_schema(kind, BRIEF)["properties"])
-    assert read("cloze", ANSWERS["cloze"] | {"declined": "It is dull.", "term": "high"}, BRIEF).answer == ""
-
-
-@pytest.mark.parametrize("answer", [{}, {"term": ""}, {"term": 7}])
-def test_a_statement_without_its_term_is_left_to_a_masker(answer):
-    assert read("cloze", ANSWERS["cloze"] | answer).answer == ""
-
-
-def test_a_text_longer_than_the_prompt_asks_for_is_kept():
-    assert read("freeform", FREEFORM | {"answer": "It is so, " * 100 + "and"}).answer.endswith("and")
 
 
 @KINDS
@@ -112,12 +59,6 @@ def test_the_correct_option_stands_where_it_is_told_to(position, seed):
     assert read("mcq", MCQ, position=position, seed=seed) == wording
 
 
-def test_the_seed_shuffles_the_distractors():
-    orders = Counter(read("mcq", MCQ, position=3, seed=seed).options for seed in range(600))
-    assert len(orders) == 6
-    assert min(orders.values()) > 60
-
-
 @given(st.lists(st.integers(0, 2**31 - 1), max_size=50))
 def test_letters_are_balanced_within_a_call(seeds):
     positions = assign_positions(seeds)
@@ -125,12 +66,6 @@ def test_letters_are_balanced_within_a_call(seeds):
     for start in range(0, len(seeds) - 3, 4):
         assert sorted(positions[start : start + 4]) == [0, 1, 2, 3]
     assert assign_positions(seeds) == positions
-
-
-def test_no_place_in_a_hand_is_always_the_same_letter():
-    hands = [assign_positions(range(start, start + 4)) for start in range(400)]
-    for place in range(4):
-        assert all(60 < count < 140 for count in Counter(hand[place] for hand in hands).values())
 
 
 @pytest.mark.parametrize(
@@ -159,11 +94,6 @@ def test_unreadable_answers_say_what_is_wrong(kind, answer, fault):
     with pytest.raises(UnreadableAnswerError, match=fault) as caught:
         read(kind, answer)
     assert str(caught.value).endswith(".")
-
-
-def test_a_text_that_ends_at_its_bound_is_whole():
-    whole = "x" * (FULL.statement - 1) + "."
-    assert read("cloze", {"statement": whole}).question == whole
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,21 @@
-"""What the commands share: options, JSON output, progress bars. Results go to stdout, everything else to stderr."""
+"""What commands share: options, sessions, JSON, progress bars. Results go to stdout, everything else to stderr."""
 
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
+from climassay.cli.option_groups import with_flags
 from climassay.errors import InputError
+from climassay.redaction import TrustedUrl
+from climassay.session import ModelOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,18 +24,18 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from climassay.cli.model_options import RayOptions
+    from climassay.distributed import WorkerPool
     from climassay.progress import Progress as ShownProgress
     from climassay.reporting.results import Result
-    from climassay.session import ModelOptions, Session
+    from climassay.session import Session
 
 WorkspaceOption = Annotated[
     Path | None,
-    typer.Option("--workspace", "-w", help="Folder of collections and records.", envvar="CLIMASSAY_WORKSPACE"),
+    Option("--workspace", "-w", help="Folder of collections and records.", envvar="CLIMASSAY_WORKSPACE"),
 ]
 WIDE = 160
 """Columns of tables that go to a file or a pipe."""
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+JsonOption = Annotated[bool, Option("--json", help="Print one JSON document instead of tables.")]
 
 
 def check_files(files: list[Path] | None) -> list[Path]:
@@ -52,7 +56,7 @@ def check_files(files: list[Path] | None) -> list[Path]:
 
 FilesOption = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
         "--output",
         "-o",
         "--html",
@@ -146,7 +150,7 @@ class WorkspaceOptions:
     workspace: WorkspaceOption = None
     as_json: JsonOption = False
 
-    def session(self, options: "ModelOptions | None" = None, **more: Any) -> "AbstractContextManager[Session]":
+    def session(self, options: ModelOptions | None = None, **more: Any) -> "AbstractContextManager[Session]":
         """The session of the command, see :func:`opened_session`."""
         return opened_session(self.workspace, options, as_json=self.as_json, **more)
 
@@ -228,7 +232,7 @@ def shown_progress(as_json: bool) -> "ShownProgress":
 @contextmanager
 def opened_session(
     workspace: Path | None,
-    options: "ModelOptions | None" = None,
+    options: ModelOptions | None = None,
     *,
     as_json: bool = False,
     where: "RayOptions | None" = None,
@@ -246,8 +250,6 @@ def opened_session(
     Raises:
         InputError: The workspace cannot be made, or the cluster cannot be joined.
     """
-    from contextlib import nullcontext
-
     from climassay.session import Session
 
     progress = shown_progress(as_json)
@@ -256,3 +258,180 @@ def opened_session(
         Session.opened(workspace, options, progress=progress, pool=pool, records_url=records_url) as session,
     ):
         yield session
+
+
+ModelOption = Annotated[
+    str,
+    Option(
+        "--model", "-m", help="local:smollm2, local:FOLDER_OR_HUB_ID, openai:MODEL (see --base-url) or PROVIDER:MODEL."
+    ),
+]
+ModelsOption = Annotated[
+    list[str] | None,
+    Option("--model", "-m", help="As for other commands, by default local:smollm2; repeat to compare several."),
+]
+BaseUrlOption = Annotated[
+    TrustedUrl | None,
+    Option(
+        parser=TrustedUrl,
+        metavar="URL",
+        help="Address of an OpenAI-compatible server, for openai: models (or $OPENAI_BASE_URL); it gets the API key.",
+    ),
+]
+ProfileOption = Annotated[
+    Literal["small", "strong"] | None,
+    Option(help="Ask the model as a small or a strong one; by default its size decides."),
+]
+NoCacheOption = Annotated[bool, Option("--no-cache", help="Ask everything afresh.")]
+
+
+@dataclass(frozen=True)
+@with_flags(
+    ModelOptions,
+    only=("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype"),
+)
+class ReachOptions(ModelOptions):
+    """How a model is loaded or reached."""
+
+    base_url: BaseUrlOption = None
+
+
+@dataclass(frozen=True)
+@with_flags(ModelOptions, only=("prompts",))
+class PromptOptions(ModelOptions):
+    """With which prompts a model is asked."""
+
+
+@dataclass(frozen=True)
+@with_flags(ModelOptions, only=("dtype", "deadline", "timeout", "reasoning_effort"))
+class CheckOptions(ModelOptions):
+    """How a model that is checked is loaded or reached."""
+
+    base_url: BaseUrlOption = None
+
+
+@dataclass(frozen=True)
+@with_flags(ModelOptions, only=("prompts",))
+class PromptedOptions(ReachOptions):
+    """How a model is loaded or reached, and with which prompts it is asked."""
+
+
+@dataclass(frozen=True)
+@with_flags(ModelOptions, only=("price_in", "price_out"))
+class LoadingOptions(PromptedOptions):
+    """How a model is asked as well, what it costs, and whether earlier answers of it serve."""
+
+    no_cache: NoCacheOption = False
+
+
+@dataclass(frozen=True)
+@with_flags(ModelOptions, only=("prompts", "deadline", "timeout", "max_output_tokens", "reasoning_effort"))
+class RequestOptions(ModelOptions):
+    """How the models that a file names are asked."""
+
+    no_cache: NoCacheOption = False
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """Where local models and encoders compute."""
+
+    ray: Annotated[
+        str | None,
+        Option(
+            metavar="ADDRESS|local",
+            help="Compute in workers of a Ray cluster: HOST:PORT of its head, auto, or local for one on this machine.",
+        ),
+    ] = None
+    ray_workers: Annotated[
+        int | None, Option(min=1, help="Processes that hold the model; by default one a GPU, else one a CPU.")
+    ] = None
+    ray_gpus_per_worker: Annotated[
+        float | None, Option(min=0, help="GPUs of each, or a part of one; by default 1 where there are any.")
+    ] = None
+
+    @contextmanager
+    def opened(self, *, quiet: bool) -> Iterator["WorkerPool | None"]:
+        """The workers; None where the command computes in its own process.
+
+        Raises:
+            InputError: The cluster cannot be joined or is too small, or its options come without ``--ray``.
+            MissingExtraError: Ray is not installed.
+        """
+        if self.ray is None:
+            if self.ray_workers is not None or self.ray_gpus_per_worker is not None:
+                raise InputError("--ray-workers and --ray-gpus-per-worker go with --ray: name the cluster, or local.")
+            yield None
+            return
+        from contextlib import ExitStack
+
+        from climassay.distributed import ClusterOptions, open_pool
+
+        options = ClusterOptions(self.ray, self.ray_workers, self.ray_gpus_per_worker)
+        with ExitStack() as stack:
+            with waiting(f"Joining Ray ({self.ray}) ...", quiet=quiet):
+                pool = stack.enter_context(open_pool(options))
+            yield pool
+
+
+@dataclass(frozen=True)
+class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
+    """The model, and where its answers are kept."""
+
+    model: ModelOption = "local:smollm2"
+    token_budget: Annotated[
+        int | None, Option(min=1, help="Maximum number of tokens in one forward pass: bounds the memory.")
+    ] = None
+
+    def session(self, options: ModelOptions | None = None, **more: Any) -> "AbstractContextManager[Session]":
+        """The session of the command, with the model's options and its workers."""
+        return super().session(options or self, where=self, **more)
+
+
+@dataclass(frozen=True)
+class ModelResultSetup(ModelSetup):
+    """The same, and where the result is saved too."""
+
+    output: FilesOption = None
+
+
+def numbers(text: str, option: str) -> tuple[int, ...]:
+    """Whole numbers between commas.
+
+    Raises:
+        InputError: They are not.
+    """
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"{option} takes whole numbers between commas, not {text!r}.") from None
+    if len(set(found)) < len(found):
+        raise InputError(f"{option} names a number twice: {text}.")
+    return found
+
+
+def _layer_sets(given: list[str] | None) -> list[tuple[int, ...]] | None:
+    return [numbers(text, "--layer") for text in dict.fromkeys(given)] if given else None
+
+
+def _layers(given: str | None) -> tuple[int, ...] | None:
+    return numbers(given, "--layer") if given else None
+
+
+MODEL = Argument(metavar="MODEL")
+LABELS = Argument(metavar="LABELS")
+OUTPUT = Option("--output", "-o", help="File of the trained model, for example model.safetensors.")
+STATES_MODEL = Option("--model", "-m", help="Local model whose hidden states are read.")
+LAYER_SETS = Option(
+    "--layer",
+    callback=_layer_sets,
+    help="Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best "
+    "chosen by cross-validation.",
+)
+LayerOption = Annotated[list[str] | None, LAYER_SETS]
+LayersOption = Annotated[
+    str | None,
+    Option("--layer", callback=_layers, help="Layers whose hidden states are read, side by side as 16,-1."),
+]
+SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Option(min=1)
+SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]

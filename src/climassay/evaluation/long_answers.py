@@ -1,7 +1,8 @@
-"""Long answers side by side: a judge says which of two is better, in both orders, and what follows for the contestants.
+"""Long answers: what collections say of their sentences and references, and which of two is better.
 
-A pair whose two orders disagree counts as a tie and shows the judge's position bias. Strengths are those of Davidson's
-model, Bradley and Terry's with ties; intervals come from resampling questions, never pairs.
+A judge says in both orders which of two answers is better. A pair whose two orders disagree counts as a tie and shows
+the judge's position bias. Strengths are those of Davidson's model, Bradley and Terry's with ties; intervals come from
+resampling questions, never pairs.
 
 References:
     Davidson (1970), On Extending the Bradley-Terry Model to Accommodate Ties, J. Am. Stat. Assoc. 65, 317-328.
@@ -15,7 +16,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import locate_quotation
 from climassay.evaluation.results import Cell, Outcome, Preference
+from climassay.grounding.text_check import CheckedSentence
 from climassay.learning.linear import minimise
 from climassay.learning.pairwise import davidson_loss
 from climassay.metrics.judge_requests import JudgeFailure, JudgeRequest, ask_json
@@ -24,6 +28,7 @@ from climassay.models.profiles import profile_of
 from climassay.prompts import load_prompt
 from climassay.questions import Question
 from climassay.reporting import Table
+from climassay.reporting.html import Finding, TextPart, Tone
 from climassay.statistics import Estimate, Interval, percentile_interval, proportion
 
 Better = Literal["first", "second", "tie"]
@@ -245,3 +250,55 @@ def side_by_side_table(found: SideBySide, benchmark: str, judge: str = "") -> Ta
         "Strength: Davidson's model, in nats, mean 0; "
         "intervals by resampling questions.",
     )
+
+
+TONES: Mapping[str, Tone] = {"supported": "right", "unsupported": "middle", "contradicted": "wrong"}
+
+
+def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
+    """Scores of a looked-up answer from 0 to 1, 1 being best.
+
+    ``points_supported``
+        Share of the sentences that claim something that the collections bear out.
+    ``references_found``
+        Share of the references that exist among those that exist, are invented or malformed. References that nobody
+        could look up ("not checked") count in neither.
+
+    An answer that claims nothing, or gives no reference that could be looked up, has no score.
+    """
+    claims = [one.status for one in points if one.status != "no claim"]
+    statuses = [one.status for point in points for one in point.references if one.status != "not checked"]
+    found = {"points_supported": claims.count("supported") / len(claims)} if claims else {}
+    return found | ({"references_found": statuses.count("exists") / len(statuses)} if statuses else {})
+
+
+def given_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
+    """The passages that the writer of an answer was given, by the numbers under which they were shown."""
+    shown = enumerate(zip(ids, texts, strict=False), start=1)
+    return {number: Passage(name, text, name, name, name, number) for number, (name, text) in shown}
+
+
+def coloured(answer: str, points: Sequence[CheckedSentence]) -> tuple[TextPart, ...]:
+    """An answer in parts, each sentence that claims something in the colour of its support; nothing without points."""
+    parts: list[TextPart] = []
+    done = 0
+    for point in points:
+        span = locate_quotation(answer[done:], point.text)
+        if span is None or point.status not in TONES:
+            continue
+        start, end = done + span[0], done + span[1]
+        parts += [TextPart(answer[done:start])] * (start > done)
+        parts.append(TextPart(answer[start:end], TONES[point.status], f"{point.status}: {point.reason}"))
+        done = end
+    return (*parts, TextPart(answer[done:])) if parts else ()
+
+
+def point_findings(points: Sequence[CheckedSentence]) -> list[Finding]:
+    """What was looked up, for reports: sentences that are contradicted or that nothing bears, and wrong references."""
+    found = []
+    for point in points:
+        quotation = "" if point.evidence is None else point.evidence.quotation
+        if point.status in ("contradicted", "unsupported"):
+            found.append(Finding(point.text, point.status, TONES[point.status], point.reason, quotation))
+        found += [Finding(one.text, one.status, "wrong", one.reason) for one in point.wrong_references]
+    return found

@@ -1,8 +1,9 @@
-"""A BERT sentence encoder as an ONNX graph with 8-bit weights, built from the files of its folder.
+"""Encoders by name, the vectors that they give, and the cache of these.
 
-The graph takes one text at a time, shape [1, tokens], without padding or mask: on a CPU nothing is gained by batching
-texts of this length, and the 8-bit scale of an activation then depends on its own text only, so that a text has the
-same vector whatever it is encoded together with.
+The bundled encoder is a BERT sentence encoder as an ONNX graph with 8-bit weights, built from the files of its folder;
+any other is a sentence-transformers folder or hub id. The graph takes one text at a time, shape [1, tokens], without
+padding or mask: on a CPU nothing is gained by batching texts of this length, and the 8-bit scale of an activation then
+depends on its own text only, so that a text has the same vector whatever it is encoded together with.
 
 Notes:
     Weights have one scale per column and take values from -63 to 63, not 127: processors before AVX512-VNNI add pairs
@@ -11,8 +12,14 @@ Notes:
     ``SkipLayerNormalization`` takes four times as long on a CPU.
 """
 
+import contextlib
 import hashlib
 import json
+import os
+import threading
+import zipfile
+import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,9 +32,10 @@ from numpy.typing import NDArray
 
 from climassay.errors import MissingExtraError, ModelError
 from climassay.io import write_file
-from climassay.models.contract import EncoderRole
+from climassay.models.bundled import bundled_path
+from climassay.models.contract import Encoder, EncoderRole
 from climassay.models.cpu_settings import usable_cores
-from climassay.models.model_files import file_digest
+from climassay.models.model_files import encoder_fingerprint, file_digest, refuse_kernels, refuse_pickles
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
@@ -308,3 +316,263 @@ def windows(ids: Sequence[int], most: int) -> Iterator[Sequence[int]]:
     count = max(1, -(-len(ids) // most))
     for number in range(count):
         yield ids[number * len(ids) // count : (number + 1) * len(ids) // count]
+
+
+BUNDLED_ENCODER = "local:minilm"
+"""The default: all-MiniLM-L6-v2."""
+
+TOKEN_BUDGET = 8192
+"""Padded tokens in a batch: a few megabytes of activations, large enough to keep a CPU or a small GPU busy."""
+_PREFIX = "local:"
+_HUB_FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "README.md"]
+
+
+def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, threads: int | None = None) -> Encoder:
+    """An encoder by its name; its weights are loaded when it first encodes.
+
+    The bundled encoder always runs on the processor, in 8-bit ONNX Runtime, so that a collection made on one machine
+    can be searched on any other. Any other model runs in torch and in its own precision.
+
+    Args:
+        name: ``local:minilm`` (bundled all-MiniLM-L6-v2), or ``local:`` and a sentence-transformers folder or hub id.
+        device: torch's name of a device, for example ``cuda:0``; by default the GPU where there is one.
+        threads: Texts that the bundled encoder encodes at the same time; by default as many as there are cores.
+
+    Raises:
+        ModelError: The name has no ``local:``, the model is not there or not the published one, or the bundled encoder
+            is asked to run elsewhere than on the processor.
+    """
+    if not name.startswith(_PREFIX) or name == _PREFIX:
+        raise ModelError(f"{name!r} names no encoder: write local:minilm, or local: and a folder or a hub id.")
+    if name != BUNDLED_ENCODER:
+        folder = _find_folder(name.removeprefix(_PREFIX))
+        return SentenceTransformerEncoder(name, folder, encoder_fingerprint(folder, {"engine": "torch"}), device)
+    if device not in (None, "cpu"):
+        raise ModelError(
+            f"The bundled encoder runs on the processor, not on {device}: "
+            "for a GPU take local:sentence-transformers/all-MiniLM-L6-v2 or another model."
+        )
+    folder = bundled_path("minilm")
+    engine = {"engine": f"graph {GRAPH_VERSION}", "precision": "int8", "windows": str(WINDOW_TOKENS)}
+    return BertEncoder(name, folder, encoder_fingerprint(folder, engine), threads=threads)
+
+
+def _find_folder(name: str) -> Path:
+    """A folder here, or that of a hub model, downloaded when it is not in the hub's own cache."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise ModelError(f"There is no encoder folder at {folder}.")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    except ImportError as error:
+        raise ModelError(
+            f"There is no encoder folder {name}, and the hub cannot be asked: run `pip install 'climassay[local]'`."
+        ) from error
+    try:
+        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise ModelError(
+            f"The encoder {name} is neither a folder here nor a model that the hub gives out "
+            f"({type(error).__name__}): check its name and the connection."
+        ) from error
+
+
+class SentenceTransformerEncoder:
+    """A sentence-transformers folder, run by torch in the precision of its weights, which are loaded when first needed.
+
+    The model's own prompts are used where it has them: ``query`` for queries and ``document`` for passages. Texts
+    beyond the model's stated length are cut by its tokenizer.
+    """
+
+    def __init__(self, name: str, folder: Path, fingerprint: str, device: str | None = None) -> None:
+        self.name = name
+        self.fingerprint = fingerprint
+        self._folder = folder
+        self._device = device
+
+    @property
+    def width(self) -> int:
+        """Number of dimensions.
+
+        Raises:
+            ModelError: The model cannot be loaded, or does not say.
+        """
+        width = self._model.get_embedding_dimension()
+        if width is None:
+            raise ModelError(f"The encoder {self.name} does not say how many dimensions its vectors have.")
+        return int(width)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        role: EncoderRole = "passage",
+        on_progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float32]:
+        """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
+        vectors = np.zeros((len(texts), self.width), dtype=np.float32)
+        encode = self._model.encode_query if role == "query" else self._model.encode_document
+        for batch in token_batches(self._lengths(texts), TOKEN_BUDGET):
+            vectors[batch] = encode(
+                [texts[index] for index in batch],
+                batch_size=len(batch),
+                normalize_embeddings=True,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
+            if on_progress is not None:
+                on_progress(len(batch))
+        return vectors
+
+    def _lengths(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, at most the model's length; guessed from characters where it has no usual tokenizer."""
+        limit = self._model.max_seq_length or 512
+        try:
+            ids = self._model.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
+        except (AttributeError, KeyError, TypeError):
+            return [min(limit, 2 + len(text) // 4) for text in texts]
+        return [len(row) for row in ids]
+
+    @cached_property
+    def _model(self) -> Any:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise MissingExtraError(
+                f"The encoder {self.name} needs sentence-transformers: run `pip install 'climassay[local]'`."
+            ) from error
+        try:
+            refuse_pickles(self._folder)
+            refuse_kernels(self._folder)
+            return SentenceTransformer(
+                str(self._folder),
+                device=self._device,
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True},
+            )
+        except ModelError:
+            raise
+        except Exception as error:
+            # What its parts raise for a folder that is damaged, or wants its own code to be run, is of no one family.
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise ModelError(
+                f"The encoder {self.name} cannot be loaded from {self._folder}: {lines[0].rstrip('.')}."
+            ) from error
+
+
+def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Group texts by their lengths, longest first, so that no batch has more padded tokens than a budget.
+
+    A single longer text is a batch of its own. Each index into ``lengths`` comes exactly once.
+    """
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    batch: list[int] = []
+    for index in order:
+        # Longest first: the first text of a batch decides the width of all of it.
+        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+_KEPT_AT_ONCE = 512
+"""Texts that are encoded before the cache is written: what an interruption can lose."""
+
+
+def cached_vectors(
+    texts: Sequence[str], encoder: Encoder, folder: str, *, on_progress: Callable[[int], None] | None = None
+) -> NDArray[np.float32]:
+    """Vectors of texts, from the cache where they are.
+
+    Returns:
+        Unit vectors, shape [texts, width], in the order of ``texts``.
+    """
+    file = cache_folder() / folder / f"{encoder.fingerprint[:32]}.npz"
+    keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
+    known = _read(file, encoder.width)
+    missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items())
+    if on_progress:
+        on_progress(len(texts) - len(missing))
+    # Texts of about one length share batches, which are padded to their longest.
+    missing.sort(key=lambda entry: len(entry[1]))
+    for start in range(0, len(missing), _KEPT_AT_ONCE):
+        chunk = missing[start : start + _KEPT_AT_ONCE]
+        vectors = encoder.encode([text for _, text in chunk], on_progress=on_progress)
+        known |= dict(zip((key for key, _ in chunk), vectors, strict=True))
+        _write(file, known)
+    return np.stack([known[key] for key in keys]) if keys else np.zeros((0, encoder.width), dtype=np.float32)
+
+
+def _read(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
+    try:
+        with np.load(file, allow_pickle=False) as kept:
+            keys, vectors = kept["keys"], kept["vectors"]
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error):
+        return {}  # not there, or spoilt: encoded anew
+    if vectors.shape != (len(keys), width):
+        return {}
+    return dict(zip(keys.tolist(), vectors, strict=True))
+
+
+def _write(file: Path, known: dict[str, NDArray[np.float32]]) -> None:
+    """Write the cache as a whole; of two processes that do so at once one wins, and the other encodes again."""
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    # It is only a cache: where the disk is full, the texts are encoded again the next time.
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with contextlib.suppress(OSError), temporary.open("wb") as target:
+            np.savez(target, keys=np.array(list(known)), vectors=np.stack(list(known.values())))
+            temporary.replace(file)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+MOST_TEXTS = 32_768
+"""Texts whose vectors are kept: 48 MiB at 384 dimensions. Those that were not met for the longest time go first."""
+
+
+class CachedEncoder:
+    """An encoder that encodes a text once; threads may share it."""
+
+    def __init__(self, encoder: Encoder, most: int = MOST_TEXTS) -> None:
+        self.wrapped = encoder
+        self.name, self.fingerprint, self.width = encoder.name, encoder.fingerprint, encoder.width
+        self._most = most
+        self._known: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> "CachedEncoder":
+        """An encoder with a memory; itself, where it has one."""
+        return encoder if isinstance(encoder, cls) else cls(encoder)
+
+    def encode(
+        self, texts: Sequence[str], *, role: EncoderRole = "passage", on_progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
+        keys = {text: hashlib.blake2b(f"{role} {text}".encode(), digest_size=16).digest() for text in texts}
+        found: dict[str, NDArray[np.float32]] = {}
+        with self._lock:
+            for text, key in keys.items():
+                if (vector := self._known.get(key)) is not None:
+                    self._known.move_to_end(key)
+                    found[text] = vector
+        missing = [text for text in keys if text not in found]
+        if on_progress is not None and len(texts) > len(missing):
+            on_progress(len(texts) - len(missing))
+        if missing:
+            found |= zip(missing, self.wrapped.encode(missing, role=role, on_progress=on_progress), strict=True)
+            with self._lock:
+                # Copies: a row alone would keep the array that it is a row of.
+                self._known.update((keys[text], found[text].copy()) for text in missing)
+                while len(self._known) > self._most:
+                    self._known.popitem(last=False)
+        return np.stack([found[text] for text in texts]) if texts else np.zeros((0, self.width), dtype=np.float32)

@@ -1,1 +1,0 @@
-"""Encoders: texts to unit vectors."""

@@ -1,1 +1,0 @@
-"""One file per version, each after the one before."""
