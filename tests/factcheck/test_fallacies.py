@@ -20,7 +20,7 @@ from climassay.factcheck.fallacies import (
     train_fallacies,
     with_fallacy,
 )
-from climassay.factcheck.results.page import factcheck_page
+from climassay.factcheck.results.page import factcheck_page, fallacy_note
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
 from climassay.factcheck.transcript import Fallacy, as_data, from_data
 from climassay.learning import TextClassifier
