@@ -67,14 +67,6 @@ def test_queries_and_statement_are_searched_at_once_and_fused_by_rank():
     assert ids == [[["a-0", "a-1"]]]
 
 
-def test_without_queries_and_grader_the_search_is_what_it_was():
-    shelf = Shelf("a", ICE, SEA, COW)
-    ids, evidence, prompts, [[ask]] = found_for([advocate("a")], [statement("cows graze")], [shelf], grader=None)
-    assert ask == advocate("a").search("cows graze")
-    assert ids[0][0][0] == "a-2"
-    assert (prompts, evidence.candidates, evidence.warning) == ([], (), "")
-
-
 def test_only_passages_that_bear_are_shown_in_the_order_of_the_search():
     shelf = Shelf("a", ICE, SEA, COW, SUN)
     ask = statement("arctic ice melts fast cows")
@@ -131,13 +123,6 @@ def test_where_grading_fails_the_order_of_the_search_stands_and_is_told(answer):
     assert ids[0][0] == plain[0][0]
     assert "order of the search" in evidence.warning
     assert all(one.grade is None for one in evidence.passages[0][0])
-
-
-def test_without_a_passage_nobody_is_asked():
-    ids, evidence, prompts, _ = found_for(
-        [advocate("a", min_cosine=0.99)], [statement("nothing of that")], [Shelf("a", ICE)]
-    )
-    assert (ids, prompts, evidence.warning) == ([[[]]], [], "")
 
 
 def test_a_passage_that_was_passed_over_counts_as_not_graded():
@@ -238,11 +223,3 @@ def test_whatever_is_graded_advocates_get_passages_of_their_own_once_and_not_too
             assert len(keys) == len(set(keys)) <= most
             assert {collection for collection, _ in keys} <= set(one.settings.collections)
             assert not {numbers[key] for key in keys} & elsewhere
-
-
-def test_a_search_for_grading_goes_deeper_and_keeps_its_other_settings():
-    one = replace(advocate("a", rerank=True, min_cosine=0.1), latest_only=True)
-    _, _, _, batches = found_for([one], [statement("ice", "snow")], [Shelf("a", ICE)], answer=grades())
-    for ask in batches[0]:
-        assert replace(ask, passages=2) == one.search(ask.query)
-        assert ask.passages == preparation.MOST_CANDIDATES

@@ -91,12 +91,6 @@ def test_answers_stand_in_the_order_of_the_searches_and_each_kind_is_searched_on
     ]  # fmt: skip
 
 
-def test_passages_are_given_whole_where_no_words_are_named():
-    [[one]] = found_in([AskPassages(("a",), "ice", 1)], shelf := Shelf("a", ICE))
-    assert one.excerpt == ICE
-    assert "Penguins live elsewhere." not in shelf.encoder.encoded
-
-
 def test_passages_are_cut_to_the_sentences_nearest_to_the_query():
     asks = [
         AskPassages(("a",), "ice melts", 1, excerpt_words=3),

@@ -1,6 +1,5 @@
 """Texts checked sentence by sentence: status, evidence, differences, judges, and words that are too sure."""
 
-import io
 import json
 
 import pytest
@@ -230,10 +229,3 @@ def test_the_command_prints_and_saves_a_check(workspace, tmp_path, monkeypatch, 
     code, out, err = run_command(monkeypatch, capsys, "check-text", tmp_path / "none.md", "-c", "book", "-w", workspace)
     assert (code, out) == (2, "")
     assert "none.md" in err
-
-
-def test_the_command_reads_standard_input(workspace, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.StringIO("Global mean sea level rose by about 0.20 m from 1901 to 2018."))
-    code, out, err = run_command(monkeypatch, capsys, "check-text", "-", "-c", "book", "-w", workspace, "--json")
-    assert code == 0, err
-    assert json.loads(out)["counts"]["supported"] == 1
