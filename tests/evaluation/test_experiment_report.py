@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 
 from climassay.evaluation import published_scores
-from climassay.evaluation.contamination import ShownText, contamination
+from climassay.evaluation.contamination import contamination
 from climassay.evaluation.report import answer_tables, experiment_report, is_wrong
 from climassay.evaluation.results import Cell
-from experiments import experiment, outcome, question, questions_of
+from experiments import experiment, outcome, question
 
 
 @pytest.fixture(scope="module")
@@ -36,46 +36,6 @@ def test_the_page_has_every_part(given):
     assert ("Metric BERTScore", "bundled encoder") in report.facts
 
 
-def test_the_summary_names_the_best_cell_with_its_interval(given):
-    from climassay.evaluation.scores import score_experiment
-
-    scores = score_experiment(given)
-    best = max(
-        (s for s in scores.scores if s.metric == "accuracy" and s.level == "overall"), key=lambda s: s.estimate.value
-    )
-    [first, *_] = experiment_report(given, scores=scores).sections[0].blocks
-    assert f"Highest accuracy: {best.cell.model}, {best.cell.setting}, {100 * best.estimate.value:.1f}" in first.text
-    assert "best constant answer 25.0" in first.text
-    assert "Of 10 paired comparisons" in first.text
-
-
-def test_notes_of_cells_are_said_at_the_top(given):
-    cells = (replace(given.cells[0], notes=("contexts were cut to 512 tokens",)), *given.cells[1:])
-    report = experiment_report(replace(given, cells=cells))
-    assert any("contexts were cut to 512 tokens" in block.text for block in report.sections[0].blocks)
-
-
-def test_what_questions_share_with_texts_has_a_table_and_no_note(given):
-    shown = ShownText("3 passages", 2)
-    found, unknown = (
-        replace(given.cells[0], texts=shown.texts, contaminated=shown.touched, notes=("a note", shown.note)),
-        replace(given.cells[1], texts="training texts that are not known"),
-    )
-    report = experiment_report(replace(given, cells=(found, unknown, *given.cells[2:])))
-    words = [block.text for block in report.sections[0].blocks]
-    assert "Note: a note" in words
-    assert not any(shown.note in text for text in words)
-    [table] = [block for block in report.sections[1].blocks if block.title.startswith("Questions that stand in")]
-    asked = [sum(one.kind == cell.cell.task for one in given.questions["primer"]) for cell in (found, unknown)]
-    assert table.rows == (
-        (found.cell.model, found.cell.setting, found.cell.task, "3 passages", str(asked[0]), "2"),
-        (unknown.cell.model, unknown.cell.setting, unknown.cell.task, unknown.texts, str(asked[1]), "not known"),
-    )
-    assert not any(
-        block.title.startswith("Questions that stand in") for block in experiment_report(given).sections[1].blocks
-    )
-
-
 def test_every_answer_is_there_with_its_scores(given):
     tables = answer_tables(given)
     assert len(tables.questions) == 27
@@ -99,39 +59,11 @@ def test_texts_are_stored_once_however_often_they_were_given(given):
     assert tables.sources[tables.questions[0].source].text == given.questions["primer"][0].context
 
 
-def test_a_passage_whose_text_was_not_kept_is_said_to_be_so(given):
-    assert "(text not kept)" in {source.text for source in answer_tables(replace(given, passages={})).sources}
-
-
-def test_benchmarks_have_sections_of_their_own(given):
-    other = experiment(benchmark="silver", seed=5)
-    both = replace(
-        given,
-        cells=given.cells + other.cells,
-        outcomes=given.outcomes + other.outcomes,
-        questions={**given.questions, **other.questions},
-    )
-    report = experiment_report(both)
-    headings = [section.heading for section in report.sections]
-    assert "Scores: primer" in headings
-    assert "Scores: silver" in headings
-    assert len(report.sections[-1].blocks[0].questions) == 54
-
-
 def test_what_a_model_wrote_cannot_become_markup(given):
     hostile = tuple(replace(one, answer="<script>alert(1)</script>") for one in given.outcomes)
     page = experiment_report(replace(given, outcomes=hostile)).to_html()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-
-
-def test_a_large_experiment_stays_one_page_that_a_browser_can_open():
-    skills = {(f"m{n}", setting): 0.5 for n in range(5) for setting in ("default", "few-shot", "rag-a", "rag-b")}
-    page = experiment_report(experiment(skills, questions=questions_of(120, 40, 40))).to_html()
-    assert page.count('<details class="item"') == 200
-    assert page.count("A passage about aerosols.") == 1
-    # 4,000 answers; 500 questions in 20 cells would stay below 5 MB.
-    assert len(page) < 2_000_000
 
 
 CELL = Cell("set", "m", "default", "freeform")

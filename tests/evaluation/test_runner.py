@@ -16,7 +16,6 @@ from climassay.evaluation.results import load_experiment
 from climassay.evaluation.runner import (
     Adapter,
     EvaluationResources,
-    Progress,
     answers_wanted,
     read_benchmark,
     run_experiment,
@@ -160,16 +159,6 @@ def test_every_model_is_asked_everything_in_every_setting(store):
     assert lab.closed == 2
 
 
-def test_what_is_done_when_all_answers_are_there_is_told(store, monkeypatch):
-    monkeypatch.setattr("climassay.evaluation.question_index.MANY_ROWS", 10)
-    told = []
-    progress = Progress(on_answer=lambda _count: told.append("answer"), on_end=told.append)
-    run_experiment(plan(), SETS, Lab().bench(), store, progress=progress)
-    ending = ["Keeping the answers", "Indexing the questions", "Computing tables and figures"]
-    assert told[-3:] == ending
-    assert set(told[:-3]) == {"answer"}
-
-
 def test_answers_are_scored_by_their_task(store):
     outcomes = {one.question: one for one in run(Lab(), store).outcomes if one.cell.setting == "default"}
     assert outcomes["m1"].scores == {"accuracy": 0.0}
@@ -225,11 +214,6 @@ def test_a_metric_that_fails_is_missing_and_others_stay(store):
     assert set(scores) == {"bleu_char", "bleu", "bert_score"}
 
 
-def test_an_experiment_is_read_back_as_it_was(store):
-    done = run(Lab(), store)
-    assert load_experiment(store, done.run) == done
-
-
 def judging(prompt, _schema):
     assert "Why does the sea rise?" in prompt
     assert prompt.count("Because ice melts.") == 2  # reference and answer
@@ -255,13 +239,6 @@ def test_a_judge_marks_freeform_answers_and_its_reasons_are_kept_and_shown(store
     assert all("judged_accuracy" not in one.scores and one.judgement.error for one in other.outcomes)
     assert all(count.unscored == (("judged_accuracy", 1),) for count in score_experiment(other).counts)
     assert "not judged: " in experiment_report(other).to_html()
-
-
-def test_other_runs_are_no_experiments(store):
-    with store.run(command="ask", config={}) as other:
-        pass
-    with pytest.raises(InputError, match="'ask'"):
-        load_experiment(store, other.id)
 
 
 def test_letters_are_read_where_a_model_asks_for_it(store):

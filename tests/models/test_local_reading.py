@@ -3,7 +3,6 @@
 import functools
 import random
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -69,17 +68,6 @@ def test_shared_log_probabilities_equal_plain_ones(architecture: str, pack: int)
     assert reader.shares
     for request, readings in zip(requests, computed(reader, requests), strict=True):
         assert readings.logprobs == pytest.approx(plain(model, request)[0], rel=1e-5, abs=1e-4)
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_shared_hidden_states_equal_plain_ones(architecture: str) -> None:
-    model = tiny(architecture)
-    requests = random_requests(seed=5, count=7)
-    for request, readings in zip(requests, computed(Reader(Network(model), pack=48), requests, LAYERS), strict=True):
-        logprobs, states = plain(model, request)
-        assert readings.logprobs == pytest.approx(logprobs, rel=1e-5, abs=1e-4)
-        assert readings.states is not None
-        np.testing.assert_allclose(readings.states, states, atol=1e-4)
 
 
 def test_a_path_kept_from_the_call_before_changes_nothing() -> None:
@@ -245,9 +233,9 @@ def test_a_long_beginning_becomes_the_path_and_branches_are_packed_after_it() ->
 
 
 def test_what_the_cache_holds_is_left_out() -> None:
-    forest = PrefixTree([[1, 2, 3, 4], [1, 2, 9]], held=[1, 2, 3, 4])
-    assert forest.held == 2
-    (step,) = forest.steps(pack=10, longest=10)
+    tree = PrefixTree([[1, 2, 3, 4], [1, 2, 9]], held=[1, 2, 3, 4])
+    assert tree.held == 2
+    (step,) = tree.steps(pack=10, longest=10)
     assert (step.kept, step.size) == (2, 3)
 
 
@@ -261,10 +249,10 @@ def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:
 def test_every_position_is_computed_once_after_the_right_tokens(
     sequences: list[list[int]], pack: int, longest: int, held: list[int]
 ) -> None:
-    forest = PrefixTree(sequences, held=held)
+    tree = PrefixTree(sequences, held=held)
     path = held
     seen: dict[tuple[int, int], int] = {}
-    for step in forest.steps(pack=pack, longest=longest):
+    for step in tree.steps(pack=pack, longest=longest):
         path = path[: step.kept]
         assert len(path) == step.kept
         assert len(step.segments) == 1 or step.size <= pack
@@ -277,7 +265,7 @@ def test_every_position_is_computed_once_after_the_right_tokens(
                     seen[sequence, position] = seen.get((sequence, position), 0) + 1
         if len(step.segments) == 1:
             path = [*path, *step.segments[0].tokens]
-    expected = {(index, place) for index, row in enumerate(sequences) for place in range(forest.held, len(row))}
+    expected = {(index, place) for index, row in enumerate(sequences) for place in range(tree.held, len(row))}
     assert seen == dict.fromkeys(expected, 1)
 
 

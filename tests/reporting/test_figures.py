@@ -39,26 +39,12 @@ def test_an_axis_covers_its_values_with_a_few_round_ticks(values):
     assert list(axis.ticks) == sorted(set(axis.ticks))
 
 
-@pytest.mark.parametrize(
-    ("values", "ticks"),
-    [([0, 1], (0, 0.2, 0.4, 0.6, 0.8, 1)), ([0.61, 0.94], (0.6, 0.7, 0.8, 0.9, 1.0)), ([-3, 12], (-5, 0, 5, 10, 15))],
-    ids=["unit", "part", "signs"],
-)
-def test_ticks_are_round(values, ticks):
-    assert Axis.over("x", values).ticks == pytest.approx(ticks)
-
-
 def test_a_logarithmic_axis_sets_equal_ratios_equally_apart():
     axis = Axis.at("items", [10, 20, 40])
     first, second, third = (axis.share(tick) for tick in axis.ticks)
     assert second - first == pytest.approx(third - second)
     assert 0 < first < third < 1
     assert Axis.at("items", [10]).share(10) == pytest.approx(0.5)
-
-
-def test_values_are_written_as_shares_or_numbers():
-    assert SHARE.words(0.5) == "50%"
-    assert Axis.over("x", [-1, 1]).words(-0.5) == "\u22120.5"
 
 
 class Drawing(HTMLParser):
@@ -93,18 +79,6 @@ def test_a_line_plot_draws_points_lines_and_intervals_where_they_belong():
     assert (whisker["x1"], whisker["y1"], whisker["y2"]) == ("0.0%", "100.0%", "50.0%")
     drawn = [line for line in drawing.of("line") if line["x1"].endswith("%") and line.get("class") != "grid"]
     assert [line["class"] for line in drawn] == ["line g0", "whisker g0", "reference d0"]
-
-
-def test_a_scatter_plot_tells_kinds_apart_by_shape_too():
-    plot = ScatterPlot(
-        "Cloud", (Cloud("yes", ((0, 0), (1, 1))), Cloud("no", ((0.5, 0.5),)), Cloud("even", ())), SHARE, SHARE
-    )
-    text = page(plot)
-    drawing = Drawing(text)
-    assert len(drawing.of("circle", **{"class": "mark g0"})) == 3
-    assert len(drawing.of("path", **{"class": "mark g1"})) == 2
-    assert "yes (2)" in text
-    assert "no: 1 point around 0.5, 0.5" in text
 
 
 def test_figures_can_be_read_without_seeing_them():
@@ -160,3 +134,15 @@ def test_all_values_of_dots_and_bars_can_be_read():
     bars = StackedBars("B", (Category("yes"), Category("no")), (StackedBar("few", (1, 30)), StackedBar("none", (0, 0))))
     assert bars.table.rows == (("few", "31", "1 (3%)", "30 (97%)"), ("none", "0", "0 (0%)", "0 (0%)"))
     assert ">1 (3%)</td>" in page(bars)
+
+
+def test_percentages_have_the_decimals_that_tell_ticks_apart():
+    for values, words in (
+        ([0.1, 0.9], "20%"),
+        ([0.788, 0.804], "79.5%"),
+        ([0.7981, 0.7989], "79.82%"),
+    ):
+        axis = Axis.over("precision", values, percent=True)
+        shown = [axis.words(tick) for tick in axis.ticks]
+        assert len(set(shown)) == len(shown)
+        assert words in shown

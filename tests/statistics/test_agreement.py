@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
 from climassay.errors import InputError
@@ -14,17 +12,6 @@ def test_cohen_textbook_example():
     first = ["y"] * 25 + ["n"] * 25
     second = ["y"] * 20 + ["n"] * 5 + ["y"] * 10 + ["n"] * 15
     assert cohen_kappa(first, second) == pytest.approx(0.4)
-
-
-def test_weighted_kappa_agrees_with_sklearn():
-    from sklearn.metrics import cohen_kappa_score
-
-    generator = np.random.default_rng(3)
-    first = generator.integers(0, 5, 100).tolist()
-    second = np.clip(np.array(first) + generator.integers(-1, 2, 100), 0, 4).tolist()
-    for weights in ("linear", "quadratic"):
-        ours = cohen_kappa(first, second, weights=weights, order=range(5))
-        assert ours == pytest.approx(cohen_kappa_score(first, second, weights=weights, labels=range(5)))
 
 
 def test_fleiss_published_example():
@@ -56,12 +43,6 @@ def test_krippendorff_published_example():
     assert krippendorff_alpha(ratings) == pytest.approx(0.743, abs=5e-4)
     assert krippendorff_alpha(ratings, measurement="ordinal", order=[1, 2, 3, 4, 5]) == pytest.approx(0.815, abs=5e-4)
     assert krippendorff_alpha(ratings, measurement="interval") == pytest.approx(0.849, abs=5e-4)
-
-
-@given(st.lists(st.sampled_from("abc"), min_size=2, max_size=20))
-def test_full_agreement_is_one(labels):
-    assert cohen_kappa(labels, labels) == pytest.approx(1.0)
-    assert krippendorff_alpha([labels, labels]) == pytest.approx(1.0)
 
 
 def test_agreement_refuses_what_it_cannot_compare():
