@@ -38,6 +38,14 @@ def test_statements_go_to_a_file_that_is_read_back(command, tmp_path):
     assert {(one.cycle, one.working_group) for one in found} == {("AR5", "WG2")}
 
 
+def test_nothing_found_is_said_in_a_sentence(command, tmp_path):
+    german = "Der Meeresspiegel wird weiter steigen (hohes Vertrauen). Das ist eine Folge der Erwärmung."
+    (tmp_path / "de.txt").write_text(german, encoding="utf-8")
+    code, _, err = command(tmp_path / "de.txt", "-o", tmp_path / "s.jsonl")
+    assert code == 0
+    assert "No level of confidence was found. Levels are read in English, French and Spanish." in err
+
+
 def test_files_of_earlier_versions_are_read(command, tmp_path):
     command(tmp_path / "report.md", "-o", tmp_path / "s.jsonl")
     one = json.loads((tmp_path / "s.jsonl").read_text(encoding="utf-8").splitlines()[0])

@@ -59,6 +59,8 @@ class ExtractedStatements(Result):
         """What could not be read."""
         for one in self.skipped:
             yield f"Not read: {one.source}: {one.reason}"
+        if all(one.tag is None for one in self.statements):
+            yield "No level of confidence was found. Levels are read in English, French and Spanish."
 
     def page(self) -> str:
         """The statements in their context, to be reviewed."""
@@ -193,7 +195,7 @@ def lint_confidence(
 
     chosen, accuracy = chosen_rules(rules), ""
     if tagger is not None:
-        from climassay.confidence.linting.tagger_rule import open_tagger, tagger_rule
+        from climassay.confidence.linting.checking import open_tagger, tagger_rule
 
         opened = open_tagger(None if tagger == "default" else Path(tagger))
         accuracy = str(opened.accuracy or "not measured")

@@ -171,7 +171,7 @@ def lint(
     if html is not None:
         write_text(html, found.page())
     if output is not None:
-        from climassay.confidence.linting.word_comments import write_comments
+        from climassay.confidence.linting.presentation import write_comments
 
         write_comments(files[0], found.drafts[0], output)
     if as_json:
