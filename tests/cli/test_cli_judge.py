@@ -160,25 +160,6 @@ def test_several_wordings_give_the_spread(climassay, table):
     }  # fmt: skip
 
 
-def test_several_layers_side_by_side_or_to_choose_from(climassay, table):
-    both = benchmark(climassay, table, "--aspect", "relevance", "--layer", "1,-1", "--limit-groups", 4)
-    assert both["layers"] == [[1, -1]] * 3
-    assert both["n_groups"] == 4
-    either = benchmark(climassay, table, "--aspect", "relevance", "--layer", "1", "--layer", "-1", "--limit-groups", 4)
-    assert {tuple(layers) for layers in either["layers"]} <= {(1,), (-1,)}
-    # Both are read from what the first run kept.
-    assert either["tokens_computed"] == 0
-
-
-def test_words_as_labels_and_a_quality_of_ones_own(climassay, table):
-    found = benchmark(
-        climassay, table, "--quality", "names a physical cause", "--label", "grade", "--levels", "low,medium|mid,high"
-    )
-    assert found["quality"] == "quality"
-    assert found["kind"] == "own"
-    assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
-
-
 @pytest.mark.model
 def test_one_group_is_split_by_item_and_compared_in_part(climassay, table):
     found = benchmark(
@@ -216,13 +197,6 @@ def test_compare_with_a_probe_is_antisymmetric(climassay, probe):
     assert one["probability_a"] == pytest.approx(1 - other["probability_a"])
     assert one["quality"] == "relevance"
     assert {one["better"], other["better"]} in ({"A", "B"}, {"equal"})
-
-
-@pytest.mark.parametrize("method", ["zero-shot", "pairs", "direct", "direct-expected"])
-def test_compare_without_a_probe(climassay, method):
-    out = done(climassay("compare", "Ice melts.", "Ice.", "--aspect", "fluency", "--method", method))
-    assert out.startswith("fluency: ")
-    assert "P(A) = " in out
 
 
 def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table, probe, tmp_path):
@@ -275,20 +249,6 @@ def test_items_without_a_label_are_ranked_and_inserted_too(climassay, table, tmp
     )
     assert len(found["items"]) == 3
     assert found["scores"]["accuracy"]["n"] == 1
-
-
-def test_insert_gives_every_item_a_label_of_the_scale(climassay, table, tmp_path):
-    new = tmp_path / "new.csv"
-    new.write_text("summary,said\nSomething new on ice.,low\nAnother text on heat and rain.,high\n", encoding="utf-8")
-    arguments = (
-        "insert", new, "--anchors", table, "--text", "summary", "--kind", "claims", "--method", "pairs", "--label",
-        "grade", "--levels", "low,medium,high", "--truth", "said", "--samples", 2,
-    )  # fmt: skip
-    found = json.loads(done(climassay(*arguments, "--json")))
-    assert [row["label"] in LEVELS for row in found["items"]] == [True, True]
-    assert all(row["comparisons"] <= 4 for row in found["items"])
-    assert found["scores"]["accuracy"]["n"] == 2
-    assert climassay(*arguments)[1].splitlines()[0].startswith("Labels")
 
 
 def test_ablate_compares_with_random_directions(climassay, table, probe):

@@ -67,13 +67,6 @@ def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     assert raw["predictions"] != data["predictions"]
 
 
-def test_tables_on_the_screen(climassay, file):
-    code, out, err = climassay("factcheck", "evidence", file, "--limit", 6)
-    assert code == 0
-    assert "constant" in out
-    assert f"{CLAIMS - 6} claims of claims.jsonl were left out" in err
-
-
 def test_claims_without_verdicts_are_listed(climassay, tmp_path):
     file = tmp_path / "plain.csv"
     file.write_text("claim,evidence_1,evidence_2\nIce melts.,Warm ice melts.,\nIce stays.,,\n")
@@ -97,14 +90,6 @@ def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, hea
     # It brings the number format that it was trained on.
     monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
     assert json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])["scores"] == scored["scores"]
-
-
-def test_training_on_the_screen(climassay, file, tmp_path):
-    code, out, err = train(climassay, file, tmp_path / "head.safetensors", "--folds", 3)
-    assert code == 0, err
-    assert "contrast of layer 2" in out
-    assert "macro-F1" in out
-    assert f"Trained on {CLAIMS} claims" in err
 
 
 def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, tmp_path):

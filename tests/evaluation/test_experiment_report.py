@@ -36,19 +36,6 @@ def test_the_page_has_every_part(given):
     assert ("Metric BERTScore", "bundled encoder") in report.facts
 
 
-def test_the_summary_names_the_best_cell_with_its_interval(given):
-    from climassay.evaluation.scores import score_experiment
-
-    scores = score_experiment(given)
-    best = max(
-        (s for s in scores.scores if s.metric == "accuracy" and s.level == "overall"), key=lambda s: s.estimate.value
-    )
-    [first, *_] = experiment_report(given, scores=scores).sections[0].blocks
-    assert f"Highest accuracy: {best.cell.model}, {best.cell.setting}, {100 * best.estimate.value:.1f}" in first.text
-    assert "best constant answer 25.0" in first.text
-    assert "Of 10 paired comparisons" in first.text
-
-
 def test_every_answer_is_there_with_its_scores(given):
     tables = answer_tables(given)
     assert len(tables.questions) == 27
