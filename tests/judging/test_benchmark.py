@@ -110,13 +110,6 @@ def test_failures_are_counted_and_half_right() -> None:
     assert found.agreement.accuracy_differing.value == pytest.approx(1 - 6 * 0.5 / found.n_pairs)
 
 
-def test_a_failure_is_no_prediction_of_equality() -> None:
-    items = articles(9, 6, ties=True)
-    found = scored(items, Planted(items, fail=1000))
-    assert found.failed == found.n_pairs > found.n_pairs_differing
-    assert found.agreement.accuracy_three_way.value == 0.0
-
-
 @pytest.mark.parametrize("sort", ["strengths", "fitted", "greedy"])
 @pytest.mark.parametrize("best", [0, 3, 6])
 def test_a_judge_that_says_nothing_agrees_with_no_system(sort, best) -> None:
@@ -144,17 +137,6 @@ def test_a_judge_that_cannot_learn_is_named_and_a_small_size_is_left_out() -> No
     candidate.least = 100
     with pytest.raises(InputError, match=r"^Fold 1 of planted: Too few\.$"):
         scored(items, candidate)
-
-
-def test_a_judge_that_guesses_does_not_beat_length() -> None:
-    items = articles(15, 6)
-    found = scored(items, Planted(items, noise=1e6))
-    low, high = found.agreement.accuracy_differing.low, found.agreement.accuracy_differing.high
-    assert low is not None
-    assert high is not None
-    assert low < 0.5 < high
-    assert found.versus_longer.difference.high is not None
-    assert found.versus_longer.difference.high < 0
 
 
 def test_the_learning_curve_uses_nested_training_items_only() -> None:
@@ -211,16 +193,6 @@ def test_an_interval_over_groups_does_not_shrink_with_more_pairs_of_the_same_gro
     assert 0.5 < widths[0] < 0.7  # a binomial of ten articles: 2 * 1.96 * sqrt(.25 / 10) = 0.62
 
 
-def test_items_are_the_units_where_all_form_one_group() -> None:
-    units = Units.of([""] * 20, seed=0)
-    assert units.of_item.tolist() == list(range(20))
-    pairs = np.array([(a, b) for a in range(20) for b in range(a)])
-    weights = units.pair_weights(pairs)
-    assert weights.shape == (2000, 190)
-    # Drawn twice both: four times the pair; an item's copies are not paired with each other.
-    assert weights[0, 0] == units.counts[0, 1] * units.counts[0, 0]
-
-
 def test_a_paired_difference_sees_what_two_intervals_hide() -> None:
     """Articles vary widely, but one judge is better by the same bit in each of them."""
     generator = np.random.default_rng(0)
@@ -257,16 +229,6 @@ def test_correlations_by_group_and_by_item() -> None:
     assert one["spearman"].n == 6
 
 
-def test_a_judge_who_says_nothing_has_no_correlation() -> None:
-    found = correlations(Units.of(["a"] * 3 + ["b"] * 3), [(np.arange(3), np.zeros(3))], np.arange(6.0))
-    assert found["spearman"].value == 0.0
-
-
-def test_nothing_to_measure_is_said_and_not_a_number_made_up() -> None:
-    empty = Units.of(["a", "b"]).mean(np.zeros(0), np.zeros((0, 2), dtype=np.int64))
-    assert (empty.value, empty.low, empty.high, empty.n) == (None, None, None, 0)
-
-
 def grouped(groups: int, each: int) -> list[Item]:
     return [Item(f"{g}/{i}", "x", "", f"g{g}", float(i)) for g in range(groups) for i in range(each)]
 
@@ -284,27 +246,6 @@ def test_no_group_stands_on_both_sides_and_each_is_tested_once(groups, each, fol
         for pairs, members in ((fold.train_pairs, fold.train), (fold.test_pairs, fold.test)):
             assert set(pairs.ravel()) <= set(members.tolist())
             assert all(items[a].group == items[b].group and a < b for a, b in pairs)
-
-
-def test_a_smaller_training_set_is_part_of_a_larger_one() -> None:
-    items = grouped(9, 4)
-    small, large = (make_folds(items, train_items=size, seed=3) for size in (8, 16))
-    for first, second in zip(small, large, strict=True):
-        assert set(first.train) < set(second.train)
-        assert list(first.test) == list(second.test)
-
-
-@given(st.integers(0, 20))
-def test_items_of_one_group_are_split_by_item(seed) -> None:
-    items = grouped(1, 30)
-    made = make_folds(items, train_items=12, folds=3, pairs_per_item=4, seed=seed)
-    assert sorted(np.concatenate([fold.test for fold in made])) == list(range(30))
-    for fold in made:
-        assert len(fold.train) == 12
-        assert not set(fold.train) & set(fold.test)
-        counts = np.bincount(fold.test_pairs.ravel(), minlength=30)[fold.test]
-        assert counts.min() >= 4
-        assert len(fold.test_pairs) == len(set(map(tuple, fold.test_pairs.tolist())))
 
 
 def test_too_few_groups_and_missing_labels_are_told() -> None:

@@ -4,16 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climaqa_cases import CASES, EMISSION_GEMMA, EMISSION_REFERENCE
 from climassay.errors import InputError
-from climassay.metrics import bleu, bleu_each, bleu_signature, character_bleu, character_bleu_each
+from climassay.metrics import bleu, bleu_each, character_bleu, character_bleu_each
 
 PAPER = Path(__file__).parents[3] / "shared" / "papers" / "climaqa_paper.txt"
-TEXTS = st.text(alphabet="ab c.", max_size=12)
-REFERENCES = st.text(alphabet="ab c.", min_size=1, max_size=12).filter(str.strip)
 QUESTIONS = (54, 52, 55)
 """Freeform questions of the gold set by level: base, reasoning, hypothetical (Table 1)."""
 LEVELS_AND_OVERALL = {
@@ -50,12 +46,6 @@ def test_the_markup_of_the_printed_paper_does_not_reproduce_its_figures():
     assert sum(difference > 0.001 for difference in off) >= 3
 
 
-def test_words_give_quite_other_figures_than_characters():
-    words = bleu_each([case.reference for case in CASES], [case.answer for case in CASES])
-    assert 0.02 < min(words) < max(words) < 0.16
-    assert min(case.bleu for case in CASES) > max(words)
-
-
 def test_overall_is_the_mean_over_questions_in_the_published_table():
     for name, (base, reasoning, hypothetical, overall) in LEVELS_AND_OVERALL.items():
         sums = sum(n * value for n, value in zip(QUESTIONS, (base, reasoning, hypothetical), strict=True))
@@ -89,11 +79,6 @@ def test_character_bleu_worked_by_hand():
     assert character_bleu(["abcdef"], ["abcd"]) == pytest.approx(math.exp(1 - 6 / 4))
 
 
-def test_short_equal_texts_fall_to_the_smoothing():
-    assert character_bleu(["CO2"], ["CO2"]) == pytest.approx(0.1**0.25)
-    assert bleu_each(["CO2"], ["CO2"]) == [1.0]
-
-
 def test_all_items_together_add_up_their_counts():
     references, candidates = ["abcd", "wxyz"], ["abcd", "abcd"]
     # 4 of 8 characters, 3 of 6 pairs, 2 of 4 triples, 1 of 2 runs of four.
@@ -115,19 +100,6 @@ def test_of_several_references_any_may_match(metric):
     assert metric(several, ["the sea ice is melting fast", "the air is warmer than it was"]) == pytest.approx(1.0)
 
 
-@given(st.lists(st.tuples(REFERENCES, TEXTS), min_size=1, max_size=4))
-def test_every_bleu_lies_between_nothing_and_one(pairs):
-    references, candidates = zip(*pairs, strict=True)
-    each = character_bleu_each(references, candidates) + bleu_each(references, candidates)
-    together = [character_bleu(references, candidates), bleu(references, candidates)]
-    assert all(0 <= value <= 1 for value in each + together)
-
-
-@given(REFERENCES, TEXTS)
-def test_a_single_pair_may_be_two_strings_and_is_its_own_mean(reference, candidate):
-    assert character_bleu(reference, candidate) == character_bleu_each([reference], [candidate])[0]
-
-
 def test_an_empty_candidate_scores_nothing():
     assert character_bleu_each(["ice", "sea"], ["", "sea"])[0] == 0.0
     assert bleu_each(["ice melts"], [""]) == [0.0]
@@ -147,9 +119,3 @@ def test_an_empty_candidate_scores_nothing():
 def test_what_cannot_be_compared_is_refused(metric, references, candidates, word):
     with pytest.raises(InputError, match=word):
         metric(references, candidates)
-
-
-def test_the_signature_says_how_sentences_are_scored():
-    assert "tok:13a" in bleu_signature()
-    assert "eff:no" in bleu_signature()
-    assert "eff:yes" in bleu_signature(each=True)

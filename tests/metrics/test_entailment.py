@@ -1,13 +1,10 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.metrics import Entailment, PromptedEntailment
 from climassay.metrics.entailment import BLANK, OPTIONS, nearest_parts
 from climassay.models.contract import OptionScores
-from climassay.prompts import Prompt
 from tiny_models import smollm2
 
 
@@ -76,13 +73,6 @@ def test_no_pairs_ask_nothing():
     assert model.asked == []
 
 
-def test_the_prompt_can_be_the_users_own():
-    model = Weighing(ANSWERS)
-    own = Prompt("entailment", "[user]\nHier: {{ statement }}\nPassage: {{ premise }}\n[assistant]\nIt", "test")
-    assert PromptedEntailment(model, calibrated=False, prompt=own).score(PAIRS[:1]) == [pytest.approx(0.6)]
-    assert model.asked[0].assistant_prefix == "It"
-
-
 @pytest.mark.model
 def test_the_bundled_model_gives_probabilities():
     model = smollm2()
@@ -139,9 +129,3 @@ def test_an_encoder_decides_what_is_near():
     statement = "ice " * 20
     assert nearest_part(premise, statement, words=16, encoder=ByLength()).startswith("This is the one")
     assert nearest_part(premise, statement, words=3) == "Ice. Ice. Ice."
-
-
-@given(st.text(max_size=300), st.text(max_size=30), st.integers(1, 20))
-def test_a_part_is_never_longer_than_asked_for_unless_it_fits(premise, statement, words):
-    part = nearest_part(premise, statement, words=words).split()
-    assert len([word for word in part if word != "..."]) <= words

@@ -196,11 +196,6 @@ def test_conditions_negations_and_lists_are_not_torn_apart(whole):
     assert split_facts(whole) == (whole,)
 
 
-def test_repeated_statements_count_once_and_nothing_has_no_facts():
-    assert split_facts("Ice melts fast. Ice melts fast.") == ("Ice melts fast.",)
-    assert split_facts("  \n ") == ()
-
-
 @given(st.text(max_size=200))
 def test_any_text_is_split_and_no_statement_is_empty(text):
     assert all(fact.strip(" .") or not text.strip(" .!?,;") for fact in split_facts(text))
