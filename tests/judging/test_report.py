@@ -17,7 +17,6 @@ from climassay.judging.report import (
     ablation_table,
     judge_sections,
     picture_blocks,
-    ranking_report,
     ranking_table,
 )
 from climassay.judging.scores import Figure
@@ -44,7 +43,7 @@ def test_a_ranking_shows_places_and_shortened_texts():
     assert [column.label for column in table.columns][:4] == ["group", "place", "item", "text"]
     assert [row[1] for row in table.rows] == ["1", "2", "3", "4"] * 2
     assert all(len(row[3].split()) <= 3 for row in table.rows)
-    page = ranking_report(ranking, quality="depth", judge="by label", file="x.csv").to_html()
+    page = replace(ranking, quality="depth", method="by label", file="x.csv").report().to_html()
     assert "x.csv by depth" in page
     one = ranking_table(rank_items(items(groups=1), ByLabel()).rows(), quality="depth")
     assert one.columns[0].label == "place"
