@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.judging.benchmark import score_judge
-from climassay.judging.candidates import Fold, Learned, make_folds
 from climassay.judging.items import Item
 from climassay.judging.preferences import Judgements
 from climassay.judging.scores import JudgedPairs, Units, correctness, correlations, three_way_correctness
+from climassay.judging.training import Fold, Learned, make_folds
 
 
 def articles(groups: int, each: int, seed: int = 0, ties: bool = False) -> list[Item]:

@@ -12,7 +12,6 @@ from safetensors.numpy import load_file, save_file
 from scipy.optimize import minimize
 
 from climassay.errors import InputError
-from climassay.judging.candidates import pairs_within
 from climassay.judging.probe import (
     Probe,
     fit_contrast,
@@ -22,6 +21,7 @@ from climassay.judging.probe import (
     log_length_differences,
     three_way,
 )
+from climassay.judging.training import pairs_within
 from climassay.learning import pairwise
 from climassay.learning.model_file import Provenance
 from climassay.learning.pairwise import Comparisons, average_orders, item_folds, reduce_rows

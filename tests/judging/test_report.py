@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
-from climassay.judging.candidates import Learned, make_folds
 from climassay.judging.causal import Ablation, Control
 from climassay.judging.items import Item
 from climassay.judging.judges import Cost
@@ -20,7 +19,7 @@ from climassay.judging.report import (
     ranking_table,
 )
 from climassay.judging.scores import Figure
-from climassay.judging.training import Picture
+from climassay.judging.training import Learned, Picture, make_folds
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting import DotPlot, LinePlot, ScatterPlot, Table

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
         Quality,
         TrainedProbe,
     )
-    from climassay.judging.candidates import MethodName, ProbeMethod
     from climassay.judging.judges import Cost
     from climassay.judging.settings import InsertMode, Scope, SortMethod
+    from climassay.judging.training import MethodName, ProbeMethod
     from climassay.records import RecordedModel, Run
     from climassay.reporting import Table
 
@@ -524,8 +524,8 @@ def benchmark_judges(
     """
     from climassay.judging import METHODS, Harvester, Questions, make_folds, train_probe
     from climassay.judging import benchmark_judges as benchmarked
-    from climassay.judging.candidates import NEEDS_WEIGHTS, PROBE_METHODS
     from climassay.judging.judges import layer_choices, layers_of
+    from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
     from climassay.models import OpenWeights
 
     with Session.opened(workspace) as session, ExitStack() as stages:
@@ -759,10 +759,9 @@ def ablate_judge(
     import numpy as np
 
     from climassay.judging import Harvester, Questions, ablate, load_probe
-    from climassay.judging.candidates import pairs_within
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
-    from climassay.judging.training import quality_of
+    from climassay.judging.training import pairs_within, quality_of
     from climassay.models.local.loading import loaded_model
 
     known = load_probe(probe)

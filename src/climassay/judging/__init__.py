@@ -26,11 +26,6 @@ if TYPE_CHECKING:
         evaluate_judge as evaluate_judge,
         score_judge as score_judge,
     )
-    from climassay.judging.candidates import (
-        METHODS as METHODS,
-        Fold as Fold,
-        make_folds as make_folds,
-    )
     from climassay.judging.causal import Ablation as Ablation, ablate as ablate
     from climassay.judging.items import (
         Item as Item,
@@ -66,7 +61,13 @@ if TYPE_CHECKING:
     from climassay.judging.ranking import ItemRanking as ItemRanking, rank_items as rank_items
     from climassay.judging.settings import BenchmarkSettings as BenchmarkSettings, ProbeSettings as ProbeSettings
     from climassay.judging.sorting import Ranking as Ranking, sort_items as sort_items
-    from climassay.judging.training import TrainedProbe as TrainedProbe, train_probe as train_probe
+    from climassay.judging.training import (
+        METHODS as METHODS,
+        Fold as Fold,
+        TrainedProbe as TrainedProbe,
+        make_folds as make_folds,
+        train_probe as train_probe,
+    )
     from climassay.learning.harvest import ActivationStore as ActivationStore
 
 export_lazily(__name__)

@@ -13,22 +13,6 @@ from typing import Any
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.candidates import (
-    NEEDS_WEIGHTS,
-    PROBE_METHODS,
-    Candidate,
-    Fold,
-    Learned,
-    MethodName,
-    Untrained,
-    candidate_of,
-    check_method,
-    labels_of,
-    make_folds,
-    outcomes_of,
-    pairs_of_folds,
-    pairs_within,
-)
 from climassay.judging.items import Item, by_group, word_counts
 from climassay.judging.judges import Cost, Harvester, StateTable, layers_of, open_weights
 from climassay.judging.preferences import FloatArray, IntArray, Method, Progress
@@ -47,6 +31,22 @@ from climassay.judging.scores import (
 )
 from climassay.judging.settings import BenchmarkSettings, SortMethod
 from climassay.judging.sorting import sort_items
+from climassay.judging.training import (
+    NEEDS_WEIGHTS,
+    PROBE_METHODS,
+    Candidate,
+    Fold,
+    Learned,
+    MethodName,
+    Untrained,
+    candidate_of,
+    check_method,
+    labels_of,
+    make_folds,
+    outcomes_of,
+    pairs_of_folds,
+    pairs_within,
+)
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration
 from climassay.learning.harvest import ActivationStore
