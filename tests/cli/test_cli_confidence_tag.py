@@ -29,25 +29,6 @@ def test_one_statement(climassay, tagger) -> None:
     assert data["tagger"]["licence"] == "CC0"
 
 
-@pytest.mark.parametrize("more", [(), ("--context", "[/bold]")])
-def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, more) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
-    out = done(climassay("confidence tag apply", tagger, text, *more))
-    assert text in " ".join(out.split())
-
-
-def test_the_screen_says_how_far_to_trust_it_on_both_mixes(monkeypatch, climassay, tagger) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    code, out, err = climassay("confidence tag apply", tagger, TEXT)
-    assert code == 0
-    said = " ".join(out.split())
-    assert "tag, natural mix" in said
-    assert "tag, equal shares" in said
-    assert "statements not seen" in said
-    assert not err
-
-
 def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
     file = tmp_path / "s.csv"
     file.write_text(

@@ -206,18 +206,6 @@ def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, pr
     assert np.array_equal(load_probe(out).weights, load_probe(probe).weights)
 
 
-def test_compare_with_a_probe_is_antisymmetric(climassay, probe):
-    texts = (SUMMARIES[0], SUMMARIES[1])
-    context = ("--context", ARTICLES["ice"])
-    one, other = (
-        json.loads(climassay("compare", *order, *context, "--probe", probe, "--json")[1])
-        for order in (texts, texts[::-1])
-    )
-    assert one["probability_a"] == pytest.approx(1 - other["probability_a"])
-    assert one["quality"] == "relevance"
-    assert {one["better"], other["better"]} in ({"A", "B"}, {"equal"})
-
-
 @pytest.mark.parametrize("method", ["zero-shot", "pairs", "direct", "direct-expected"])
 def test_compare_without_a_probe(climassay, method):
     out = done(climassay("compare", "Ice melts.", "Ice.", "--aspect", "fluency", "--method", method))
@@ -242,13 +230,6 @@ def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table
     assert "Agreement with the experts" in climassay("evaluate", "pairs", table, *COLUMNS, "--aspect", "relevance")[1]
 
 
-def test_apply_ranks_as_rank_does_and_writes_lines(climassay, table, probe, tmp_path):
-    file = tmp_path / "ranked.jsonl"
-    out = done(climassay("apply", probe, table, *COLUMNS, "-o", file, "--json"))
-    rows = json.loads(climassay("rank", table, *COLUMNS, "--probe", probe, "--json")[1])["items"]
-    assert json.loads(out)["items"] == rows == [json.loads(line) for line in file.read_text().splitlines()]
-
-
 @pytest.mark.parametrize("sort", ["exact", "greedy", "strengths"])
 def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     found = json.loads(done(climassay(
@@ -262,19 +243,6 @@ def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     assert found["comparisons"] <= found["possible"] == 15
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 16
     assert "Ranking by relevance" in (tmp_path / "r.html").read_text()
-
-
-def test_items_without_a_label_are_ranked_and_inserted_too(climassay, table, tmp_path):
-    new = tmp_path / "new.csv"
-    new.write_text("summary,said\nSnow melts.,low\nWarm rain.,\nDry wind.,unknown\n", encoding="utf-8")
-    common = ("--text", "summary", "--quality", "is wet", "--method", "direct", "--levels", "low,medium,high", "--json")
-    out = done(climassay("rank", new, *common, "--label", "said"))
-    assert sorted(row["text"] for row in json.loads(out)["items"]) == ["Dry wind.", "Snow melts.", "Warm rain."]
-    found = json.loads(
-        done(climassay("insert", new, "--anchors", table, *common, "--label", "grade", "--truth", "said"))
-    )
-    assert len(found["items"]) == 3
-    assert found["scores"]["accuracy"]["n"] == 1
 
 
 def test_insert_gives_every_item_a_label_of_the_scale(climassay, table, tmp_path):
@@ -349,15 +317,6 @@ def test_a_mistake_in_benchmark_is_one_sentence_and_exit_code_two(climassay, tab
     (line,) = err.strip().splitlines()
     assert line.startswith("climassay: ")
     assert sentence in line
-
-
-def test_a_probe_brings_the_number_format_that_it_reads(climassay, table, probe, monkeypatch):
-    monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
-    out = done(climassay("rank", table, *COLUMNS, "--probe", probe, "--json"))
-    assert len(json.loads(out)["items"]) == 15
-    assert "number format (--dtype)" in refused(
-        climassay("rank", table, *COLUMNS, "--probe", probe, "--dtype", "bfloat16")
-    )
 
 
 def test_other_mistakes(climassay, table, probe, tmp_path, model):

@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from api_server import ApiServer, Reply
 from climassay.errors import ModelError
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, read_drafts, write_drafts
 from command_line import done, refused
@@ -79,25 +78,6 @@ def test_simulate(tmp_path, climassay, labels):
     assert "Gain over random choice" in out
     assert "margin" in out
     assert "Precision of what the validator keeps" in html.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("field", [None, "botany"])
-def test_the_science_reaches_the_prompts(tmp_path, climassay, field, labels):
-    given, options = tmp_path / "new.jsonl", () if field is None else ("--field", field)
-    write_drafts(given, drafts(2, labelled=False))
-    seen = []
-
-    def valid(request):
-        seen.append(request.content)
-        return Reply(" VALID", [[(" VALID", -0.1), (" INVALID", -2.4)]])
-
-    with ApiServer(rule=valid) as server:
-        code, _, err = climassay(
-            "generate validate apply", "prompted:openai:judge", given, "--base-url", server.url, *options
-        )
-    assert code == 0, err
-    assert seen
-    assert all(f"an examination in {field or 'climate science'}." in content for content in seen)
 
 
 @pytest.mark.parametrize("field", [None, "botany"])

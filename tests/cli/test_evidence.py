@@ -99,14 +99,6 @@ def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, hea
     assert json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])["scores"] == scored["scores"]
 
 
-def test_training_on_the_screen(climassay, file, tmp_path):
-    code, out, err = train(climassay, file, tmp_path / "head.safetensors", "--folds", 3)
-    assert code == 0, err
-    assert "contrast of layer 2" in out
-    assert "macro-F1" in out
-    assert f"Trained on {CLAIMS} claims" in err
-
-
 def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, tmp_path):
     if not head.exists():
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0

@@ -9,7 +9,7 @@ from climassay.errors import InputError
 from climassay.judging.benchmark import score_judge
 from climassay.judging.items import Item
 from climassay.judging.preferences import Judgements
-from climassay.judging.scores import JudgedPairs, Units, correctness, correlations, three_way_correctness
+from climassay.judging.scores import Units, correlations
 from climassay.judging.training import Fold, Learned, make_folds
 
 
@@ -163,17 +163,6 @@ def test_calibration_is_over_both_orders() -> None:
     assert scored(items, Planted(items), method="direct").calibration is None
 
 
-def test_correctness_by_hand() -> None:
-    test = JudgedPairs(
-        pairs=np.array([[0, 1], [0, 2], [1, 2], [3, 4]]),
-        truth=np.array([1.0, -2.0, 0.5, 0.0]),
-        log_odds=np.array([0.3, 0.1, 0.0, -0.2]),
-        predicted=np.array([1, 0, 0, 0]),
-    )
-    assert correctness(test)[:3].tolist() == [1.0, 0.0, 0.5]
-    assert three_way_correctness(test).tolist() == [1.0, 0.0, 0.0, 1.0]
-
-
 def pairs_of(groups: int, each: int) -> np.ndarray:
     return np.array([(g * each + a, g * each + b) for g in range(groups) for a in range(each) for b in range(a)])
 
@@ -191,28 +180,6 @@ def test_an_interval_over_groups_does_not_shrink_with_more_pairs_of_the_same_gro
         widths.append(figure.high - figure.low)
     assert widths[0] == pytest.approx(widths[1], abs=1e-9)
     assert 0.5 < widths[0] < 0.7  # a binomial of ten articles: 2 * 1.96 * sqrt(.25 / 10) = 0.62
-
-
-def test_a_paired_difference_sees_what_two_intervals_hide() -> None:
-    """Articles vary widely, but one judge is better by the same bit in each of them."""
-    generator = np.random.default_rng(0)
-    pairs = pairs_of(40, 3)
-    level = generator.uniform(0.2, 0.8, 40)[pairs[:, 0] // 3]
-    worse = (generator.uniform(size=len(pairs)) < level).astype(float)
-    better = np.maximum(worse, (generator.uniform(size=len(pairs)) < 0.15).astype(float))
-    units = Units.of([f"g{index // 3}" for index in range(120)], seed=0)
-    found = units.difference(worse, better, pairs)
-    assert found.difference.low is not None
-    assert found.difference.low > 0
-    assert found.p_value is not None
-    assert 0 < found.p_value < 0.01
-    same = units.difference(worse, worse, pairs)
-    assert same.difference.value == 0
-    assert same.p_value == 1.0
-    first, second = units.mean(worse, pairs), units.mean(better, pairs)
-    assert first.high is not None
-    assert second.low is not None
-    assert second.low < first.high
 
 
 def test_correlations_by_group_and_by_item() -> None:

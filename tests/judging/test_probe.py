@@ -288,29 +288,6 @@ def test_random_labels_teach_nothing_unless_pairs_are_split_instead_of_items():
     assert min(leaky) > 0.9
 
 
-def test_scale_improves_log_loss_on_new_items():
-    rng = np.random.default_rng(11)
-    direction = rng.normal(size=150) / 12
-    groups = np.repeat(np.arange(60), 5)
-    states = rng.normal(size=(300, 150)).astype(np.float32)
-    labels = states @ direction + rng.gumbel(size=300)
-    train = groups < 30
-    fit = fit_pointwise(
-        states,
-        np.where(train, labels, np.nan),
-        groups=groups,
-        pairs=within_groups(groups, train),
-        regularisation=1000.0,
-    )
-    pairs = within_groups(groups, ~train)
-    scores = fit.probe.log_odds(states)
-    odds = scores[pairs[:, 0]] - scores[pairs[:, 1]]
-    margin = odds * np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]])
-    assert fit.probe.scale < 0.5
-    assert np.logaddexp(0, -margin).mean() < np.logaddexp(0, -margin / fit.probe.scale).mean() - 0.1
-    assert np.logaddexp(0, -margin).mean() < np.log(2)
-
-
 def test_fit_that_runs_out_of_iterations_says_so():
     contrast, pairs, labels, _ = _planted()
     with pytest.warns(RuntimeWarning, match="did not converge in 2"):

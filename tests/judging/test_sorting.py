@@ -133,24 +133,6 @@ def test_exact_equals_unlimited_beam_on_500_random_merges(score):
         assert exact.log_likelihood == pytest.approx(beam.log_likelihood)
 
 
-def test_pruning_spares_comparisons_of_confident_merges():
-    log_odds = preferences(80, 0, spread=2.0)
-    merges = [(list(range(0, 80, 2)), list(range(1, 80, 2)))]
-    whole, pruned = comparisons_of(log_odds), comparisons_of(log_odds)
-    assert merge_exact(merges, whole.look_up, prune=False) == merge_exact(merges, pruned.look_up)
-    assert whole.asked == 40 * 40
-    assert pruned.asked < 0.25 * whole.asked
-
-
-def test_threshold_above_log_2_is_the_greedy_merge():
-    for seed in range(20):
-        log_odds = preferences(15, seed, spread=0.1)
-        items = np.random.default_rng(seed).permutation(15).tolist()
-        merges = [(items[:8], items[8:])]
-        look_up = comparisons_of(log_odds).look_up
-        assert merge_exact(merges, look_up, threshold=0.7)[0].order == merge_greedy(merges, look_up)[0].order
-
-
 @given(st.floats(-800, 800), st.floats(0.0, 0.8))
 def test_gains_are_log_probabilities_or_blocked(log_odds, threshold):
     left, right = (float(gain[0]) for gain in gains(np.array([log_odds]), threshold))
@@ -246,12 +228,6 @@ def asking(log_odds, batches=None):
     return ask
 
 
-def tau(quality, order):
-    from scipy.stats import kendalltau
-
-    return kendalltau(-quality[list(order)], np.arange(len(order))).statistic
-
-
 @given(st.integers(0, 30), st.integers(0, 1000), st.sampled_from(METHODS), st.sampled_from(["mean", "sum"]))
 def test_an_order_is_a_permutation_and_no_pair_is_asked_twice(n, seed, method, score):
     batches = []
@@ -283,15 +259,6 @@ def test_greedy_asks_at_most_n_log_n_pairs_one_a_merge_and_round(n):
 def test_a_planted_order_is_recovered_from_noise_free_preferences(method):
     quality, log_odds = noisy(100, 5, noise=0.0)
     assert sort_items(100, asking(log_odds), method=method).order == tuple(np.argsort(-quality).tolist())
-
-
-@pytest.mark.parametrize("method", ["exact", "beam"])
-def test_the_published_score_does_not_recover_a_planted_order(method):
-    # Judged by the comparisons on its own path, a wrong order of near items can score higher than the right one: exact
-    # search for the best path reaches a tau of 0.838 here, where greedy and all-pairs merges reach 1.
-    quality, log_odds = noisy(100, 5, noise=0.0)
-    order = sort_items(100, asking(log_odds), method=method, beam_size=100).order
-    assert 0.8 < tau(quality, order) < 0.95
 
 
 @pytest.mark.parametrize(

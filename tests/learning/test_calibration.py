@@ -33,16 +33,6 @@ def test_refuses_what_is_no_probability(probabilities, outcomes):
         calibration(probabilities, outcomes)
 
 
-@given(st.lists(st.tuples(st.floats(0.001, 0.999), st.booleans()), min_size=1, max_size=60))
-def test_swapping_every_pair_changes_nothing(rows):
-    probability = np.array([p for p, _ in rows])
-    outcome = np.array([float(came) for _, came in rows])
-    ours, swapped = calibration(probability, outcome), calibration(1 - probability, 1 - outcome)
-    assert swapped.brier == pytest.approx(ours.brier)
-    assert swapped.log_loss == pytest.approx(ours.log_loss)
-    assert swapped.brier_constant == pytest.approx(ours.brier_constant)
-
-
 def test_scale_recovers_an_overconfident_factor():
     rng = np.random.default_rng(0)
     true = rng.normal(0, 1.5, 20_000)

@@ -223,13 +223,6 @@ def test_failures_are_counted_in_their_place_and_tried_again(tmp_path: Path) -> 
     assert found.stored == 2
 
 
-def test_nothing_and_nothing_but_failures_are_harvests_too() -> None:
-    assert harvest(CountingModel(), []).states.shape == (0, 0, 1, 0)
-    found = harvest(CountingModel(), ask("fail", "unrenderable"), layers=(1, 2))
-    assert found.states.shape == (2, 2, 2, 0)
-    assert len(found.failed) == 2
-
-
 def test_an_interrupted_harvest_keeps_all_pieces_but_the_last(tmp_path: Path) -> None:
     steps: list[int] = []
 

@@ -38,14 +38,6 @@ def test_the_tenth_printed_answer_needs_one_white_space_more_than_is_printed():
         assert f"{character_bleu([EMISSION_REFERENCE], [spaced]):.3f}" == "0.364"
 
 
-def test_the_markup_of_the_printed_paper_does_not_reproduce_its_figures():
-    marked = [(case.reference.replace("SO2", "SO<sub>2</sub>"), case) for case in AGREEING]
-    marked = [(reference, case) for reference, case in marked if reference != case.reference]
-    off = [abs(character_bleu([reference], [case.answer]) - case.bleu) for reference, case in marked]
-    assert len(off) == 4
-    assert sum(difference > 0.001 for difference in off) >= 3
-
-
 def test_overall_is_the_mean_over_questions_in_the_published_table():
     for name, (base, reasoning, hypothetical, overall) in LEVELS_AND_OVERALL.items():
         sums = sum(n * value for n, value in zip(QUESTIONS, (base, reasoning, hypothetical), strict=True))
@@ -91,18 +83,6 @@ def test_word_bleu_worked_by_hand():
     expected = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
     assert bleu(["the sea rises with heat"], ["the sea rises with ice"]) == pytest.approx(expected)
     assert bleu_each(["the sea rises with heat"], ["the sea rises with ice"]) == pytest.approx([expected])
-
-
-@pytest.mark.parametrize("metric", [character_bleu, bleu], ids=["characters", "words"])
-def test_of_several_references_any_may_match(metric):
-    assert metric([["ice", "the sea ice is melting fast"]], ["the sea ice is melting fast"]) == pytest.approx(1.0)
-    several = [["the sea ice is melting fast", "other"], "the air is warmer than it was"]
-    assert metric(several, ["the sea ice is melting fast", "the air is warmer than it was"]) == pytest.approx(1.0)
-
-
-def test_an_empty_candidate_scores_nothing():
-    assert character_bleu_each(["ice", "sea"], ["", "sea"])[0] == 0.0
-    assert bleu_each(["ice melts"], [""]) == [0.0]
 
 
 @pytest.mark.parametrize("metric", [character_bleu, character_bleu_each, bleu, bleu_each])

@@ -53,15 +53,6 @@ def test_calibration_divides_by_what_is_answered_without_content():
     assert len(model.asked) == 4
 
 
-def test_a_strong_model_is_asked_nothing_without_content():
-    class Strong(Weighing):
-        parameters = 8_000_000_000
-
-    model = Strong(ANSWERS)
-    assert PromptedEntailment(model).score(PAIRS) == PromptedEntailment(model, calibrated=False).score(PAIRS)
-    assert len(model.asked) == 2 * len(PAIRS)
-
-
 def test_without_the_content_free_answer_nothing_is_calibrated():
     blind = {premise: answer for premise, answer in ANSWERS.items() if premise != BLANK}
     assert PromptedEntailment(Weighing(blind)).score(PAIRS) == [None, None, None]
@@ -103,11 +94,6 @@ def test_the_nearest_sentences_of_a_long_premise_go_in_in_its_order():
 def test_rare_words_count_more_than_common_ones():
     premise = "The ice is on the sea. " * 3 + "Krill is eaten. " + "The ice is on the sea."
     assert nearest_part(premise, "The krill", words=4) == "Krill is eaten."
-
-
-def test_a_premise_that_fits_is_left_alone_and_a_long_sentence_is_cut():
-    assert nearest_part("Two  words.\n", "Words.") == "Two  words.\n"
-    assert nearest_part("ice " * 50, "ice", words=7) == " ".join(["ice"] * 7) + " ..."
 
 
 class ByLength:

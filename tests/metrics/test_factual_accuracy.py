@@ -96,18 +96,6 @@ def test_the_judge_is_asked_as_the_paper_does_and_failures_keep_their_place():
     assert scores == [pytest.approx(0.7311, abs=5e-5), None, pytest.approx(0.0010, abs=5e-5)]
 
 
-def test_calibration_takes_out_what_the_judge_always_says():
-    judge = Judge({"Seas rise": (math.log(0.9), math.log(0.1)), "N/A": (math.log(0.9), math.log(0.1))})
-    (found,) = PromptedSupport(judge, calibrated=True).relations([("The sea is rising.", "Seas rise.")])
-    assert found.confirms == pytest.approx(0.5)
-
-
-def test_an_empty_answer_supports_nothing_and_asks_nobody():
-    judge = Judge({})
-    assert factual_accuracies(["A."], [" "], PromptedSupport(judge)) == [0.0]
-    assert judge.asked == []
-
-
 def test_as_many_answers_as_references():
     with pytest.raises(InputError, match="2 answers"):
         factual_accuracies(["A."], ["B.", "C."], PromptedSupport(Judge({})))

@@ -345,17 +345,8 @@ def train_fallacies(
 ) -> TrainedClassifier[FallacyClassifier]:
     """Choose a classifier by held-out log loss on folds that share no near copies, fit it on all, set its threshold.
 
-    Args:
-        given: Texts with labels; those that name no class are left out.
-        subject: What is learned.
-        encoder: For vectors, and to find near copies.
-        model: A local model whose states are tried, too.
-        layers: Of it, each tried by itself.
-        folds: Of the cross-validation.
-        seed: Of folds and bootstrap.
-        precision: Share of right answers from the threshold on.
-        provenance: What is known of the data.
-        on_progress: Called with the number of texts read since the last call.
+    Texts whose label names no class of the subject are left out. Layers of a local model are tried one by one;
+    ``precision`` is the share of right answers from the threshold on; progress counts the texts read.
 
     Raises:
         InputError: Too few texts, or a class without any.

@@ -223,15 +223,11 @@ class VerdictHead(ReadingModel):
         return replace(super().with_models(encoder, model), store=store)
 
     def predict_proba(self, claims: Claims, *, on_read: Progress | None = None) -> list[tuple[float, ...] | None]:
-        """Probabilities of the verdicts.
-
-        Args:
-            claims: Each with its passages; without any, there is not enough information.
-            on_read: Called with the number of passages read since the last call.
+        """Probabilities of the verdicts; without passages, there is not enough information.
 
         Returns:
             For each claim one probability per label of :data:`VERDICT_LABELS`, summing to 1; None where a passage could
-            not be read.
+            not be read. ``on_read`` is called with the number of passages read since the last call.
 
         Raises:
             InputError: A model or encoder that it reads is missing, or another than it was trained on.
