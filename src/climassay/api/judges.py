@@ -361,7 +361,7 @@ def rank_table(
         found = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
         at.run.save_results("ranking", found.rows())
     told = (*at.notes, *skipped_note(items.skipped))
-    known = {"quality": at.quality.name, "method": at.method.name, "file": Path(file).name}
+    known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(file).name}
     return replace(found, run=at.run.id, told=told, **known)
 
 

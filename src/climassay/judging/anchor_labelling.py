@@ -195,7 +195,7 @@ class Inserted(Result):
         pairs = zip(self.items, self.insertions, strict=True)
         return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> Sequence[Mapping[str, Any]]:
         """A row per item with its whole text, the way to its label in words."""
         from climassay.judging.report import insertion_table
 
