@@ -152,8 +152,7 @@ def bearer(place, role):
 
 def document():
     """The OpenAPI document; what makes it takes seconds to import."""
-    from climassay.web.api import OPERATIONS
-    from climassay.web.api.openapi_page import api_document
+    from climassay.web.api.openapi_page import OPERATIONS, api_document
 
     return api_document(OPERATIONS, ORIGIN)
 

@@ -2,19 +2,17 @@
 
 import json
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from climassay.corpus import collection as collections
-from climassay.corpus.collection import AddProgress, Collection, list_collections, open_or_create, remove_collection
+from climassay.corpus.collection import Collection, list_collections, open_or_create, remove_collection
 from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
-from climassay.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +50,6 @@ class CountingEncoder:
     def encode(self, texts, *, role="passage", on_progress=None):
         self.texts += texts
         return self._encoder.encode(texts, role=role, on_progress=on_progress)
-
-
-def test_a_passage_comes_back_as_it_was_cut(collection, book):
-    from climassay.corpus.passages import split_passages
-
-    report = collection.add([book])
-    passages = split_passages(book, size=2000, overlap=200)
-    assert report.passages == len(collection) == len(passages) > 2
-    assert [collection.passage(passage.id) for passage in passages] == passages
 
 
 def test_all_that_a_source_tells_is_kept(collection):
@@ -118,20 +107,6 @@ def test_replacing_takes_out_older_versions_only(collection):
     assert [hit.passage.document_id for hit in collection.search("How fast did sea level rise?", k=1)] == ["d1-new"]
 
 
-def test_two_documents_of_one_name_added_together_are_both_kept(collection):
-    first, second = document(1, "Rain in the north."), document(1, "Rain in the south.")
-    second = Document("d1-b", second.title, second.source, second.blocks)
-    report = collection.add([first, second], replace=True)
-    assert len(report.added) == 2
-    assert report.replaced == report.other_versions == ()
-
-
-def test_a_document_without_text_is_skipped(collection):
-    report = collection.add([Document("empty", "Blank", "blank.txt", ()), document(1, "Not blank at all.")])
-    assert [(item.source, item.reason) for item in report.skipped] == [("blank.txt", "'Blank' has no text.")]
-    assert [item.id for item in report.added] == ["d1"]
-
-
 def test_documents_are_read_one_after_the_other(collection, monkeypatch):
     """No more documents are held than a chunk of passages needs."""
     monkeypatch.setattr(collections, "CHUNK", 2)
@@ -144,13 +119,6 @@ def test_documents_are_read_one_after_the_other(collection, monkeypatch):
 
     collection.add(stream())
     assert stored_when_read == [0, 2, 4, 6, 8]
-
-
-def test_progress_counts_passages_and_documents(collection):
-    told: list[AddProgress] = []
-    collection.add([document(n, "One text.", "Another text.") for n in range(3)], on_progress=told.append)
-    assert told[-1] == AddProgress(passages_done=6, passages_known=6, documents=3)
-    assert [state.passages_done for state in told] == sorted(state.passages_done for state in told)
 
 
 def test_another_encoder_is_refused(tmp_path, encoder, collection):
@@ -238,14 +206,6 @@ def test_removing(tmp_path, collection):
     assert list_collections(tmp_path) == []
 
 
-def test_a_collection_lives_in_its_workspace(tmp_path, encoder):
-    workspace = Workspace.open(tmp_path / "work")
-    Collection.create(workspace, "c", encoder).add([document(1, "Ice melts.")])
-    assert (workspace.collections / "c.lance").is_dir()
-    (summary,) = list_collections(workspace)
-    assert (summary.name, summary.documents, summary.incomplete, summary.passages) == ("c", 1, 0, 1)
-
-
 def test_a_collection_by_address(tmp_path, encoder):
     """As on an object store: an address, and no lock file."""
     address = f"file://{tmp_path}/store"
@@ -266,13 +226,6 @@ def test_a_damaged_collection_is_told(tmp_path, collection):
         manifest.write_bytes(b"no manifest")
     with pytest.raises(InputError, match=r"'ocean' in .* cannot be read \(.*delete ocean.lance"):
         Collection.open(tmp_path, "ocean")
-
-
-def test_vectors_are_the_encoders(collection, encoder):
-    collection.add([document(1, "Ice melts.", "Rain falls.")])
-    rows = collection._table.to_arrow().sort_by("id")
-    stored = np.stack([np.asarray(vector) for vector in rows["vector"].to_pylist()])
-    np.testing.assert_array_equal(stored.astype(np.float32), encoder.encode(rows["text"].to_pylist()))
 
 
 def test_what_another_handle_adds_is_seen_at_once(tmp_path, collection, encoder):

@@ -82,11 +82,6 @@ def test_many_small_additions_compact_by_themselves(large, monkeypatch):
     assert FILES > 4
 
 
-def test_an_addition_that_is_not_small_is_indexed_at_once(large):
-    large.add([random_document(200, 60, words=30)])
-    assert large._table.index_stats("text_idx").num_unindexed_rows == 0
-
-
 def test_a_search_for_words_takes_small_additions_into_the_index(large):
     large.add([random_document(300, 1, words=30)])
     assert large._table.index_stats("text_idx").num_unindexed_rows == 1 <= SMALL

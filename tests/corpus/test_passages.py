@@ -35,11 +35,6 @@ class TestCutting:
         assert [passage.id for passage in passages] == ["d1-0", "d1-1", "d1-2"]
         assert [passage.position for passage in passages] == [0, 1, 2]
 
-    def test_without_overlap_nothing_comes_twice(self) -> None:
-        sentences = [sentence(number, 40) for number in range(6)]
-        passages = split_passages(document(Block(" ".join(sentences))), size=130, overlap=0)
-        assert [passage.text for passage in passages] == [" ".join(sentences[:3]), " ".join(sentences[3:])]
-
     def test_a_short_tail_joins_the_passage_before(self) -> None:
         text = " ".join([*(sentence(number, 60) for number in range(3)), "That is all."])
         passages = split_passages(document(Block(text)), size=190, overlap=20)
@@ -52,14 +47,6 @@ class TestCutting:
         assert " ".join(passage.text for passage in passages) == text
         assert all(len(passage.text) <= STRETCH * 100 for passage in passages)
 
-    def test_a_word_longer_than_the_size_is_cut_too(self) -> None:
-        passages = split_passages(document(Block("x" * 350)), size=100, overlap=10)
-        assert "".join(passage.text for passage in passages) == "x" * 350
-
-    def test_paragraphs_keep_their_line(self) -> None:
-        passages = split_passages(document(Block("One is short."), Block("Two is short.")))
-        assert [passage.text for passage in passages] == ["One is short.\nTwo is short."]
-
     def test_no_text_gives_no_passages(self) -> None:
         assert split_passages(document()) == []
         assert split_passages(document(Block("  "))) == []
@@ -71,10 +58,6 @@ class TestCutting:
 
 
 class TestBorders:
-    def test_never_across_chapters(self) -> None:
-        blocks = (Block("First.", chapter="1"), Block("Second.", chapter="1"), Block("Third.", chapter="2"))
-        assert [passage.text for passage in split_passages(document(*blocks))] == ["First.\nSecond.", "Third."]
-
     def test_never_across_top_headings(self) -> None:
         blocks = (
             Block("First.", headings=("A", "x")),
@@ -90,11 +73,6 @@ class TestBorders:
         blocks = (Block(half, headings=("A", "x")), Block(half, headings=("A", "y")))
         assert len(split_passages(document(*blocks), size=210, overlap=0)) == 1
         assert len(split_passages(document(*blocks), size=200, overlap=0)) == 2
-
-    def test_no_overlap_across_a_border(self) -> None:
-        blocks = (Block("First part ends here.", chapter="1"), Block("Second part begins.", chapter="2"))
-        passages = split_passages(document(*blocks), overlap=200)
-        assert [passage.text for passage in passages] == ["First part ends here.", "Second part begins."]
 
 
 class TestWhatTheyCarry:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import ReadOptions
-from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
+from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, join_hyphens
 from climassay.corpus.readers.file_types import find_files, read, read_all
 from climassay.corpus.readers.text import paragraphs
 from pdf_building import Text, build_pdf
@@ -123,10 +123,6 @@ class TestCharacters:
     def test_hyphens(self, broken: str, vocabulary: dict[str, int], joined: str) -> None:
         assert join_hyphens(broken.replace("|", LINE_END_HYPHEN), Counter(vocabulary)) == joined
 
-    def test_halves_of_broken_words_are_no_words(self) -> None:
-        counts = count_words([f"con{LINE_END_HYPHEN}founding short-lived gas", "Gas"])
-        assert counts == {"short-lived": 1, "short": 1, "lived": 1, "gas": 2}
-
 
 class TestManyFiles:
     def test_a_bad_file_does_not_stop_the_others(self, tmp_path: Path) -> None:
@@ -167,7 +163,7 @@ class TestManyFiles:
         )
 
     def test_a_pdf_is_known_by_its_content(self, tmp_path: Path) -> None:
-        from pdf_building import build_pdf, column
+        from pdf_building import column
 
         text = "Snow reflects most of the sunlight that falls on it, whereas open water absorbs almost all of it."
         path = write(tmp_path, "download", build_pdf([column(text, 50, 700, 480)]))
@@ -212,15 +208,6 @@ class TestRealReports:
         assert not result.skipped
         assert len(document.blocks) > 150
         assert max(block.page or 0 for block in document.blocks) > 10
-
-
-def test_a_file_under_another_name_is_read_as_if_it_had_its_own(tmp_path: Path) -> None:
-    text = b"The ocean stores heat. " * 20
-    (tmp_path / "seas.txt").write_bytes(text)
-    (tmp_path / "3fa9c2.txt").write_bytes(text)
-    (tmp_path / "77ab01.txt").write_bytes(b"")
-    assert read(tmp_path / "3fa9c2.txt", source="seas.txt") == read(tmp_path / "seas.txt")
-    assert read(tmp_path / "77ab01.txt", source="empty.txt").skipped[0].reason == "empty.txt is empty."
 
 
 def test_the_pages_of_a_pdf_are_counted_while_they_are_read(tmp_path: Path) -> None:

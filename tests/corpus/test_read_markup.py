@@ -8,7 +8,7 @@ import pytest
 
 from climassay.corpus.documents import Block, Document, ReadOptions, ReadResult
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.readers.markdown import plain
+from climassay.corpus.readers.markdown import markdown_blocks
 
 PAGE = """<!DOCTYPE html>
 <html><head>
@@ -211,7 +211,7 @@ class TestMarkdown:
         ],
     )  # fmt: skip
     def test_inline(self, markdown: str, text: str) -> None:
-        assert plain(markdown) == text
+        assert [block.text for block in markdown_blocks(markdown)] == [text]
 
     def test_without_front_matter_the_only_top_heading_is_the_title(self, tmp_path: Path) -> None:
         document = only_document(read_bytes(tmp_path, "x.md", b"# Ice\n\n## One\n\nText.\n\n## Two\n\nMore."))

@@ -8,7 +8,6 @@ import pytest
 
 from climassay.corpus.documents import Document, ReadOptions, ReadResult
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.readers.pdf_layout import LineReader
 from pdf_building import Text, build_pdf, column
 
 LEFT = (
@@ -239,10 +238,6 @@ class TestCleaning:
         kept = only_document(read_bytes(tmp_path, data, options=ReadOptions(captions=True)))
         assert texts(kept) == [OTHER, caption]
 
-    def test_a_sentence_that_begins_with_a_figure_number_is_no_caption(self, tmp_path: Path) -> None:
-        text = f"Figure 3.1 shows the extent. {OTHER}"
-        assert texts(only_document(read_bytes(tmp_path, build_pdf([column(text, 50, 700, 480)])))) == [text]
-
     def test_table_rows_go(self, tmp_path: Path) -> None:
         rows = [
             Text(60 + 90 * i, 500 - 14 * row, cell)
@@ -286,10 +281,6 @@ class TestBadFiles:
         assert "is encrypted" in self.reason(results[0])
         assert texts(only_document(results[1])) == [OTHER]
 
-    def test_truncated_beyond_reading(self, tmp_path: Path) -> None:
-        data = build_pdf([column(OTHER, 50, 700, 480)])
-        assert "damaged or truncated" in self.reason(read_bytes(tmp_path, data[:400]))
-
     def test_truncated_but_partly_readable_is_told(self, tmp_path: Path) -> None:
         data = build_pdf([column(OTHER, 50, 700, 480)])
         result = read_bytes(tmp_path, data.removesuffix(b"%%EOF\n"))
@@ -307,17 +298,11 @@ class TestBadFiles:
             "Left out of paper.pdf, because there are only images: pages 2, 3."
         ]
 
-    def test_empty_pages(self, tmp_path: Path) -> None:
-        assert "no text on its pages" in self.reason(read_bytes(tmp_path, build_pdf([[]])))
-
     def test_another_kind_of_file(self, tmp_path: Path) -> None:
         assert "is not a PDF file; by its content it is a web page" in self.reason(
             read_bytes(tmp_path, b"<!DOCTYPE html><html><body>Not found</body></html>")
         )
         assert "is not a PDF file" in self.reason(read_bytes(tmp_path, b"PK\x03\x04" + bytes(100)))
-
-    def test_empty(self, tmp_path: Path) -> None:
-        assert self.reason(read_bytes(tmp_path, b"")) == "paper.pdf is empty."
 
 
 class TestIdentity:
@@ -330,24 +315,3 @@ class TestIdentity:
         other_text = only_document(read_bytes(tmp_path, build_pdf([column(RIGHT, 50, 700, 480)]))).id
         assert one == same
         assert len({one, other_name, other_text}) == 3
-
-    def test_overrides(self, tmp_path: Path) -> None:
-        options = ReadOptions(title="Chosen", licence="CC BY 4.0", date="2020", url="https://example.org/p")
-        data = build_pdf([column(OTHER, 50, 700, 480)], title="Own")
-        document = only_document(read_bytes(tmp_path, data, options=options))
-        assert (document.title, document.licence, document.date) == ("Chosen", "CC BY 4.0", "2020")
-        assert document.url == "https://example.org/p"
-        assert document.media == "pdf"
-
-
-def test_lines_carry_their_geometry() -> None:
-    import pypdfium2
-
-    page = [Text(50, 700, "Snow reflects sunlight", 10), Text(300, 650, "in bold", 14, "F2")]
-    pdf = pypdfium2.PdfDocument(build_pdf([page]))
-    text_page = pdf[0].get_textpage()
-    plain, bold = LineReader().read(text_page.raw, 1, 612)
-    assert (plain.text, plain.size, plain.y, plain.bold) == ("Snow reflects sunlight", pytest.approx(10), 700, False)
-    assert plain.x0 == pytest.approx(50)
-    assert plain.x1 == pytest.approx(50 + 22 * 6, abs=1)
-    assert (bold.text, bold.size, bold.bold, bold.family) == ("in bold", pytest.approx(14), True, "Courier")

@@ -80,13 +80,6 @@ def test_every_format_gives_the_same_documents(tmp_path: Path, name: str) -> Non
     assert first.media == "table"
 
 
-def test_ids_follow_name_and_content(tmp_path: Path) -> None:
-    one = read_bytes(tmp_path, "t.jsonl", as_jsonl(ROWS)).documents
-    more = read_bytes(tmp_path, "t.jsonl", as_jsonl([*ROWS, {**ROWS[1], "text": "Fourth."}])).documents
-    assert one[0].id == more[0].id
-    assert one[1].id != more[1].id
-
-
 def test_chosen_columns(tmp_path: Path) -> None:
     rows = [
         {"body": "Do not take this.", "claim": "One.", "who": "x", "seite": 7, "wo": "https://e.org/1", "when": "2020"},
@@ -108,18 +101,6 @@ def test_a_page_of_a_textbook(tmp_path: Path) -> None:
     assert document.url == "https://e.org/b"
     assert document.blocks[0].page == 374
     assert document.blocks[0].text.startswith("Aerosols scatter sunlight and so cool the surface of the planet below")
-
-
-def test_abstracts_are_documents_of_their_own(tmp_path: Path) -> None:
-    rows = [
-        {"id": "https://e.org/W1", "title": "On ice", "abstract": "Ice melts.", "year": 2018},
-        {"id": "https://e.org/W2", "title": "On rain", "abstract": "Rain falls.", "year": 2019},
-    ]
-    documents = read_bytes(tmp_path, "abstracts.json", json.dumps(rows).encode()).documents
-    assert [(d.title, d.date, d.blocks[0].text, d.blocks[0].url) for d in documents] == [
-        ("On ice", "2018", "Ice melts.", "https://e.org/W1"),
-        ("On rain", "2019", "Rain falls.", "https://e.org/W2"),
-    ]
 
 
 def test_markdown_in_a_cell_becomes_plain(tmp_path: Path) -> None:

@@ -81,15 +81,6 @@ def test_bm25_finds_stems_not_only_words(tmp_path, encoder):
     assert made.search("?!", mode="bm25") == []
 
 
-def test_bm25_ranks_by_rarity_and_length(tmp_path, encoder):
-    made = Collection.create(tmp_path, "c", encoder)
-    common = [f"The ocean was measured in year {year}." for year in range(20)]
-    made.add([lines(*common, "The ocean has eddies.", "The ocean has eddies " + "and much more water " * 20 + ".")])
-    hits = made.search("ocean eddies", k=3, mode="bm25")
-    assert ids(hits)[:2] == ["d-20", "d-21"]
-    assert hits[0].score > hits[1].score > hits[2].score
-
-
 def test_bm25_needs_no_encoder(tmp_path, encoder):
     class Absent:
         name, fingerprint, width = "local:absent", "f" * 64, 384
@@ -112,14 +103,6 @@ def test_passages_outside_the_text_index_are_found(tmp_path, encoder):
     assert made._table.index_stats("text_idx").num_unindexed_rows == 1
     for mode in SEARCH_MODES:
         assert set(ids(made.search("ice", mode=mode))) == {"d-0", "late-0"}
-
-
-def test_the_text_index_takes_in_what_was_added(tmp_path, encoder):
-    made = Collection.create(tmp_path, "c", encoder)
-    for number in range(3):
-        made.add([Document(f"d{number}", f"T{number}", "t.txt", (Block(f"Ice number {number} melts."),))])
-        assert made._table.index_stats("text_idx").num_unindexed_rows == 0
-    assert len(made.search("ice", mode="bm25")) == 3
 
 
 def test_a_lost_text_index_is_made_anew(tmp_path, encoder):
@@ -215,12 +198,6 @@ def test_equals_are_ordered_by_id(tmp_path, encoder, mode):
     assert ids(made.search("melting ice", k=3, mode=mode)) == ["a-0", "c-0", "m-0"]
 
 
-@pytest.mark.parametrize("mode", SEARCH_MODES)
-def test_an_empty_collection_has_no_hits(tmp_path, encoder, mode):
-    made = Collection.create(tmp_path, "c", encoder)
-    assert made.search("ice", mode=mode, min_cosine=0.1) == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -274,12 +251,6 @@ def test_a_search_in_one_document_is_a_search_without_the_others(shelf, mode, bu
             assert [(hit.passage.id, hit.score) for hit in found] == [(hit.passage.id, hit.score) for hit in expected]
 
 
-@pytest.mark.parametrize("mode", SEARCH_MODES)
-def test_a_document_is_found_although_many_others_are_nearer(shelf, mode):
-    hits = shelf.search("ocean albedo", k=1, mode=mode, document="id-sky")
-    assert [hit.passage.document_id for hit in hits] == ["id-sky"]
-
-
 def test_a_search_in_one_report(tmp_path):
     made = Collection.create(tmp_path, "reports", load_encoder())
     blocks = (Block("The albedo of sea ice is higher than that of open water."),)
@@ -287,10 +258,6 @@ def test_a_search_in_one_report(tmp_path):
     for report in ("first", "sec'ond"):
         assert [hit.passage.report for hit in made.search_many(["albedo of ice"], report=report)[0]] == [report]
     assert made.search_many(["albedo of ice"], report="first", document="dsec'ond") == [[]]
-
-
-def test_a_document_that_is_not_there_has_no_hits(shelf):
-    assert shelf.search("albedo", document="none' OR '1'='1") == []
 
 
 def test_the_index_is_looked_at_once_for_each_version_of_a_collection(shelf):

@@ -11,7 +11,6 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from command_line import done, run_command
 from faults.left_behind import left_by, stored_answers
 from faults.long_commands import DEBATE, EXPERIMENT, environment
 from killed_process import START, kill_when
-from patience import until
 
 pytestmark = pytest.mark.cluster
 
@@ -145,8 +143,7 @@ class SharedPool:
         pool.run = lambda spec, jobs: run(spec, map(self._noted, jobs))
 
     def _noted(self, job):
-        asked = getattr(job, "requests", getattr(job, "texts", ()))
-        self.asked += sum(one != TRIAL for one in asked)
+        self.asked += sum(one != TRIAL for one in job.items)
         return job
 
     @contextmanager
@@ -280,29 +277,6 @@ def test_a_command_whose_driver_is_killed_asks_only_what_is_missing(name, lives,
     assert 0 < before < needed
     assert_same(lives.run(life, spread=True), expected)
     assert pool.asked == needed - before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(COMMANDS))
-def test_a_command_whose_worker_is_killed_goes_on(name, lives, pool, alone):
-    expected, needed = alone[name]
-    life, killed = lives.begin("orphaned"), []
-
-    def kill_the_worker():
-        until(lambda: lives.work.kept(life))
-        for one in psutil.Process().children(recursive=True):
-            if one.name().startswith("ray::Worker"):
-                one.kill()
-                killed.append(lives.work.kept(life))
-
-    killer = threading.Thread(target=kill_the_worker)
-    killer.start()
-    left = lives.run(life, spread=True)
-    killer.join()
-    assert_same(left, expected)
-    assert len(killed) == 1
-    assert 0 < killed[0] < needed
-    assert pool.asked == needed
 
 
 # ---------------------------------------------------------------------------------------------------------- the secrets

@@ -61,13 +61,3 @@ def test_the_documentation_shows_the_table():
     text = SCALE.read_text(encoding="utf-8")
     for line in cost_table(large_work()):
         assert line in text
-
-
-def test_every_assumption_is_in_the_documentation():
-    text, given = SCALE.read_text(encoding="utf-8"), Assumptions()
-    for machine in (given.accelerator, given.processor):
-        assert machine.name in text
-        assert f"${machine.dollars:g}" in text
-    for number in (given.question_prompt, given.question_completion, given.comparison_tokens, given.labelled):
-        assert f"{number}" in text
-    assert f"{stored_gigabytes(100_000_000, given):.0f} GB" in text

@@ -145,11 +145,3 @@ def test_an_address_of_collections_that_is_none_is_told(monkeypatch, tmp_path):
         _ = Workspace.open(tmp_path).collections_address
     monkeypatch.delenv("CLIMASSAY_COLLECTIONS")
     assert Workspace.open(tmp_path).collections_address == os.fspath(tmp_path / "collections")
-
-
-@pytest.mark.parametrize("script", ["environment.sh", "commands.sh"])
-def test_the_scripts_are_scripts(script):
-    import subprocess
-
-    done = subprocess.run(["bash", "-n", str(EXAMPLES / script)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -3,7 +3,6 @@
 The tests share one cluster and, after those of whole commands, one pool of workers.
 """
 
-import csv
 import importlib.util
 import json
 import os
@@ -20,14 +19,12 @@ import pytest
 from climassay.corpus.collection import Collection, open_or_create
 from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, DistributedModel, Windows, open_pool
-from climassay.distributed.remote import ModelInfoJob
 from climassay.errors import ModelError
 from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, option_array
 from climassay.models.encoders import load_encoder
 from climassay.records import RecordedModel, Records
-from command_line import run_command
 from distant_model import WantedDistant, asked
 from patience import until
 from tiny_models import save_tiny
@@ -56,7 +53,7 @@ def tiny(tmp_path_factory):
 @pytest.fixture
 def distant(pool, tmp_path):
     spec = WantedDistant(str(tmp_path))
-    return DistributedModel(pool, spec, "local:distant", pool.info(spec, ModelInfoJob()))
+    return DistributedModel(pool, spec, "local:distant", pool.info(spec))
 
 
 def chats(*texts):
@@ -77,16 +74,6 @@ def opened_when(folder, true):
 # ------------------------------------------------------------------------------------------------------ whole commands
 
 
-def write_questions(path, count):
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["Question", "Options", "Answer", "Context", "Complexity", "Validation"])
-        for number in range(count):
-            options = "\n".join(f"{letter}) Reason {number}{letter}" for letter in "abcd")
-            asked_for = f"Which reason explains observation {number} of the ice? {'So it went on. ' * 4}"
-            writer.writerow([asked_for, options, "abcd"[number % 4], "", "BASE", "VALID"])
-
-
 def stored(folder):
     try:
         with sqlite3.connect(f"file:{folder}/records.sqlite?mode=ro", uri=True) as database:
@@ -103,34 +90,6 @@ def arguments(questions, tiny, folder, *more):
 def start(*given):
     command = [sys.executable, "-m", "climassay.cli.main", *arguments(*given)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def results(out):
-    return {name: value for name, value in json.loads(out).items() if name not in {"run", "tally"}}
-
-
-def test_a_command_whose_driver_is_killed_goes_on_where_it_was(address, tiny, tmp_path, monkeypatch, capsys):
-    questions, ray = tmp_path / "questions.csv", ("--ray", address, "--ray-workers", "1")
-    write_questions(questions, 60)
-    killed = start(questions, tiny, tmp_path / "spread", *ray)
-    until(lambda: stored(tmp_path / "spread") > 0 or killed.poll() is not None)
-    killed.kill()
-    _, err = killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, err
-    before = stored(tmp_path / "spread")
-    assert 0 < before < 240
-
-    out, err = start(questions, tiny, tmp_path / "spread", *ray).communicate()
-    assert out, err
-    tally = json.loads(out)["tally"]
-    assert (tally["hits"], tally["asked"], tally["failed"]) == (before, 240 - before, 0)
-
-    # What was recorded with Ray is found without it, and the answers are those of one process.
-    _, found, _ = run_command(monkeypatch, capsys, *arguments(questions, tiny, tmp_path / "spread"))
-    assert json.loads(found)["tally"]["asked"] == 0
-    _, alone, _ = run_command(monkeypatch, capsys, *arguments(questions, tiny, tmp_path / "alone"))
-    assert json.loads(alone)["tally"]["asked"] == 240
-    assert results(out) == results(found) == results(alone)
 
 
 # ------------------------------------------------------------------------------------------------------- the same work
@@ -215,7 +174,7 @@ def test_a_model_that_no_worker_finds_is_told_in_one_sentence(pool, tiny, tmp_pa
     with pytest.raises(ModelError, match="has no layer 99"):
         pool.load_model(f"local:{tiny}").harvest([OptionRequest((Message("user", "Why?"),), ("a", "b"))], layers=(99,))
     spec = WantedDistant(str(tmp_path), own_weights=True)
-    model = DistributedModel(pool, spec, "local:distant", pool.info(spec, ModelInfoJob()))
+    model = DistributedModel(pool, spec, "local:distant", pool.info(spec))
     texts = [f"[wait] {number}" for number in range(8)]
     gate = opened_when(tmp_path, lambda: len(asked(tmp_path)[1]) == 2)
     with pytest.raises(ModelError, match="Two workers have different weights"):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.evaluation import contamination as module
 from climassay.evaluation.contamination import (
-    LabelledText,
     ShownText,
     contamination,
     contamination_tables,
@@ -19,7 +18,6 @@ from climassay.evaluation.contamination import (
 from climassay.evaluation.settings import Prepared
 from climassay.primer import book_path, gold_questions
 from climassay.questions import Question
-from experiments import question
 
 SENTENCE = "Aerosol particles scatter sunlight back to space and thereby cool the surface of the Earth."
 ASKED = Question("q1", "freeform", "What do aerosol particles do to the sunlight that falls on them?", SENTENCE, "base")
@@ -50,14 +48,6 @@ def test_a_copied_answer_is_found_whatever_its_case_and_punctuation():
     assert report.touched() == report.touched(13) == (one,)
 
 
-def test_an_invented_text_touches_nothing():
-    report = contamination([ASKED], ["Glaciers flow downhill under their own weight, slowly and for a long time."])
-    assert report.overlaps[0].run is None
-    assert report.touched() == ()
-    assert report.worst() == ()
-    assert (report.texts, report.words) == (1, 13)
-
-
 @pytest.mark.parametrize(("length", "touched"), [(7, 0), (8, 1), (12, 1)])
 def test_a_question_is_touched_from_n_words_on(length, touched):
     report = contamination([ASKED], ["x " + " ".join(words(SENTENCE)[:length]) + " y"])
@@ -73,36 +63,6 @@ def test_runs_go_neither_across_texts_nor_across_parts():
     assert report.overlaps[0].longest == 8
     joined = f"{ASKED.question} {SENTENCE}"
     assert contamination([ASKED], [joined]).overlaps[0].longest == 15
-
-
-def test_options_are_parts_of_their_own():
-    options = (
-        "It cools.",
-        "It warms the lower stratosphere by absorbing longwave radiation from below.",
-        "No.",
-        "Yes.",
-    )
-    asked = Question("q2", "mcq", "What does it do?", options[1], "base", options, 1)
-    run = contamination([asked], [LabelledText("a book", options[1])]).overlaps[0].run
-    assert (run.part, run.words, run.text) == ("b", 11, "a book")
-
-
-def test_a_cloze_statement_is_compared_with_its_gap_filled():
-    asked = Question("q3", "cloze", "Warm air holds more <MASK> than cold air does at the same pressure.", "vapour")
-    report = contamination([asked], ["warm air holds more vapour than cold air does at the same pressure"])
-    assert (report.overlaps[0].longest, report.overlaps[0].run.part) == (13, "statement")
-    assert contamination([asked], ["warm air holds more water than cold air does at the same pressure"]).overlaps[
-        0
-    ].longest == len(words("than cold air does at the same pressure"))
-
-
-def test_the_worst_come_first_and_the_first_text_is_named():
-    copied, similar = question("freeform", 1), ASKED
-    texts = [LabelledText("one", " ".join(words(SENTENCE)[:9])), LabelledText("two", SENTENCE), SENTENCE]
-    report = contamination([copied, similar], texts)
-    assert [one.question.id for one in report.worst()] == ["q1"]
-    assert report.worst()[0].run.text == "two"
-    assert report.worst(0) == ()
 
 
 ALPHABET = st.sampled_from("abc")
@@ -129,16 +89,6 @@ def test_portions_change_nothing(monkeypatch):
     assert contamination(questions, iter(texts)) == whole
 
 
-def test_the_primers_own_contexts_are_found_in_its_books():
-    asked = [
-        Question(one.id, "freeform", one.context, "-", one.level) for one in gold_questions().questions if one.context
-    ]
-    if not asked:
-        pytest.skip("the primer's questions carry no contexts")
-    books = [book_path(name).read_text(encoding="utf-8") for name in ("physical_climate", "aerosols_clouds")]
-    assert len(contamination(asked, books).touched(13)) == len(asked)
-
-
 def test_tables_count_by_task_and_level():
     options = ("a b c d e f g h i j", "other words here", "no", "yes")
     asked = [
@@ -158,10 +108,6 @@ def test_tables_count_by_task_and_level():
     assert [row[-1] for row in shares.rows] == ["1", "0", "0", "1"]
     assert [row[0] for row in worst.rows] == ["q1", "m"]
     assert "a corpus" in shares.title
-
-
-def test_tables_of_untouched_questions_list_none():
-    assert len(contamination_tables(contamination([ASKED], ["nothing"]))) == 1
 
 
 @pytest.mark.parametrize(
@@ -197,12 +143,6 @@ def test_the_answer_the_options_and_the_filled_statement_count(question):
     found = shown_text([question, OTHER], {one.id: passage(f"As is said, {RUN}.") for one in (question, OTHER)})
     assert found == ShownText("1 passage", 1)
     assert found.note == "8 words or more of 1 of the questions stand in what the model had: 1 passage"
-
-
-def test_seven_words_are_not_enough():
-    seven = "warm water of the tropics flows slowly and sinks"
-    assert shown_text([FREE], {"f": passage(seven)}) == ShownText("1 passage", 0)
-    assert shown_text([FREE], {"f": passage("the " + seven)}).touched == 1
 
 
 def test_a_passage_counts_for_the_question_that_had_it_only():

@@ -4,14 +4,12 @@ import pytest
 
 from climassay.evaluation.report import (
     calibrate_experiment,
-    calibration_figures,
     calibration_table,
     level_figures,
     setting_figures,
     source_figure,
 )
 from climassay.evaluation.scores import score_experiment
-from climassay.reporting import Report, Section
 from experiments import experiment, question, questions_of
 
 
@@ -42,18 +40,9 @@ def test_levels_have_one_figure_a_published_metric(scores):
     ]
 
 
-def test_another_setting_can_be_shown(scores):
-    assert level_figures(scores, "primer", "rag-source")[0].groups == ("small",)
-
-
 def test_more_models_than_colours_are_parted():
     many = experiment({(f"m{n}", "default"): 0.5 for n in range(7)}, questions=questions_of(6, 0, 0))
     assert [len(figure.groups) for figure in level_figures(score_experiment(many), "primer")] == [5, 2]
-
-
-def test_questions_without_levels_have_no_such_figure():
-    flat = experiment(questions=[question("mcq", number) for number in range(4)])
-    assert level_figures(score_experiment(flat), "primer") == []
 
 
 def test_forest_plots_show_every_cell_and_the_constant_answer(scores):
@@ -103,24 +92,3 @@ def test_answers_without_a_probability_are_counted_and_not_covered(given):
     assert {(one.n, one.without) for one in found} == {(11, 1)}
     assert found[0].curve.points[-1].coverage == pytest.approx(11 / 12)
     assert [row[-1] for row in calibration_table(found, "primer").rows] == ["-", "-", "-"]
-
-
-def test_letters_alone_have_no_calibration(given):
-    bare = tuple(replace(one, probability=None) for one in given.outcomes)
-    found = calibrate_experiment(replace(given, outcomes=bare))
-    assert found == ()
-    assert calibration_table(found, "primer") is None
-    assert calibration_figures(found, "primer") == []
-
-
-def test_all_figures_can_be_drawn(given, scores):
-    blocks = (
-        *level_figures(scores, "primer"),
-        *setting_figures(scores, "primer"),
-        *calibration_figures(calibrate_experiment(given), "primer"),
-        source_figure(given.questions["primer"], "Sources"),
-    )
-    page = Report("T", "L", (Section("S", blocks),)).to_html()
-    assert page.count("<figure") == len(blocks)
-    assert ">reasoning</span>" in page
-    assert "nan" not in page.lower().replace("nano", "")

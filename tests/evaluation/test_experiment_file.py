@@ -16,7 +16,6 @@ from climassay.evaluation.experiment_file import (
     InspectSpec,
     MetricSpec,
     ModelSpec,
-    load_plan,
     parse_plan,
 )
 from climassay.evaluation.settings import SettingSpec, Training
@@ -101,20 +100,6 @@ def test_a_judge_is_a_model_of_the_file_or_another_one(judge, expected):
 def test_entries_that_do_not_fit_are_told(text, word):
     with pytest.raises(InputError, match=word):
         parse(text)
-
-
-def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(InputError, match="There is no file"):
-        load_plan(tmp_path / "none.toml")
-
-
-def test_files_are_looked_for_beside_the_experiment(tmp_path):
-    from climassay.settings import located
-
-    (tmp_path / "mine.csv").write_text("x")
-    plan = parse(SMALL, tmp_path)
-    assert located(plan.folder, "mine.csv") == str(tmp_path / "mine.csv")
-    assert located(plan.folder, "primer") == "primer"
 
 
 @pytest.mark.parametrize(

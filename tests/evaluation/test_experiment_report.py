@@ -6,7 +6,7 @@ from climassay.evaluation import published_scores
 from climassay.evaluation.contamination import ShownText, contamination
 from climassay.evaluation.report import answer_tables, experiment_report, is_wrong
 from climassay.evaluation.results import Cell
-from experiments import experiment, outcome, question, questions_of
+from experiments import experiment, outcome, question
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +47,6 @@ def test_the_summary_names_the_best_cell_with_its_interval(given):
     assert f"Highest accuracy: {best.cell.model}, {best.cell.setting}, {100 * best.estimate.value:.1f}" in first.text
     assert "best constant answer 25.0" in first.text
     assert "Of 10 paired comparisons" in first.text
-
-
-def test_notes_of_cells_are_said_at_the_top(given):
-    cells = (replace(given.cells[0], notes=("contexts were cut to 512 tokens",)), *given.cells[1:])
-    report = experiment_report(replace(given, cells=cells))
-    assert any("contexts were cut to 512 tokens" in block.text for block in report.sections[0].blocks)
 
 
 def test_what_questions_share_with_texts_has_a_table_and_no_note(given):
@@ -99,39 +93,11 @@ def test_texts_are_stored_once_however_often_they_were_given(given):
     assert tables.sources[tables.questions[0].source].text == given.questions["primer"][0].context
 
 
-def test_a_passage_whose_text_was_not_kept_is_said_to_be_so(given):
-    assert "(text not kept)" in {source.text for source in answer_tables(replace(given, passages={})).sources}
-
-
-def test_benchmarks_have_sections_of_their_own(given):
-    other = experiment(benchmark="silver", seed=5)
-    both = replace(
-        given,
-        cells=given.cells + other.cells,
-        outcomes=given.outcomes + other.outcomes,
-        questions={**given.questions, **other.questions},
-    )
-    report = experiment_report(both)
-    headings = [section.heading for section in report.sections]
-    assert "Scores: primer" in headings
-    assert "Scores: silver" in headings
-    assert len(report.sections[-1].blocks[0].questions) == 54
-
-
 def test_what_a_model_wrote_cannot_become_markup(given):
     hostile = tuple(replace(one, answer="<script>alert(1)</script>") for one in given.outcomes)
     page = experiment_report(replace(given, outcomes=hostile)).to_html()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-
-
-def test_a_large_experiment_stays_one_page_that_a_browser_can_open():
-    skills = {(f"m{n}", setting): 0.5 for n in range(5) for setting in ("default", "few-shot", "rag-a", "rag-b")}
-    page = experiment_report(experiment(skills, questions=questions_of(120, 40, 40))).to_html()
-    assert page.count('<details class="item"') == 200
-    assert page.count("A passage about aerosols.") == 1
-    # 4,000 answers; 500 questions in 20 cells would stay below 5 MB.
-    assert len(page) < 2_000_000
 
 
 CELL = Cell("set", "m", "default", "freeform")

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.errors import InputError
 from climassay.evaluation.results import Cell, Experiment
 from climassay.evaluation.scores import score_experiment
 from climassay.statistics import holm, mcnemar, wilson_interval
@@ -106,18 +105,6 @@ def test_holm_is_over_all_tests_of_a_family():
         assert [test.p_holm for test in tests] == holm([test.p_value for test in tests])
     assert {test.test for test in scores.tests if test.metric in ("accuracy", "exact_match")} == {"McNemar, exact"}
     assert {test.test for test in scores.tests if test.metric == "fact_f1"} == {"sign flip"}
-
-
-def test_the_metrics_tested_can_be_chosen():
-    scores = score_experiment(experiment(), tested=["bleu_char"])
-    assert {test.metric for test in scores.tests} == {"bleu_char"}
-    with pytest.raises(InputError, match="no metric 'rouge'"):
-        score_experiment(experiment(), tested=["rouge"])
-
-
-def test_models_in_different_settings_are_not_compared():
-    pairs = {(test.family, test.fixed, test.first, test.second) for test in score_experiment(experiment()).tests}
-    assert pairs == {("settings", "small", "default", "rag-source"), ("models", "default", "small", "large")}
 
 
 def test_benchmarks_are_kept_apart():

@@ -228,20 +228,6 @@ def test_what_an_experiment_lacks_for_long_answers_is_told_before_anything_is_as
     assert opened == []
 
 
-def test_they_have_a_table_and_every_finding_is_in_the_report(store, tmp_path):
-    done, _, _ = run(store, tmp_path)
-    scores = score_experiment(done)
-    shown = {one.name: one.table for one in experiment_tables(scores)}
-    headings = [column.label for column in shown["longform"].columns]
-    assert ["rubric score" in one for one in headings].count(True) == 1
-    assert any("epistemics" in one for one in headings)
-    page = experiment_report(done).to_html()
-    question = done.questions[LONG_ANSWERS][0]
-    assert all(criterion.text in page for criterion in question.rubric[:1])
-    assert "Because of criterion_1." in page
-    assert "<q>The stratosphere cools.</q>" in page
-
-
 def test_a_failed_answer_counts_as_nothing_and_a_failed_judge_as_unscored(store, tmp_path):
     failed, _, judge = run(store, tmp_path, write=lambda *_: RuntimeError("No answer."))
     assert judge.texts == []

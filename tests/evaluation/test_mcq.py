@@ -218,23 +218,6 @@ def test_interval_speaks_of_questions_not_of_permutations():
     assert row.accuracy.interval.high - row.accuracy.interval.low > 0.25
 
 
-def test_text_scoring_shows_no_options_and_weighs_them_by_character():
-    short = Question(
-        "s", "mcq", "Which?", "a much longer option text", options=("brief", "a much longer option text"), correct=1
-    )
-
-    class Length(Oracle):
-        def option_logprobs(self, requests, *, on_result=None):
-            (request,) = requests
-            assert "brief" not in request.messages[-1].content
-            assert request.options == (" brief", " a much longer option text")
-            return [OptionScores((-5.0, -10.0))]
-
-    (prediction,) = ask_mcq([short], Length([short], set()), [DEFAULT], TaskPrompts.load(), scorings=["text"], orders=2)
-    assert prediction.correct
-    assert prediction.permutation == 0
-
-
 def test_likelihood_needs_log_probabilities():
     class Talker:
         name = "talker"

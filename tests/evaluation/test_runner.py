@@ -16,7 +16,6 @@ from climassay.evaluation.results import load_experiment
 from climassay.evaluation.runner import (
     Adapter,
     EvaluationResources,
-    Progress,
     answers_wanted,
     read_benchmark,
     run_experiment,
@@ -160,16 +159,6 @@ def test_every_model_is_asked_everything_in_every_setting(store):
     assert lab.closed == 2
 
 
-def test_what_is_done_when_all_answers_are_there_is_told(store, monkeypatch):
-    monkeypatch.setattr("climassay.evaluation.question_index.MANY_ROWS", 10)
-    told = []
-    progress = Progress(on_answer=lambda _count: told.append("answer"), on_end=told.append)
-    run_experiment(plan(), SETS, Lab().bench(), store, progress=progress)
-    ending = ["Keeping the answers", "Indexing the questions", "Computing tables and figures"]
-    assert told[-3:] == ending
-    assert set(told[:-3]) == {"answer"}
-
-
 def test_answers_are_scored_by_their_task(store):
     outcomes = {one.question: one for one in run(Lab(), store).outcomes if one.cell.setting == "default"}
     assert outcomes["m1"].scores == {"accuracy": 0.0}
@@ -223,11 +212,6 @@ def test_a_metric_that_fails_is_missing_and_others_stay(store):
     done = run(Lab(write=lambda prompt, schema: " unclear"), store)
     scores = next(one for one in done.outcomes if one.question == "f1").scores
     assert set(scores) == {"bleu_char", "bleu", "bert_score"}
-
-
-def test_an_experiment_is_read_back_as_it_was(store):
-    done = run(Lab(), store)
-    assert load_experiment(store, done.run) == done
 
 
 def judging(prompt, _schema):

@@ -6,8 +6,8 @@ import pytest
 
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
-from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, open_pool, parse_setting, parse_spec
-from climassay.evaluation.settings import ROOM, SETTINGS, SettingSpec, setting
+from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, parse_setting, parse_spec
+from climassay.evaluation.settings import ROOM, SETTINGS, setting
 from climassay.questions import Question
 
 
@@ -124,10 +124,6 @@ def test_examples_never_come_from_the_test():
         pool.draw("freeform", 2, seed=0, test=asked)
 
 
-def test_the_primer_is_a_pool_of_all_kinds():
-    assert {one.kind for one in open_pool("primer").questions} == {"mcq", "freeform", "cloze"}
-
-
 BOOK = [passage("a", n, " ".join([f"w{n}"] * 100)) for n in range(6)]
 
 
@@ -146,12 +142,6 @@ def test_a_document_is_cut_around_the_best_passage_and_says_so():
     [given] = setting.prepare([question(1)], Reader(ROOM + 350))
     assert given.passage_ids == ("a-2", "a-3", "a-4")
     assert given.note == "Book a: passages 3 to 5 of 6 fit the window"
-
-
-def test_auto_takes_the_book_of_the_best_passage():
-    shelf = Shelf([*BOOK, passage("b", 0, "Other.")], best={question(1).question: "b-0"})
-    [given] = parse_setting("long-context:auto@shelf", sources(shelf)).prepare([question(1)], Reader(ROOM + 350))
-    assert given.passages == ("Other.",)
 
 
 def test_a_named_document_is_cut_around_its_own_best_passage():
@@ -184,8 +174,3 @@ def test_a_setting_can_be_added_by_name(monkeypatch):
     added = parse_setting("hint:Think first.", NOTHING)
     assert added.prepare([question(1)], Reader(9000)) == [Prepared(("Think first.",))]
     assert "hint" in SETTINGS
-
-
-def test_a_kind_that_does_not_exist_is_refused():
-    with pytest.raises(InputError, match="no setting 'hypnosis': there are default, few-shot, rag"):
-        make_setting(SettingSpec("hypnosis", "mine"), NOTHING)

@@ -158,18 +158,6 @@ def test_questions_of_one_text_stay_on_one_side():
     assert split_questions(questions, 0.3, seed=0) == (kept, held_out)
 
 
-def test_without_a_context_questions_of_one_section_stay_on_one_side():
-    questions = [
-        Question(f"q{n}", "freeform", f"{n}?", "x", document=f"book {n % 2}", section=f"section {n // 8}")
-        for n in range(40)
-    ]
-    kept, held_out = split_questions(questions, 0.3, seed=0)
-    assert not {(one.document, one.section) for one in kept} & {(one.document, one.section) for one in held_out}
-    assert {one.document for one in kept} & {one.document for one in held_out}
-    apart = [Question(f"q{n}", "freeform", f"{n}?", "x", document="one book") for n in range(10)]
-    assert [len(side) for side in split_questions(apart, 0.3, seed=0)] == [7, 3]
-
-
 def test_a_document_of_two_collections_is_read_once(workspace):
     fill(workspace, "first", "alpha", "beta")
     fill(workspace, "second", "beta", "gamma")

@@ -15,7 +15,7 @@ from climassay.errors import InputError
 from climassay.evaluation import experiment_tables, load_experiment, load_plan, score_experiment
 from climassay.evaluation.results import Cell
 from climassay.integrations.lm_eval_model import ClimassayLM, chosen_text
-from climassay.integrations.sample_scores import SampleScores
+from climassay.integrations.task_outcomes import SampleScores
 from climassay.records import Records
 from climassay.session import ModelOptions, Session
 from climassay.workspace import Workspace

@@ -40,11 +40,6 @@ def test_probabilities_sum_to_one_and_ignore_a_common_shift(pairs, shift):
     assert calibrate([score + shift for score in scores], base) == pytest.approx(probabilities, abs=1e-9)
 
 
-@given(st.lists(LOGS, min_size=1, max_size=6))
-def test_content_free_prompt_itself_becomes_even(scores):
-    assert calibrate(scores, scores) == pytest.approx([1 / len(scores)] * len(scores))
-
-
 @pytest.mark.parametrize(
     ("scores", "correction"),
     [((), None), ((0.0, math.nan), None), ((0.0, -math.inf), None), ((0.0, 0.0), (0.0,)), ((0.0,), (-math.inf,))],

@@ -9,11 +9,8 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.models import cpu_settings as dtypes
-from climassay.models import load_model
-from climassay.models.contract import number_format
 from climassay.models.cpu_settings import DTYPE_VARIABLE, fastest_cpu_dtype
 from climassay.models.local.loading import load_local
-from climassay.records import RecordedModel, Records
 from climassay.tuning.base import TuningBase
 from tiny_models import save_tiny
 
@@ -117,11 +114,3 @@ def test_models_are_loaded_and_tuned_in_the_format_decided_for(wanted, tmp_path:
     assert TuningBase(name, device="cpu").fingerprint == loaded.fingerprint
     other = {"float32": "bfloat16", "bfloat16": "float32"}[wanted]
     assert load_local(name, device="cpu", dtype=other).fingerprint != loaded.fingerprint
-
-
-def test_reports_are_told_the_format_of_recorded_models_too(tmp_path, monkeypatch):
-    monkeypatch.setenv(DTYPE_VARIABLE, "bfloat16")
-    model = load_model(f"local:{save_tiny(tmp_path / 'model')}", device="cpu")
-    with Records(f"sqlite:///{tmp_path / 'records.db'}") as store, store.run(command="test", config={}) as run:
-        recorded = RecordedModel(model, store, run)
-        assert (number_format(model), number_format(recorded)) == ("bfloat16", "bfloat16")

@@ -33,12 +33,6 @@ def test_a_text_is_encoded_once_whatever_else_is_asked_for(cache):
     assert np.array_equal(first[0], first[2])
 
 
-def test_order_is_that_of_the_texts(cache):
-    texts = ["a much longer text about the ocean and its depth", "short cloud"]
-    encoder = NoisyTopicEncoder()
-    assert np.array_equal(cached_vectors(texts, encoder), encoder.encode(texts))
-
-
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"], ids=["empty", "text", "cut"])
 def test_a_spoilt_cache_is_made_anew(cache, content):
     encoder = NoisyTopicEncoder()
@@ -47,10 +41,6 @@ def test_a_spoilt_cache_is_made_anew(cache, content):
     file.write_bytes(content)
     assert cached_vectors(["ocean"], encoder).shape == (1, encoder.width)
     assert encoder.encoded == 2
-
-
-def test_no_texts_have_no_vectors(cache):
-    assert cached_vectors([], NoisyTopicEncoder()).shape == (0, NoisyTopicEncoder.width)
 
 
 TEXTS = st.lists(st.sampled_from(["ice", "ice melts", "the sea", ""]), max_size=6)
@@ -89,8 +79,3 @@ def test_what_was_not_met_for_the_longest_time_goes_first():
     for texts in (["a"], ["b"], ["a"], ["c"], ["a"], ["b"]):
         memory.encode(texts)
     assert encoder.encoded == ["a", "b", "c", "b"]
-
-
-def test_a_memory_is_not_put_around_a_memory():
-    memory = CachedEncoder.of(WordEncoder())
-    assert CachedEncoder.of(memory) is memory

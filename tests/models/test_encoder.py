@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import ModelError
 from climassay.models.bundled import bundled_path
-from climassay.models.contract import Encoder
 from climassay.models.encoders import (
-    WINDOW_TOKENS,
     BertEncoder,
     SentenceTransformerEncoder,
     load_encoder,
@@ -80,13 +78,6 @@ def tiny_folder(tmp_path_factory) -> Path:
     return folder / "whole"
 
 
-def test_it_is_an_encoder(encoder):
-    assert isinstance(encoder, Encoder)
-    assert encoder.name == "local:minilm"
-    assert encoder.width == 384
-    assert len(encoder.fingerprint) == 64
-
-
 def test_vectors_are_those_of_the_published_model(encoder, reference):
     texts = [*TEXTS, *paragraphs(20)]
     cosines = (encoder.encode(texts) * reference.encode(texts, normalize_embeddings=True)).sum(axis=1)
@@ -129,21 +120,6 @@ def test_a_vector_does_not_depend_on_what_is_encoded_with_it(encoder):
     alone = np.concatenate([encoder.encode([text]) for text in texts])
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_array_equal(encoder.encode(texts[::-1])[::-1], together)
-
-
-def test_progress_adds_up(encoder):
-    done: list[int] = []
-    encoder.encode(TEXTS, on_progress=done.append)
-    assert sum(done) == len(TEXTS)
-
-
-def test_the_end_of_a_long_text_counts(encoder):
-    """Cut at one window, both texts would be the same."""
-    beginning = " ".join(paragraphs(3))
-    assert len(beginning) > 1600
-    climate, bread = encoder.encode([f"{beginning} {TEXTS[0] * 6}", f"{beginning} {TEXTS[4] * 6}"])
-    about_bread = encoder.encode([TEXTS[4]])[0]
-    assert bread @ about_bread > climate @ about_bread + 0.05
 
 
 def test_a_long_text_is_the_weighted_mean_of_its_windows(encoder):
@@ -245,8 +221,3 @@ def test_two_processes_make_the_graph_at_once(encoder, tmp_path):
     assert told == [encoder.encode([TEXTS[0]])[0].tobytes().hex()] * 2
     made = sorted((tmp_path / "encoders").iterdir())
     assert [file.suffix for file in made] == [".onnx", ".sha256"]
-
-
-def test_the_window_is_what_the_authors_state():
-    stated = json.loads((bundled_path("minilm") / "sentence_bert_config.json").read_text())
-    assert stated["max_seq_length"] == WINDOW_TOKENS

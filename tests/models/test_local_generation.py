@@ -109,14 +109,6 @@ def word_requests(count: int, **sampling) -> list[GenerationRequest]:
     return [ask(word, max_tokens=1 + number % 7, **sampling) for number, word in enumerate(words)]
 
 
-def test_rows_that_finish_are_replaced_without_changing_anything(tiny: LocalModel) -> None:
-    requests = word_requests(20)
-    together = tiny.generate(requests)
-    assert together == [tiny.generate([request])[0] for request in requests]
-    assert [completion.usage.completion_tokens for completion in together] == [1 + number % 7 for number in range(20)]
-    assert {completion.finish_reason for completion in together} == {"length"}
-
-
 def test_a_seed_decides_what_is_drawn_whatever_else_is_in_the_batch(tiny: LocalModel) -> None:
     requests = word_requests(9, temperature=1.0, top_p=0.9, seed=11)
     together = texts(tiny.generate(requests))
@@ -124,21 +116,6 @@ def test_a_seed_decides_what_is_drawn_whatever_else_is_in_the_batch(tiny: LocalM
     assert together == [texts(tiny.generate([request]))[0] for request in requests]
     others = texts(tiny.generate(word_requests(9, temperature=1.0, top_p=0.9, seed=12)))
     assert sum(first != second for first, second in zip(together, others, strict=True)) >= 6
-
-
-def test_equal_requests_with_different_seeds_differ_and_with_equal_ones_agree(tiny: LocalModel) -> None:
-    same = [ask("abc", max_tokens=8, temperature=1.0, seed=seed) for seed in (1, 1, 2, 3, 4)]
-    made = texts(tiny.generate(same))
-    assert made[0] == made[1]
-    assert len(set(made)) >= 4
-
-
-def test_results_are_reported_as_rows_finish(tiny: LocalModel) -> None:
-    order: list[int] = []
-    requests = [ask("ab", max_tokens=9), ask("ab", max_tokens=2), ask("ab", max_tokens=5)]
-    results = tiny.generate(requests, on_result=lambda index, completion: order.append(index))
-    assert order == [1, 2, 0]
-    assert [completion.usage.completion_tokens for completion in results] == [9, 2, 5]
 
 
 def test_threads_wait_for_each_other_and_a_callback_must_not_ask(tiny: LocalModel) -> None:
@@ -214,12 +191,6 @@ def test_an_answer_is_no_longer_than_the_context_window(tiny: LocalModel) -> Non
     assert completion.finish_reason == "length"
 
 
-def test_a_base_model_stops_where_it_begins_the_next_turn(tmp_path: Path) -> None:
-    model = LocalModel(f"local:{save_tiny(tmp_path)}")
-    assert "\nuser:\n" in model.prompts.stops
-    assert smollm2().prompts.stops == ()
-
-
 def draws(count: int, **sampling) -> list[Draw]:
     return [Draw(Sampling(**sampling, seed=seed), [1, 2]) for seed in range(count)]
 
@@ -243,12 +214,6 @@ def test_a_nucleus_leaves_out_the_tail_and_temperature_sharpens() -> None:
     assert set(draw_tokens(logits, draws(500, temperature=0.0))) == {0}
 
 
-def test_forbidden_tokens_are_never_drawn() -> None:
-    logits = torch.full((300, 5), float("-inf"))
-    logits[:, 3] = -40.0
-    assert set(draw_tokens(logits, draws(300, temperature=2.0))) == {3}
-
-
 def test_the_text_so_far_grows_to_the_answer_and_changes_nothing(tmp_path: Path) -> None:
     model = load_model(make_model(tmp_path / "tiny"))
     assert isinstance(model, StreamingGenerator)
@@ -262,14 +227,3 @@ def test_the_text_so_far_grows_to_the_answer_and_changes_nothing(tmp_path: Path)
         assert all(completion.text.startswith(text) for text in shown[index])
         assert completion.text.startswith(shown[index][-1])
         assert [len(text) for text in shown[index]] == sorted(len(text) for text in shown[index])
-
-
-def test_a_look_that_fails_leaves_the_model_usable(tmp_path: Path) -> None:
-    model = load_model(make_model(tmp_path / "tiny"))
-
-    def look_away(_index: int, _text: str) -> None:
-        raise LookupError
-
-    with pytest.raises(LookupError):
-        model.generate_stream([ask("The ice", max_tokens=8)], on_text=look_away)
-    assert model.generate([ask("The ice", max_tokens=8)])[0].error is None

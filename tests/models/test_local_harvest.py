@@ -12,7 +12,7 @@ from climassay.models import Activations, Message, OptionRequest
 from climassay.models.local.model import LocalModel, TokenisedOptions, read_options
 from climassay.models.local.network import Network
 from climassay.models.local.reading import Reader
-from tiny_models import ARCHITECTURES, save_tiny, save_tokenizer, smollm2, tiny, tiny_recurrent
+from tiny_models import ARCHITECTURES, save_tiny, save_tokenizer, smollm2, tiny
 
 pytestmark = pytest.mark.model
 
@@ -138,28 +138,6 @@ def test_no_pass_is_larger_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
         assert sum(sizes) == 107
 
 
-def test_the_head_is_computed_before_the_answers_only() -> None:
-    model = tiny("llama")
-    reader = Reader(Network(model))
-    list(read_options(reader, tree(), layers=(-1,)))  # the checks at first use are passes of their own
-    reader.release()
-    rows: list[int] = []
-    handle = model.lm_head.register_forward_pre_hook(lambda module, given: rows.append(given[0].shape[1]))
-    list(read_options(reader, tree(), layers=(-1,)))
-    handle.remove()
-    assert rows == [6]
-
-
-def test_a_model_that_cannot_share_counts_its_whole_passes() -> None:
-    reader = Reader(Network(tiny_recurrent()))
-    (known,) = dict(read_options(reader, tree()[:1], layers=(-1,), token_budget=7)).values()
-    assert (reader.work.passes, reader.work.tokens) == (2, 122)
-    assert known.states is not None
-    with torch.no_grad():
-        out = tiny_recurrent()(torch.tensor([tree()[0].sequences[1]]), output_hidden_states=True)
-    np.testing.assert_allclose(known.states[1, 0], out.hidden_states[-1][0, -1].numpy(), atol=1e-4)
-
-
 @pytest.fixture
 def base_model(tmp_path: Path) -> LocalModel:
     return LocalModel(f"local:{save_tiny(tmp_path)}", device="cpu")
@@ -202,14 +180,3 @@ def test_arguments_that_cannot_be_used_are_refused(base_model: LocalModel) -> No
         base_model.harvest([ask("x", " a")], token_budget=0)
     with pytest.raises(InputError, match="No layer"):
         base_model.harvest([ask("x", " a")], layers=[])
-
-
-def test_a_second_call_on_the_same_beginning_costs_less(base_model: LocalModel) -> None:
-    start = base_model.work
-    first = base_model.harvest([ask(ARTICLE, " a")])[0]
-    middle = base_model.work
-    second = base_model.harvest([ask(ARTICLE, " a")])[0]
-    # Alone, the sequence is a path of the cache: all but the place before the answer is held.
-    assert (middle - start).tokens == first.tokens
-    assert (base_model.work - middle).tokens <= 3
-    np.testing.assert_allclose(first.states, second.states, atol=1e-5)

@@ -13,11 +13,9 @@ import torch
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
 from climassay.models.cpu_settings import choose_threads
-from climassay.models.local import loading
 from climassay.models.local.loading import load_local, stated_licence
-from climassay.models.local.model import LocalModel
 from climassay.models.model_files import file_digest, is_remembered
-from tiny_models import save_tiny, save_tokenizer, smollm2
+from tiny_models import save_tiny, save_tokenizer
 
 pytestmark = pytest.mark.model
 
@@ -131,21 +129,6 @@ def test_names_and_options_of_the_registry() -> None:
         load_model("openai:x", dtype="float32")
 
 
-def test_a_bundled_name_may_stand_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = save_tiny(tmp_path)
-    monkeypatch.setattr(loading, "bundled_path", lambda name: folder)
-    model = load_model("smollm2")
-    assert isinstance(model, LocalModel)
-    assert (model.name, model.licence, model.device, model.dtype) == ("local:smollm2", "Apache-2.0", "cpu", "float32")
-    model.close()
-    assert model.reader.cache.tokens == ()
-
-
-def test_the_bundled_model_knows_paris() -> None:
-    assert smollm2().licence == "Apache-2.0"
-    assert smollm2().network.context == 8192
-
-
 @pytest.fixture
 def no_threads_chosen(monkeypatch: pytest.MonkeyPatch):
     import torch
@@ -240,11 +223,6 @@ def test_the_same_name_with_something_else_inside_has_another_fingerprint(
     assert fingerprint(folder) == before
     change(folder)
     assert fingerprint(folder) != before
-
-
-def test_another_dtype_is_another_model(folder: Path) -> None:
-    assert len({fingerprint(folder, dtype=dtype) for dtype in ("float32", "bfloat16", "float16")}) == 3
-    assert fingerprint(folder) == fingerprint(folder, dtype="float32")
 
 
 def save_adapter(folder: Path, target: Path, seed: int) -> str:

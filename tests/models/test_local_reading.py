@@ -3,7 +3,6 @@
 import functools
 import random
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -69,17 +68,6 @@ def test_shared_log_probabilities_equal_plain_ones(architecture: str, pack: int)
     assert reader.shares
     for request, readings in zip(requests, computed(reader, requests), strict=True):
         assert readings.logprobs == pytest.approx(plain(model, request)[0], rel=1e-5, abs=1e-4)
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_shared_hidden_states_equal_plain_ones(architecture: str) -> None:
-    model = tiny(architecture)
-    requests = random_requests(seed=5, count=7)
-    for request, readings in zip(requests, computed(Reader(Network(model), pack=48), requests, LAYERS), strict=True):
-        logprobs, states = plain(model, request)
-        assert readings.logprobs == pytest.approx(logprobs, rel=1e-5, abs=1e-4)
-        assert readings.states is not None
-        np.testing.assert_allclose(readings.states, states, atol=1e-4)
 
 
 def test_a_path_kept_from_the_call_before_changes_nothing() -> None:

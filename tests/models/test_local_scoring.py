@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from climassay.errors import ModelError
-from climassay.models.contract import Message, OpenWeights, OptionRequest, OptionScores, option_array
+from climassay.models.contract import Message, OptionRequest
 from climassay.models.local.model import LocalModel, tokenise_options
 from tiny_models import save_tiny, smollm2
 
@@ -38,10 +38,6 @@ def plain_scores(
     return logprobs, np.stack(states)
 
 
-def test_the_bundled_model_meets_the_contract() -> None:
-    assert isinstance(smollm2(), OpenWeights)
-
-
 def test_scores_of_the_bundled_model_equal_the_plain_computation() -> None:
     model = smollm2()
     requests = [
@@ -59,30 +55,6 @@ def test_scores_of_the_bundled_model_equal_the_plain_computation() -> None:
         assert scores.logprobs == pytest.approx(plain_scores(model, request)[0], rel=1e-5, abs=1e-4)
 
 
-def test_harvested_states_equal_the_plain_computation() -> None:
-    model = smollm2()
-    requests = [ask(f"{CONTEXT}\nIs it so?", " yes", " not at all"), ask("Is it so?", " yes", " no", " who knows")]
-    layers = (3, 0, 7, -2, -1)
-    for request, found in zip(requests, model.harvest(requests, layers=layers), strict=True):
-        logprobs, states = plain_scores(model, request, layers)
-        assert found.states.dtype == np.float32
-        assert found.states.shape == (len(request.options), len(layers), 576)
-        for place in range(len(layers)):
-            expected = states[:, place]
-            np.testing.assert_allclose(found.states[:, place], expected, atol=2e-4 * np.abs(expected).max())
-        assert found.logprobs == pytest.approx(logprobs, rel=1e-5, abs=1e-4)
-
-
-def test_a_long_option_is_as_exact_as_its_tokens() -> None:
-    # Rounding adds up over 60 tokens, so what must agree to 1e-4 is the mean over the tokens.
-    model = smollm2()
-    request = ask("Reply.", " a long answer that goes on for quite some time, with 1.5 °C in it" * 3, " no")
-    (scores,) = model.option_logprobs([request])
-    expected = plain_scores(model, request)[0]
-    assert scores.logprobs[0] / 60 == pytest.approx(expected[0] / 60, abs=1e-4)
-    assert scores.logprobs[1] == pytest.approx(expected[1], rel=1e-5, abs=1e-4)
-
-
 def test_probabilities_of_all_single_tokens_sum_to_one() -> None:
     """A check by hand of what a log-probability is: the options exhaust what may follow."""
     model = smollm2()
@@ -92,22 +64,6 @@ def test_probabilities_of_all_single_tokens_sum_to_one() -> None:
     total = sum(math.exp(value) for value in scores.logprobs)
     assert total < 1
     assert scores.best is not None
-
-
-def test_results_come_in_order_with_each_reported_once() -> None:
-    reported: dict[int, OptionScores] = {}
-
-    def report(index: int, scores: OptionScores) -> None:
-        assert index not in reported
-        reported[index] = scores
-
-    requests = [ask(f"Question {number % 3} {'x' * (number % 4)}", " yes", " no") for number in range(8)]
-    results = smollm2().option_logprobs(requests, on_result=report)
-    assert [reported[index] for index in range(8)] == results
-    assert option_array(results).shape == (8, 2)
-    for number in range(8):
-        alone = smollm2().option_logprobs([requests[number]])[0]
-        assert results[number].logprobs == pytest.approx(alone.logprobs, rel=1e-5, abs=1e-4)
 
 
 def test_what_cannot_be_scored_fails_in_its_place() -> None:
@@ -120,13 +76,6 @@ def test_what_cannot_be_scored_fails_in_its_place() -> None:
     assert "no options" in (none.error or "")
     assert "the model takes 8192" in (long.error or "")
     assert long.best is None
-
-
-def test_usage_counts_the_prompt_once_and_every_option() -> None:
-    model = smollm2()
-    (scores,) = model.option_logprobs([ask("Is it?", " yes", " not yes")])
-    prompt = len(model.prompts.encode(model.render((Message("user", "Is it?"),), "Answer:")))
-    assert scores.usage.prompt_tokens == prompt + 1 + 2
 
 
 @pytest.fixture
@@ -153,11 +102,6 @@ def test_options_of_one_request_are_scored_from_the_same_place(base_model: Local
     scored = base_model.option_logprobs([OptionRequest((Message("user", "x"),), ("a", "z"), "xy: ")])[0]
     moved = base_model.option_logprobs([OptionRequest((Message("user", "x"),), (" a", " z"), "xy:")])[0]
     assert scored.logprobs == pytest.approx(moved.logprobs, abs=1e-5)
-
-
-def test_the_plain_format_puts_answers_on_lines_of_their_own(base_model: LocalModel) -> None:
-    messages = (Message("system", "Be short."), Message("user", "Is it?"))
-    assert base_model.render(messages, "Well, ") == "system:\nBe short.\n\nuser:\nIs it?\n\nassistant:\nWell, "
 
 
 def test_a_template_without_system_role_gets_it_in_the_first_user_message(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from api_server import ApiServer, Behaviour, Connection, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import Connection as Client
-from climassay.models.openai.connection import RetryPolicy, retry_policy
+from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.replies import parse_error_reply, parse_window
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)
@@ -231,28 +230,6 @@ def test_one_odd_answer_does_not_undo_what_earlier_ones_have_shown(odd, tmp_path
     assert client.fallbacks["logprobs asked again"] == 2 * CONTRADICTIONS
 
 
-def test_a_request_that_fails_in_every_way_teaches_nothing():
-    with ApiServer(rule=once_odd) as server:
-        client = model(server)
-        client.option_logprobs([options("one")])
-        scores = client.option_logprobs([options(f"[[404]] {number}") for number in range(2 * CONTRADICTIONS)])
-        client.close()
-    assert all(score.error for score in scores)
-    assert client.capabilities.logprobs == "given"
-
-
-def test_a_parameter_that_was_taken_is_left_out_for_good_after_several_refusals_in_a_row():
-    with ApiServer() as server:
-        client = model(server)
-        client.generate([request("one", seed=1)])
-        for number in range(CONTRADICTIONS):
-            server.behaviour = Behaviour(refused=("seed",))
-            (answer,) = client.generate([request(f"{number}", seed=1)])
-            assert not answer.error
-            assert client.capabilities.dropped == (("seed",) if number == CONTRADICTIONS - 1 else ())
-        client.close()
-
-
 def test_several_writers_keep_what_each_has_learnt(tmp_path):
     known = [LearnedCapabilities("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
     other = LearnedCapabilities("http://host/v1", "model 0", tmp_path)
@@ -278,15 +255,6 @@ def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
     assert LearnedCapabilities("http://host/v1", "m", tmp_path).known.schema == "strict"
 
 
-def test_many_first_requests_with_a_schema_wait_for_one(tmp_path):
-    with ApiServer(Behaviour(schema="ignore", latency=0.01), rule=answering) as server:
-        client = model(server, concurrency=16)
-        answers = client.generate([request(f"number {number}", SCHEMA) for number in range(16)])
-        client.close()
-        assert len(server.asked) == 17, "one answer is paid for twice, not sixteen"
-    assert all(answer.error is None for answer in answers)
-
-
 def test_a_window_that_the_answer_does_not_fit_into_is_learnt_and_kept_to(monkeypatch):
     def refuse(self, asked):
         limit = asked.body.get("max_tokens", 0)
@@ -305,35 +273,6 @@ def test_a_window_that_the_answer_does_not_fit_into_is_learnt_and_kept_to(monkey
     assert (first.text, second.text) == ("fine", "fine")
     assert (first.usage.requests, second.usage.requests) == (2, 1)
     assert client.window == 1000
-
-
-def test_a_parameter_is_dropped_for_good_only_when_the_request_is_answered_without_it(monkeypatch):
-    monkeypatch.setattr(ApiServer, "refusal", lambda self, asked: "seed is not supported in this region at all")
-    with ApiServer() as server:
-        client = model(server)
-        (failed,) = client.generate([request("one")])
-        client.close()
-    assert "region" in failed.error
-    assert client.capabilities.dropped == ()
-
-
-@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
-def test_thoughts_in_a_field_of_their_own_are_counted_and_no_part_of_the_answer(monkeypatch, field):
-    usual = ApiServer.completion
-
-    def completion(self, asked):
-        data = usual(self, asked)
-        data["choices"][0]["message"][field] = "x" * 300
-        data["usage"]["completion_tokens"] = 400
-        return data
-
-    monkeypatch.setattr(ApiServer, "completion", completion)
-    with ApiServer(rule=lambda asked: Reply("y" * 100)) as server:
-        client = model(server)
-        (answer,) = client.generate([request("one")])
-        client.close()
-    assert answer.text == "y" * 100
-    assert answer.usage.reasoning_tokens == 300
 
 
 @pytest.mark.parametrize("text", ["<think>a or b?</think>\n\nb", "a or b?</think>b"])
@@ -374,23 +313,6 @@ def test_a_limit_of_all_answers_stands_in_place_of_the_requests_own():
         client.generate([request("one", max_tokens=5000), request("two", SCHEMA, max_tokens=None)])
         client.close()
         assert {asked.body["max_tokens"] for asked in server.asked} == {9}
-
-
-def test_an_attempt_may_take_as_long_as_the_deadline_unless_set(monkeypatch):
-    assert retry_policy(deadline=900).attempt_timeout is None
-    assert (retry_policy(900, 60).deadline, retry_policy(900, 60).attempt_timeout) == (900, 60)
-    waited = []
-
-    async def attempt(self, body, timeout, show):
-        waited.append(timeout)
-        raise RuntimeError("far enough")
-
-    client = OpenAIModel("m", base_url="http://localhost/v1", policy=retry_policy(deadline=900))
-    monkeypatch.setattr(Client, "_attempt", attempt)
-    with pytest.raises(RuntimeError):
-        client.generate([request("one")])
-    client.close()
-    assert waited == [pytest.approx(900, abs=60)]
 
 
 @pytest.mark.parametrize(

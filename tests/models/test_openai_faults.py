@@ -10,7 +10,7 @@ import pytest
 
 from api_server import ApiServer, Behaviour
 from climassay.errors import ModelError
-from climassay.models.contract import Completion, GenerationRequest, Generator, Message, OptionScorer, Sampling, Usage
+from climassay.models.contract import Completion, GenerationRequest, Message, Sampling, Usage
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import Clock, RetryPolicy
 from climassay.models.servers import Price
@@ -62,11 +62,6 @@ def ask_on(time, server, text, policy=None):
         client.close()
 
 
-def test_it_is_a_generator_and_an_option_scorer(model):
-    assert isinstance(model, Generator)
-    assert isinstance(model, OptionScorer)
-
-
 def test_answers_come_in_the_order_of_the_requests_and_each_is_told_once(model):
     told = []
     texts = [f"[[say answer {number}]]" for number in range(200)]
@@ -74,17 +69,6 @@ def test_answers_come_in_the_order_of_the_requests_and_each_is_told_once(model):
     assert [completion.text for completion in completions] == [f"answer {number}" for number in range(200)]
     assert dict(told) == dict(enumerate(completions))
     assert len(told) == 200
-
-
-def test_results_are_told_in_the_calling_thread(model):
-    threads = set()
-    model.generate([request("one"), request("two")], on_result=lambda *_: threads.add(threading.current_thread()))
-    assert threads == {threading.current_thread()}
-
-
-def test_no_requests_give_no_answers(model):
-    assert model.generate([]) == []
-    assert model.option_logprobs([]) == []
 
 
 def test_what_is_sent(server, model):
@@ -142,13 +126,6 @@ def test_a_lasting_fault_is_a_value_that_says_why(model, fault, sentence):
     assert fine.text == "beside it"
 
 
-@pytest.mark.parametrize("fault", ["drop", "drop-in-body"])
-def test_a_connection_that_is_always_dropped_is_a_value_too(server, model, fault):
-    failed = model.generate([request(f"for good [[{fault}]]")])[0]
-    assert failed.usage.requests == 4
-    assert failed.error.startswith(f"No answer after 4 attempts; the last one: The connection to {server.url} failed: ")
-
-
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_what_the_server_refuses_for_good_fails_at_once_in_its_words(model, status):
     message = "This model's maximum context length is 4096 tokens"
@@ -184,13 +161,6 @@ def test_backoff_doubles_where_the_server_names_no_time(server):
     assert time.slept == [0.25, 0.5, 1.0]
 
 
-@pytest.mark.parametrize(("after", "wait"), [("17", 17.0), ("2.5", 2.5)])
-def test_retry_after_in_seconds_is_honoured(server, after, wait):
-    time = Time()
-    assert ask_on(time, server, f"[[429 after={after} x1]] [[say back]] {after}").text == "back"
-    assert time.slept == [wait]
-
-
 def test_retry_after_as_a_date_is_honoured(server):
     time = Time()
     date = formatdate(time.wall + 40, usegmt=True)
@@ -216,16 +186,6 @@ def test_a_retry_after_beyond_the_deadline_ends_all_requests_without_sending_the
 def test_a_used_up_quota_is_not_waited_for(model):
     failed = model.generate([request("[[429 insufficient_quota: check your plan]]")])[0]
     assert failed.usage.requests == 1
-
-
-def test_a_first_request_that_fails_does_not_keep_the_others_in_line():
-    with ApiServer(Behaviour()) as patient:
-        client = OpenAIModel("test", base_url=patient.url, concurrency=7)
-        assert client.generate([request("[[400 no]]")])[0].error
-        patient.behaviour, patient.gathered = Behaviour(gather=7), asyncio.Event()
-        assert not any(one.error for one in client.generate([request(f"number {number}") for number in range(21)]))
-        client.close()
-        assert patient.most_in_flight == 7
 
 
 def test_no_more_than_the_concurrency_is_under_way():
@@ -258,10 +218,6 @@ def test_tokens_add_up_and_a_price_gives_a_cost(server):
     assert completion.usage == Usage(4, 3, 1, pytest.approx((4 * 2.0 + 3 * 10.0) / 1e6))
 
 
-def test_without_a_price_the_cost_is_unknown(model):
-    assert model.generate([request("how much?")])[0].usage.cost is None
-
-
 @pytest.mark.parametrize(
     ("status", "message", "advice"),
     [
@@ -279,11 +235,6 @@ def test_a_model_that_cannot_answer_at_all_is_one_error_instead_of_many_failures
             client.generate([request(f"[[{status} {message}]] {number}") for number in range(50)])
         client.close()
         assert len(strict.asked) <= 64
-
-
-def test_once_it_has_answered_the_same_refusal_is_a_value(model):
-    model.generate([request("hello")])
-    assert model.generate([request("[[403 not this one]]")])[0].error == "The server answered 403: not this one."
 
 
 def test_an_address_where_nothing_listens_is_one_error():
@@ -357,27 +308,6 @@ def test_the_call_of_one_thread_is_cancelled_and_that_of_another_goes_on(server,
     until(lambda: server.in_flight == 0)
 
 
-def test_a_parameter_that_the_model_does_not_know_is_left_out_from_then_on():
-    with ApiServer(Behaviour(refused=("max_tokens", "seed", "temperature"))) as server:
-        client = OpenAIModel("test", base_url=server.url, concurrency=1)
-        first, second = client.generate([request("[[say one]]"), request("[[say two]]")])
-        fallbacks = dict(client.fallbacks)
-        client.close()
-        assert (first.text, second.text) == ("one", "two")
-        assert second.usage.requests == 1
-        last = server.asked[-1].body
-    assert set(last) == {"model", "messages", "max_completion_tokens"}
-    assert fallbacks == {"seed": 1, "temperature": 1}
-
-
-def test_a_prefix_becomes_an_instruction_and_is_not_repeated(server, model):
-    chat = (Message("user", "[[say Answer: b]]"),)
-    completion = model.generate([GenerationRequest(chat, assistant_prefix="Answer:")])[0]
-    assert completion.text == "b"
-    assert server.asked[-1].content.endswith('Your answer already begins with "Answer:"; write only what follows it.')
-    assert model.render(chat) != model.render(chat, "Answer:")
-
-
 @pytest.mark.parametrize(
     ("message", "finish", "expected"),
     [
@@ -403,25 +333,3 @@ def test_unusual_messages(monkeypatch, message, finish, expected):
         client.close()
     assert (None if answer.error else answer.text, answer.error) == expected
     assert answer.finish_reason == ("error" if answer.error else finish)
-
-
-def test_requests_of_two_threads_share_one_client(model):
-    results = {}
-
-    def work(name):
-        results[name] = [c.text for c in model.generate([request(f"[[say {name}{n}]]") for n in range(30)])]
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in "xy"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == {name: [f"{name}{n}" for n in range(30)] for name in "xy"}
-
-
-def test_a_closed_client_can_be_closed_again_and_even_used(server):
-    client = OpenAIModel("test", base_url=server.url)
-    client.close()
-    client.generate([request("again")])
-    client.close()
-    client.close()

@@ -25,13 +25,6 @@ def test_the_fingerprint_covers_the_normalised_base_url(one, other, same):
     assert (first.fingerprint == second.fingerprint) is same
 
 
-def test_the_fingerprint_covers_the_name_and_the_prefix_of_the_provider_may_be_given():
-    url = "http://localhost/v1"
-    assert OpenAIModel("m", base_url=url).fingerprint != OpenAIModel("n", base_url=url).fingerprint
-    assert OpenAIModel("openai:m", base_url=url).fingerprint == OpenAIModel("m", base_url=url).fingerprint
-    assert OpenAIModel("openai:m", base_url=url).name == "openai:m" == OpenAIModel("m", base_url=url).name
-
-
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "http://", "http://[::1", ""])
 def test_a_base_url_that_is_none_is_refused(url, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
@@ -64,20 +57,6 @@ def test_a_server_that_the_user_names_keeps_its_fingerprint_wherever_it_is(movin
     assert len(found) == 3  # one for the name, and one for each address that has none
     assert OpenAIModel("n", provider="cluster").fingerprint not in found
     assert OpenAIModel("m", provider="cluster", reasoning_effort="low").fingerprint not in found
-
-
-def test_what_a_named_server_can_do_moves_with_it(moving, tmp_path):
-    moving("http://localhost:8000/v1")
-    LearnedCapabilities("http://localhost:8000/v1", "m", tmp_path).note_window(4096)  # as earlier versions kept it
-    model = OpenAIModel("m", provider="cluster", folder=tmp_path)
-    assert model.window == 4096
-    LearnedCapabilities(model.base_url, "m", tmp_path, "cluster").note_window(8192)
-    moving("http://localhost:9000/v1")
-    model = OpenAIModel("m", provider="cluster", folder=tmp_path)
-    assert model.window == 8192
-    model.forget_capabilities()
-    moving("http://localhost:8000/v1")
-    assert OpenAIModel("m", provider="cluster", folder=tmp_path).window is None
 
 
 QUESTION = GenerationRequest((Message("user", "Does ice float?"),))

@@ -1,6 +1,5 @@
 """Options weighed with listed tokens, on hand-worked lists and over HTTP; log-probabilities refused and ignored."""
 
-import json
 import math
 from math import exp, log
 
@@ -12,7 +11,7 @@ from api_server import ApiServer, Behaviour, Reply
 from climassay.models.contract import Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import RetryPolicy
-from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
+from climassay.models.openai.option_scores import named_option, score_options
 from climassay.models.openai.replies import Position, TopLogprob
 
 ABCD = ("a", "b", "c", "d")
@@ -43,26 +42,6 @@ def test_the_floor_is_the_smaller_of_what_is_left_and_the_least_likely_token():
     assert probabilities(("a", "b"), position(a=0.5, x=0.01))[1] == 0.01
 
 
-def test_a_list_that_adds_up_to_more_than_one_still_has_a_floor():
-    scores = score_options(("a", "b"), [position(a=1.0, x=1e-3)])
-    assert scores is not None
-    assert scores[0] == 0.0
-    assert -40 < scores[1] < -20
-
-
-def test_the_generated_token_counts_when_the_list_leaves_it_out():
-    seen = Position(TopLogprob("b", log(0.3)), (TopLogprob("a", log(0.6)),))
-    assert probabilities(("a", "b"), seen) == [0.6, 0.3]
-
-
-def test_options_in_the_form_in_which_they_follow_a_prefix():
-    assert probabilities((" a", " b"), position(**{" b": 0.7, "a": 0.2})) == [0.2, 0.7]
-
-
-def test_words_are_known_by_their_first_token():
-    assert probabilities(("likely", "unlikely"), position(un=0.6, like=0.3, L=0.05)) == [0.35, 0.6]
-
-
 def test_whole_words_win_over_beginnings():
     assert probabilities(("an increase", "a decrease"), position(**{" a": 0.6, " an": 0.3})) == [0.3, 0.6]
 
@@ -72,11 +51,6 @@ def test_options_that_begin_alike_are_followed_until_they_part():
     first = position(very=0.8, un=0.15)
     second = position(**{" unlikely": 0.75, " likely": 0.2})
     assert probabilities(options, first, second) == [0.8 * 0.2, 0.8 * 0.75, 0.15]
-
-
-def test_an_option_unlisted_where_options_part_gets_the_floor_of_that_place():
-    options = ("very likely", "very unlikely")
-    assert probabilities(options, position(very=0.8), position(**{" unlikely": 0.9})) == [0.8 * 0.1, 0.8 * 0.9]
 
 
 def test_a_bracket_before_the_answer_is_stepped_over():
@@ -137,17 +111,6 @@ def test_the_words_that_a_generated_answer_names(text, expected):
     assert named_option(text, ("likely", "very likely", "unlikely")) == expected
 
 
-def test_generated_answers_have_an_order_and_no_more():
-    assert generated_logprobs(1, ABCD) == (-100.0, 0.0, -100.0, -100.0)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"), [(ABCD, 1), (("yes", "no"), 1), (("very likely", "very unlikely"), 6), (("a",), 1)]
-)
-def test_as_many_tokens_are_generated_as_it_takes_to_tell_options_apart(options, expected):
-    assert tokens_to_distinguish(options) == expected
-
-
 def request(text, options=ABCD, prefix=""):
     return OptionRequest((Message("user", text),), options, prefix)
 
@@ -194,13 +157,6 @@ def test_without_log_probabilities_the_generated_option_is_taken_and_the_probe_i
     assert fallbacks == {"logprobs": 20}
 
 
-def test_many_requests_at_once_wait_for_one_probe():
-    with ApiServer(Behaviour(latency=0.01)) as server:
-        scores, _ = weigh(server, *(request(str(number)) for number in range(40)))
-        assert len(server.asked) == 40
-    assert {score.method for score in scores} == {"top_logprobs"}
-
-
 def test_a_server_that_lists_fewer_tokens_is_asked_for_fewer():
     with ApiServer(Behaviour(max_top_logprobs=5)) as server:
         scores, _ = weigh(server, request("one"), request("two"))
@@ -209,51 +165,12 @@ def test_a_server_that_lists_fewer_tokens_is_asked_for_fewer():
     assert asked == [20, 5, 5]
 
 
-def test_a_failed_probe_decides_nothing():
-    with ApiServer() as server:
-        (failed, fine), _ = weigh(server, request("[[400 too long]]"), request("short"), concurrency=1)
-    assert failed.error == "The server answered 400: too long."
-    assert fine.method == "top_logprobs"
-
-
-def test_a_first_token_that_is_no_option_is_followed_by_a_generated_answer():
-    def rambling(asked):
-        if asked.body.get("logprobs"):
-            return Reply("The", [[("The", -0.01)]])
-        return Reply("The answer is c.")
-
-    with ApiServer(rule=rambling) as server:
-        (scores,), fallbacks = weigh(server, request("which?"))
-    assert (scores.method, scores.best) == ("generated", 2)
-    assert scores.usage.requests == 2
-    assert scores.usage.completion_tokens == 5
-    assert fallbacks == {"logprobs": 1}
-
-
 def test_an_answer_that_names_no_option_is_a_failure_with_the_answer_in_it():
     with ApiServer(Behaviour(logprobs="ignore")) as server:
         (scores,), _ = weigh(server, request("[[say It depends.]]"))
     assert scores.error == "The generated answer names none of the options, or several: 'It depends.'."
     assert scores.best is None
     assert scores.usage.requests == 2
-
-
-def test_options_of_several_tokens_are_told_apart_along_the_generated_text():
-    def rule(asked):
-        return Reply(
-            "very unlikely", [[("very", math.log(0.9))], [(" unlikely", math.log(0.7)), (" likely", math.log(0.2))]]
-        )
-
-    with ApiServer(rule=rule) as server:
-        (scores,), _ = weigh(server, request("how likely?", ("very likely", "very unlikely")))
-        assert server.asked[0].body["max_tokens"] == 6
-    assert [math.exp(logprob) for logprob in scores.logprobs] == pytest.approx([0.18, 0.63])
-
-
-def test_a_prefix_is_an_instruction_here_too():
-    with ApiServer() as server:
-        weigh(server, request("which?", (" a", " b"), "Answer:"))
-        assert "write only what follows it" in server.asked[0].content
 
 
 def test_unreadable_log_probabilities_are_retried_and_then_a_failure():
@@ -266,24 +183,8 @@ def test_unreadable_log_probabilities_are_retried_and_then_a_failure():
     assert scores.usage.requests == 3
 
 
-def test_impossible_tokens_have_finite_scores():
-    with ApiServer(rule=lambda asked: Reply("a", [[("a", 0.0), ("b", -9999.0)]])) as server:
-        (scores,), _ = weigh(server, request("which?"))
-    assert all(map(math.isfinite, scores.logprobs))
-    assert scores.best == 0
-
-
 def test_a_request_without_options_is_a_failure():
     with ApiServer() as server:
         (scores,), _ = weigh(server, request("which?", ()))
         assert scores.error == "The request has no options."
         assert server.asked == []
-
-
-def test_the_prompt_is_rendered_as_it_is_sent():
-    with ApiServer() as server:
-        client = OpenAIModel("test", base_url=server.url)
-        asked = request("Größer?", (" a", " b"), "Answer:")
-        client.option_logprobs([asked])
-        assert json.loads(client.render(asked.messages, asked.assistant_prefix)) == server.asked[0].body["messages"]
-        client.close()

@@ -108,21 +108,6 @@ async def test_after_an_overload_it_grows_by_one_each_round_trip():
     assert 16.9 < limit.limit <= 17
 
 
-async def test_it_never_falls_below_one():
-    limit = limit_of(4)
-    for _ in range(10):
-        limit.release(await limit.acquire(), succeeded=False, overloaded=True)
-    assert limit.limit == 1
-    await limit.acquire()
-    assert limit.in_flight == 1
-
-
-async def test_a_failure_that_is_no_overload_leaves_it_alone():
-    limit = limit_of(64)
-    limit.release(await limit.acquire(), succeeded=False, overloaded=False)
-    assert limit.limit == START
-
-
 async def test_no_more_than_the_limit_are_under_way_and_waiters_follow_in_order():
     async with asyncio.timeout(PATIENCE):
         limit = limit_of(2)
@@ -168,18 +153,3 @@ async def test_a_pause_holds_every_sender_until_it_is_over():
     assert time.slept == [30]
     await limit.acquire()
     assert time.slept == [30]
-
-
-async def test_who_waits_for_a_place_gives_up_when_the_server_asks_for_more_than_their_patience():
-    async with asyncio.timeout(PATIENCE):
-        time = Time()
-        limit = AdaptiveLimit(1, time.clock())
-        slot = await limit.acquire()
-        impatient, patient = (asyncio.create_task(limit.acquire(seconds)) for seconds in (10, 100))
-        await asyncio.sleep(0)
-        limit.pause(50)
-        assert await impatient is None
-        limit.release(slot, succeeded=False, overloaded=False)
-        assert await patient is not None
-        assert time.slept == [50]
-        assert limit.in_flight == 1

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from api_server import ApiServer, Behaviour, Reply, by_hash
+from api_server import ApiServer, Behaviour, Reply
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import RetryPolicy
@@ -88,17 +88,6 @@ def test_where_schemas_as_such_are_refused_no_other_is_offered(monkeypatch, refu
     assert offered == offers
 
 
-def test_a_server_that_ignores_schemas_is_prompted():
-    def rule(asked):
-        return Reply(GOOD) if "JSON schema" in asked.content else by_hash(asked)
-
-    with ApiServer(Behaviour(schema="ignore"), rule=rule) as server:
-        (first, second), fallbacks = complete(server, request("is it?"), request("and this?"))
-    assert (first.text, second.text) == (GOOD, GOOD)
-    assert (first.usage.requests, second.usage.requests) == (2, 1), "found out once"
-    assert fallbacks == {"json_schema": 2}
-
-
 def test_an_answer_that_does_not_satisfy_the_schema_is_asked_again_with_what_was_wrong():
     answers = iter(["no json", json.dumps({"verdict": "maybe", "reason": "x"}), GOOD])
 
@@ -110,14 +99,6 @@ def test_an_answer_that_does_not_satisfy_the_schema_is_asked_again_with_what_was
     assert "could not be used" not in contents[0]
     assert "It is not complete JSON." in contents[1]
     assert 'The field "verdict" is "maybe", but must be one of "true", "false".' in contents[2]
-
-
-def test_an_answer_that_never_satisfies_the_schema_is_a_failure():
-    with ApiServer(Behaviour(schema="refuse"), rule=lambda asked: Reply("{}")) as server:
-        (completion,), _ = complete(server, request("is it?"))
-    assert completion.error.startswith("No answer in 3 satisfied the schema")
-    assert '"verdict", "reason"' in completion.error, "all that is missing, by name"
-    assert completion.usage.requests == 4
 
 
 def test_json_cut_by_the_token_limit_is_asked_again_with_more_room_and_not_blamed_on_the_server():
@@ -132,44 +113,12 @@ def test_json_cut_by_the_token_limit_is_asked_again_with_more_room_and_not_blame
     assert fallbacks == {}
 
 
-def test_json_that_is_always_cut_is_a_failure_that_says_so():
-    with ApiServer(rule=lambda asked: Reply(GOOD[:12], finish_reason="length")) as server:
-        (completion,), _ = complete(server, request("is it?", max_tokens=3))
-        assert len(server.asked) == 3
-    assert "token limit" in completion.error
-
-
 @pytest.mark.parametrize("server_does", ["yes", "ignore", "refuse"])
 def test_a_text_longer_than_the_schema_allows_is_kept(server_does):
     long = json.dumps({"verdict": "true", "reason": "it warms " * 100, "source": "not asked for"})
     with ApiServer(Behaviour(schema=server_does), rule=lambda asked: Reply(long)) as server:
         (completion,), _ = complete(server, request("is it?"))
     assert completion.text == long
-
-
-def test_a_server_whose_json_breaks_the_schema_is_told_the_schema_in_words_as_well():
-    answers = iter([Reply('{"verdict": "maybe"}'), Reply(GOOD), Reply(GOOD)])
-    with ApiServer(rule=lambda asked: next(answers)) as server:
-        (first, second), _ = complete(server, request("one"), request("two"))
-        bodies = [(bool(asked.body.get("response_format")), "JSON schema" in asked.content) for asked in server.asked]
-    assert (first.text, second.text) == (GOOD, GOOD)
-    assert bodies == [(True, False), (True, True), (True, True)]
-
-
-def test_other_refusals_are_not_blamed_on_the_schema():
-    with ApiServer() as server:
-        completions, fallbacks = complete(server, request("[[500]]"), request("fine"))
-    assert "500" in completions[0].error
-    assert completions[1].error is None
-    assert fallbacks == {}
-
-
-def test_a_prompt_that_is_too_long_fails_in_the_servers_words_with_a_schema_too():
-    with ApiServer() as server:
-        (failed, fine), _ = complete(server, request("[[400 too long for this model]]"), request("short"))
-        assert server.asked[-1].body.get("response_format"), "the schema is still offered"
-    assert failed.error == "The server answered 400: too long for this model."
-    assert fine.error is None
 
 
 @pytest.mark.parametrize(

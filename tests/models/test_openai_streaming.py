@@ -75,17 +75,6 @@ def test_a_text_grows_in_the_calling_thread_while_the_server_writes(serving):
     assert all(later.startswith(earlier) for (_, earlier), (_, later) in pairwise(shown))
 
 
-def test_several_requests_show_their_own_texts(serving):
-    model = opened(serving())
-    texts = [f"{name} is the answer of this one" for name in ("first", "second", "third")]
-    completions, shown = streamed(model, *(request(f"[[say {text}]]") for text in texts))
-    assert [one.text for one in completions] == texts
-    for text, own in zip(texts, shown, strict=True):
-        assert own
-        assert all(text.startswith(one) for one in own)
-    model.close()
-
-
 def test_a_streamed_answer_is_recorded_like_any_other(tmp_path, serving):
     server = serving()
 
@@ -128,16 +117,6 @@ def test_a_stream_that_breaks_is_discarded_and_asked_again_whole(serving, fault)
     model.close()
 
 
-def test_a_server_that_is_overloaded_is_asked_for_a_stream_again(serving):
-    server = serving()
-    model = opened(server)
-    [completion], [shown] = streamed(model, request(f"[[503 x2]] [[say {SAID}]]"))
-    assert (completion.text, completion.usage.requests) == (SAID, 3)
-    assert shown
-    assert all(body.body["stream"] for body in server.asked)
-    model.close()
-
-
 @pytest.mark.parametrize(
     ("behaviour", "asked"),
     [
@@ -171,17 +150,6 @@ def test_a_server_that_does_not_count_streams_is_not_asked_for_them_again(servin
     model.close()
 
 
-def test_a_refusal_that_is_not_about_streams_is_told_and_nothing_is_learnt(tmp_path, serving):
-    server = serving()
-    model = opened(server, folder=tmp_path)
-    [failed], _ = streamed(model, request("[[400 the prompt is not to my taste]]"))
-    assert "not to my taste" in failed.error
-    [completion], [shown] = streamed(model, request())
-    assert completion.text == SAID
-    assert shown
-    model.close()
-
-
 def test_a_server_that_ignores_the_wish_answers_whole(serving):
     model = opened(serving(streams="ignore"))
     [completion], shown = streamed(model, request())
@@ -206,19 +174,6 @@ def test_stops_and_the_start_of_the_answer_are_no_part_of_the_preview(serving):
     model.close()
 
 
-def test_an_answer_under_a_schema_comes_whole(serving):
-    server = serving()
-    model = opened(server)
-    schema = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 5}}, "required": ["a"]}
-    one = GenerationRequest(
-        (Message("user", "x"),), Sampling(max_tokens=40), schema={**schema, "additionalProperties": False}
-    )
-    [completion], shown = streamed(model, one)
-    assert json.loads(completion.text).keys() == {"a"}
-    assert shown == [[]]
-    model.close()
-
-
 def test_an_error_of_who_looks_ends_the_call_and_the_connection_goes_on(serving):
     server = serving()
     model = opened(server)
@@ -232,21 +187,6 @@ def test_an_error_of_who_looks_ends_the_call_and_the_connection_goes_on(serving)
     until(lambda: server.in_flight == 0)
     assert model.generate([request("[[say still there]]")])[0].text == "still there"
     model.close()
-
-
-def test_a_hanging_stream_is_given_up_at_the_time_limit_of_an_attempt(serving):
-    held = threading.Event()
-    server = serving(hold=("risen", held))
-    policy = RetryPolicy(base=0.0, max_attempts=2, attempt_timeout=0.3)
-    model = OpenAIModel("test", base_url=server.url, policy=policy)
-    try:
-        [completion], [shown] = streamed(model, request())
-    finally:
-        held.set()
-        model.close()
-    assert completion.text == SAID
-    assert shown[-1] == ""
-    assert [body.body.get("stream") for body in server.asked] == [True, None]
 
 
 def test_the_key_is_never_shown_whole_or_begun(monkeypatch, serving):
@@ -294,13 +234,6 @@ def test_a_stream_reads_as_the_whole_answer_does_wherever_it_is_cut(size):
     message = {"content": text, "reasoning_content": thought}
     whole = {"choices": [{"message": message, "finish_reason": "length"}], "usage": usage}
     assert read(stream + b"data: [DONE]\n\n", size) == parse_reply(json.dumps(whole).encode())
-
-
-def test_thoughts_are_no_part_of_the_text():
-    reply = StreamedReply()
-    for piece, text in (("<think>Hm", ""), (".</think>", ""), ("\nIt rose", "It rose"), (".", "It rose.")):
-        reply.add(events({"delta": {"content": piece}}))
-        assert reply.text == text
 
 
 @pytest.mark.parametrize(

@@ -37,21 +37,6 @@ def test_a_packed_model_gives_what_the_plain_one_gives(folder, packed):
     torch.testing.assert_close(found, expected, rtol=0.05, atol=0.05)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(0,), (1,), (40,), (2, 3), (1, 0)])
-def test_a_layer_takes_any_number_of_rows(packed, bias, shape):
-    layer = torch.nn.Linear(24, 40, bias=bias, dtype=torch.bfloat16).requires_grad_(False)
-    states = torch.randn(*shape, 24, dtype=torch.bfloat16)
-    torch.testing.assert_close(PackedLinear(layer)(states), layer(states), rtol=0.02, atol=0.02)
-
-
-def test_a_layer_that_stands_in_two_places_is_packed_once(packed):
-    shared = torch.nn.Linear(8, 8, dtype=torch.bfloat16)
-    model = torch.nn.Sequential(shared, torch.nn.Sequential(shared)).requires_grad_(False)
-    assert pack_linear_layers(model) == 1
-    assert model[0] is model[1][0]
-
-
 def test_a_plain_layer_is_given_up_before_the_next_one_is_packed(packed, monkeypatch):
     model = torch.nn.Sequential(*(torch.nn.Linear(8, 8, dtype=torch.bfloat16) for _ in range(3))).requires_grad_(False)
     plain = [weakref.ref(layer) for layer in model]
@@ -65,12 +50,6 @@ def test_a_plain_layer_is_given_up_before_the_next_one_is_packed(packed, monkeyp
     monkeypatch.setattr(packing, "PackedLinear", Watched)
     assert pack_linear_layers(model) == 3
     assert alive == [3, 3, 2, 1], "the first is the trial"
-
-
-def test_float32_is_left_as_it_is(folder):
-    model = load_local(str(folder), device="cpu", dtype="float32").model
-    assert pack_linear_layers(model) == 0
-    assert not any(isinstance(module, PackedLinear) for module in model.modules())
 
 
 def test_a_torch_that_cannot_pack_computes_plainly(folder, monkeypatch):

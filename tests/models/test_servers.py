@@ -1,9 +1,15 @@
 """A key goes to the host it is bound to, and to no other: seen at the server that was asked."""
 
 import ast
+import io
 import json
+import logging
+import os
 import pickle
+import subprocess
+import sys
 import threading
+import traceback
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,11 +17,12 @@ from pathlib import Path
 import pytest
 
 import climassay
-from api_server import ApiServer
+from api_server import ApiServer, Behaviour
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.experiment_file import ModelSpec
 from climassay.models import load_model
-from climassay.models.contract import GenerationRequest, Message
+from climassay.models.contract import GenerationRequest, Message, OptionRequest
+from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.finetuning import fine_tune
 from climassay.models.servers import (
@@ -25,9 +32,11 @@ from climassay.models.servers import (
     is_served,
     model_price,
     normalised_base_url,
+    price_from_options,
     providers,
 )
-from climassay.redaction import TrustedUrl, without_secrets
+from climassay.records import RecordedModel, Records
+from climassay.redaction import TrustedUrl
 from command_line import run_command
 from patience import LOOK_EVERY
 
@@ -316,36 +325,6 @@ def test_a_key_travels_unencrypted_only_where_the_user_says_so(url, key, allowed
     assert find_server("special").key == key == find_server("openai", url).key
 
 
-def test_fine_tuning_sends_no_key_to_an_address_of_nobody(tmp_path):
-    heard = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            heard.append({name.lower(): value for name, value in self.headers.items()})
-            body = b'{"error": {"message": "who are you?"}}'
-            self.send_response(401)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(LOOK_EVERY,), daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
-        for number, base_url in enumerate((url, TrustedUrl(url))):
-            with pytest.raises(ModelError, match=r"who are you.*(No API key was sent|Check the model)"):
-                fine_tune("small", b"{}\n", tmp_path / f"{number}.json", base_url=base_url)
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert [headers.get("authorization") for headers in heard] == [None, f"Bearer {GENERAL}"]
-    assert "canary" not in json.dumps(heard[0])
-
-
 # ------------------------------------------------------------------------------------------------ the configuration
 
 
@@ -423,12 +402,6 @@ def test_the_command_line_names_providers_and_shows_no_key(configuration, monkey
     assert {finding["level"] for finding in json.loads(out)["findings"] if finding["name"] == "providers"} == {"broken"}
 
 
-def test_errors_blank_the_key_of_a_provider_too(configuration):
-    configuration.write_text(table(ELSEWHERE))
-    find_server("special")
-    assert without_secrets(f"It said {SPECIAL}.") == "It said ***."
-
-
 def test_every_command_trusts_the_address_it_is_given_and_nothing_else_becomes_trusted(monkeypatch, capsys):
     import typer.main
 
@@ -448,7 +421,7 @@ def test_every_command_trusts_the_address_it_is_given_and_nothing_else_becomes_t
     assert headers_of(server)["authorization"] == f"Bearer {GENERAL}"
     source = Path(climassay.__file__).parent
     made = {path.relative_to(source).as_posix() for path in source.rglob("*.py") if makes_trusted(path)}
-    assert made == {"cli/model_options.py", "integrations/inspect/provider.py"}
+    assert made == {"cli/options.py", "integrations/inspect/provider.py"}
 
 
 def makes_trusted(path) -> bool:
@@ -462,3 +435,111 @@ def makes_trusted(path) -> bool:
 
 def named(node) -> str:
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def test_prices_from_options():
+    assert price_from_options(None, None) is None
+    assert price_from_options(0.0, 2.0) == Price(0.0, 2.0)
+    with pytest.raises(InputError, match="needs both"):
+        price_from_options(1.0, None)
+
+
+@pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf")])
+def test_a_price_is_a_number_of_dollars(price):
+    with pytest.raises(InputError, match="US dollars per million"):
+        Price(1.0, price)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("prices.toml", "not toml ["),
+        ("prices.json", "[]"),
+        ("prices.json", '{"m": {"prompt": 1}}'),
+        ("prices.json", '{"m": {"prompt": "cheap", "completion": 1}}'),
+        ("prices.json", '{"m": 3}'),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_one_sentence(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match="cannot be read"):
+        find_price("m", tmp_path)
+
+
+CANARY = "sk-canary-6d3f0c27b1"
+
+
+def chat(text):
+    return (Message("user", text),)
+
+
+@pytest.fixture
+def everything_logged():
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield stream
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "CLIMASSAY_API_KEY"])
+def test_the_key_reaches_the_server_and_nothing_else(tmp_path, monkeypatch, everything_logged, variable):
+    for name in ("OPENAI_API_KEY", "CLIMASSAY_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, CANARY + "\n")
+    texts = ["fine", "[[400 refused]]", "[[500]]", "[[drop]]", "[[malformed]]"]
+    url = f"sqlite:///{tmp_path}/records.sqlite"
+    with ApiServer(Behaviour(echo_authorization=True)) as server, Records(url) as store:
+        model = OpenAIModel("test", base_url=TrustedUrl(server.url), policy=RetryPolicy(base=0.0, max_attempts=2))
+        with store.run("canary", {}) as run:
+            recorded = RecordedModel(model, store, run)
+            answers = recorded.generate([GenerationRequest(chat(text)) for text in texts])
+            answers += recorded.option_logprobs([OptionRequest(chat(text), ("a", "b")) for text in texts])
+            run.save_results("answers", [{"answer": repr(answer)} for answer in answers])
+        shown = [repr(model), str(model), repr(recorded), repr(answers), repr(store), model.fingerprint, model.name]
+        model.close()
+        assert server.asked[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert "repeats the API key" in answers[0].error, "the server did echo it"
+    assert "***" in answers[1].error
+    assert CANARY not in " ".join(shown)
+    assert CANARY not in everything_logged.getvalue()
+    assert "Building HTTP request" in everything_logged.getvalue(), "the log did hear of the requests"
+    for file in tmp_path.iterdir():
+        assert CANARY.encode() not in file.read_bytes(), file.name
+
+
+def test_a_wrong_key_is_not_repeated_in_the_error(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    with ApiServer(Behaviour(echo_authorization=True)) as server:
+        model = OpenAIModel("test", base_url=TrustedUrl(server.url))
+        with pytest.raises(ModelError) as caught:
+            model.generate([GenerationRequest(chat("[[401 bad key]]"))])
+        model.close()
+    assert "bad key" in str(caught.value)
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("key", ["sk-\u2026", "sk-one\nsk-two"])
+def test_a_key_that_cannot_be_a_header_is_refused_without_showing_it(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelError) as caught:
+        OpenAIModel("test", base_url=TrustedUrl("http://localhost/v1"))
+    assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.process
+def test_the_command_line_shows_no_key(tmp_path):
+    environment = os.environ | {"OPENAI_API_KEY": CANARY, "CLIMASSAY_API_KEY": ""}
+    with ApiServer(Behaviour(echo_authorization=True)) as server:
+        command = [sys.executable, "-m", "climassay.cli.main", "evaluate", "mcq", "primer", "--limit", "4", "--json"]
+        command += ["--model", "openai:test", "--base-url", server.url, "--workspace", str(tmp_path)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+        assert server.asked[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    assert CANARY not in done.stdout + done.stderr
+    assert all(CANARY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())

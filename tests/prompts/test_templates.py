@@ -1,7 +1,7 @@
 import pytest
 
 from climassay.errors import InputError
-from climassay.prompts import Prompt, export_prompts, load_prompt, prompt_names
+from climassay.prompts import Prompt, load_prompt
 
 
 def test_roles_and_prefix():
@@ -26,13 +26,6 @@ def test_overrides_replace_one_prompt_and_change_its_hash(tmp_path):
     assert load_prompt("ask", tmp_path).origin == "built in"
 
 
-def test_export_keeps_what_is_there(tmp_path):
-    (tmp_path / "mcq.prompt").write_text("mine", encoding="utf-8")
-    written = export_prompts(tmp_path)
-    assert {path.name for path in written} == {f"{name}.prompt" for name in prompt_names()} - {"mcq.prompt"}
-    assert (tmp_path / "mcq.prompt").read_text(encoding="utf-8") == "mine"
-
-
 @pytest.mark.parametrize(
     ("source", "word"),
     [
@@ -45,10 +38,3 @@ def test_export_keeps_what_is_there(tmp_path):
 def test_bad_templates_give_one_sentence(source, word):
     with pytest.raises(InputError, match=word):
         Prompt("p", source, "test").render()
-
-
-def test_unknown_prompt_and_folder(tmp_path):
-    with pytest.raises(InputError, match="mcq"):
-        load_prompt("nothing")
-    with pytest.raises(InputError, match="does not exist"):
-        load_prompt("mcq", tmp_path / "nowhere")

@@ -1,13 +1,16 @@
 """Opening databases that are fine, broken, foreign, newer or busy."""
 
 import sqlite3
+import threading
 
 import pytest
 
-from climassay.errors import RecordsError
+from climassay.errors import InputError, RecordsError
 from climassay.records import RecordedModel, Records
-from climassay.records.database import Database
+from climassay.records import database as server_lock
+from climassay.records.database import Database, ServerLock
 from climassay.records.queries import iterate_answers, list_runs
+from patience import PATIENCE, reached
 from writing_process import Shout, ask, write_at_once
 
 
@@ -27,19 +30,6 @@ def test_a_new_file_uses_the_write_ahead_log_and_every_commit_reaches_the_disk(t
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")
         }
     assert pragmas == {"journal_mode": "wal", "synchronous": 2}
-
-
-def test_opening_changes_nothing_in_a_database_that_is_there(tmp_path):
-    fill(url_of(tmp_path / "r.sqlite"))
-    before = (tmp_path / "r.sqlite").read_bytes()
-    Records(url_of(tmp_path / "r.sqlite")).close()
-    assert (tmp_path / "r.sqlite").read_bytes() == before
-
-
-def test_an_empty_file_is_a_new_database(tmp_path):
-    """A process killed between making the file and making the tables leaves one."""
-    (tmp_path / "r.sqlite").touch()
-    fill(url_of(tmp_path / "r.sqlite"), 1)
 
 
 @pytest.mark.parametrize("damage", ["not a database", "cut", "overwritten"])
@@ -66,16 +56,6 @@ def test_damage_that_is_met_later_is_the_same_sentence(tmp_path):
     path.write_bytes(content)
     with pytest.raises(RecordsError, match="is corrupt"), Records(url_of(path)) as store:
         list(iterate_answers(store.database))
-
-
-def test_a_database_of_a_newer_climassay_is_refused(tmp_path):
-    path = tmp_path / "r.sqlite"
-    fill(url_of(path), 1)
-    with sqlite3.connect(path) as other:
-        other.execute("UPDATE meta SET value = '999' WHERE name = 'schema_version'")
-    other.close()
-    with pytest.raises(RecordsError, match=r"has schema version 999, .* reads version \d+: update climassay\.$"):
-        Records(url_of(path))
 
 
 @pytest.mark.parametrize(
@@ -168,3 +148,42 @@ def test_two_processes_that_write_the_same_at_once_lose_nothing(tmp_path):
     assert {answer.prompt for answer in answers} == {f"text {n}" for n in range(260)}
     assert len(answers) == 2 * 20 * 20
     assert all(answer.text == answer.prompt.upper() for answer in answers)
+
+
+@pytest.fixture
+def lock(database_url):
+    """Makes locks, which are let go at the end."""
+    made = []
+
+    def another():
+        made.append(ServerLock(database_url))
+        return made[-1]
+
+    yield another
+    for one in made:
+        one.close()
+
+
+def test_the_second_server_is_refused_with_the_address_of_the_first(lock, monkeypatch):
+    monkeypatch.setattr(server_lock, "WAIT_SECONDS", 0.0)
+    first, said = lock(), []
+    first.take()
+    first.take()  # which it has already
+    first.announce("http://127.0.0.1:8123")
+    with pytest.raises(InputError, match=r"is served at http://127\.0\.0\.1:8123 already: .* or stop it first\.$"):
+        lock().take(said.append)
+    assert said == ["http://127.0.0.1:8123"]
+    first.close()
+    lock().take()
+
+
+def test_a_restart_that_overlaps_waits_for_the_first_to_end(lock):
+    first, second, waiting = lock(), lock(), threading.Event()
+    first.take()
+    restarting = threading.Thread(target=second.take, args=(lambda _: waiting.set(),))
+    restarting.start()
+    reached(waiting)
+    first.close()
+    restarting.join(PATIENCE)
+    assert not restarting.is_alive()
+    second.announce("http://127.0.0.1:8124")

@@ -147,13 +147,6 @@ def test_who_fails_lets_the_others_ask(url):
         assert answers(url, model, WANTED)[1].asked == len(WANTED)
 
 
-def test_asking_afresh_waits_for_nobody(url):
-    model = Shout()
-    with Beside(url, WANTED), Records(url) as store, store.run("afresh", {}) as run:
-        RecordedModel(model, store, run, use_cache=False).generate(ask(*WANTED))
-    assert model.asked == len(WANTED)
-
-
 def test_an_answer_that_came_between_looking_and_marking_is_taken(url, monkeypatch):
     looked = Records.look_up
     model = Shout()
@@ -252,16 +245,6 @@ def test_a_killed_process_is_known_to_be_dead_although_its_lease_goes_on(start, 
             got, _ = answers(url, model, [f"text {number}" for number in range(200)])
         assert len(got) == 200
         assert len(server.asked) > asked_before
-
-
-def test_who_works_on_a_run_is_forgotten_when_it_ends(url):
-    with Records(url) as store, store.run("one", {}) as run:
-        owners = sa.select(tables.meta.c.value).where(tables.meta.c.name == f"owner of {run.id}")
-        with store.database.read() as connection:
-            mine = connection.execute(owners).scalar_one()
-        assert not in_flight.has_died(mine)
-    with Records(url) as store, store.database.read() as connection:
-        assert connection.execute(owners).first() is None
 
 
 def test_processes_of_other_machines_are_not_called_dead():

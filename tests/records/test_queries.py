@@ -12,9 +12,7 @@ from climassay.models.contract import Completion, GenerationRequest, Message, Op
 from climassay.records import RecordedModel, Records, tables
 from climassay.records.queries import (
     answers_to,
-    count_answers,
     iterate_answers,
-    list_runs,
     seconds_per_answer,
     usage_by_model,
 )
@@ -66,26 +64,11 @@ def store(tmp_path):
         yield opened
 
 
-def test_runs_are_listed_with_what_they_asked_and_were_served(store):
-    first, second = list_runs(store.database)
-    assert (first.asked, first.failed, first.served, first.cost) == (4, 1, 0, 0.75)
-    assert (second.asked, second.failed, second.served, second.cost) == (3, 1, 2, None)
-
-
 def test_usage_adds_up_by_model_and_an_unknown_price_is_unknown(store):
     a, b = usage_by_model(store.database)
     assert (a.model, a.answers, a.failed, a.attempts) == ("openai:a", 5, 2, 9)
     assert (a.prompt_tokens, a.completion_tokens, a.cost, a.unpriced) == (31, 6, 0.75, 1)
     assert (b.model, b.answers, b.failed, b.prompt_tokens, b.cost, b.unpriced) == ("openai:b", 2, 0, 12, None, 2)
-
-
-def test_usage_of_one_run_is_what_it_asked(store):
-    _, second = list_runs(store.database)
-    a, b = usage_by_model(store.database, second.id)
-    assert (a.answers, a.failed, a.attempts, a.cost, a.unpriced) == (2, 1, 4, None, 1)
-    assert (b.answers, b.prompt_tokens) == (1, 7)
-    with pytest.raises(RecordsError, match="There is no run r00000000"):
-        usage_by_model(store.database, "r00000000")
 
 
 def test_seconds_per_answer_are_those_of_the_latest_runs_and_leave_failures_out(store):
@@ -147,14 +130,6 @@ def test_csv_and_parquet_hold_the_same(store, tmp_path):
     )
     assert json.loads(from_csv[-1]["logprobs"]) == from_parquet[-1]["logprobs"] == [-0.5, -1.25]
     assert json.loads(from_parquet[-1]["settings"]) == {"options": ["yes", "no"]}
-
-
-def test_the_export_of_a_run_has_what_it_asked_and_what_it_was_served(store, tmp_path):
-    _, second = list_runs(store.database)
-    assert count_answers(store.database, second.id) == 5
-    assert export_answers(store.database, tmp_path / "run.jsonl", second.id) == 5
-    rows = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert sorted(row["prompt"] for row in rows) == ["0.25 20", "0.5 10", "fail", "free 1", "which?"]
 
 
 def test_a_file_is_written_whole_or_not_at_all(store, tmp_path, monkeypatch):

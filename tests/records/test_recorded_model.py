@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import sqlite3
-import threading
 
 import pytest
 
@@ -12,10 +11,8 @@ from climassay.errors import ModelError, RecordsError
 from climassay.models.contract import (
     Completion,
     GenerationRequest,
-    Generator,
     Message,
     OptionRequest,
-    OptionScorer,
     OptionScores,
     Sampling,
     Usage,
@@ -86,15 +83,6 @@ def answers_of(store):
     return [answer for bundle in iterate_answers(store.database) for answer in bundle]
 
 
-def test_it_has_the_methods_of_the_model_it_wraps(store):
-    with store.run("test", {}) as run:
-        recorded = RecordedModel(Scorer(), store, run)
-        assert isinstance(recorded, Generator)
-        assert isinstance(recorded, OptionScorer)
-        assert (recorded.name, recorded.fingerprint) == ("local:echo", "f" * 64)
-        assert recorded.render((Message("user", "x"),), "y") == "<user>x<assistant>y"
-
-
 def test_an_answer_is_asked_once_and_served_from_then_on(url):
     model = Echo()
     for _ in range(2):
@@ -134,25 +122,6 @@ def test_previews_of_what_is_asked_reach_every_place_and_change_nothing(store):
     assert shown == parts
     assert recorded.tally == RequestCounts(hits=1, asked=3, usage=Usage(9, 15, 3, 0.75))
     assert len(answers_of(store)) == 3
-
-
-def test_a_model_that_does_not_stream_is_asked_without(store):
-    with store.run("test", {}) as run:
-        [answer] = RecordedModel(Echo(), store, run).generate_stream([ask("a")], on_text=pytest.fail)
-    assert answer.text == "echo of a"
-
-
-def test_a_look_that_fails_stores_nothing_and_leaves_the_request_to_others(store):
-    def look_away(_index, _text):
-        raise LookupError
-
-    model = Streamer()
-    with store.run("test", {}) as run:
-        recorded = RecordedModel(model, store, run)
-        with pytest.raises(LookupError):
-            recorded.generate_stream([ask("a")], on_text=look_away)
-        assert model.asked == []
-        assert recorded.generate([ask("a")])[0].text == "echo of a"
 
 
 def test_scores_come_back_as_they_were_to_the_last_bit(url):
@@ -204,15 +173,6 @@ def test_an_answer_is_in_the_database_when_it_is_handed_on(store, tmp_path):
     assert missing == []
 
 
-def test_results_are_told_in_the_calling_thread(store):
-    threads = set()
-    with store.run("test", {}) as run:
-        recorded = RecordedModel(Echo(), store, run)
-        recorded.generate([ask("x")], on_result=lambda *_: threads.add(threading.get_ident()))
-        recorded.generate([ask("x"), ask("y")], on_result=lambda *_: threads.add(threading.get_ident()))
-    assert threads == {threading.get_ident()}
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -231,24 +191,6 @@ def test_whatever_changes_a_request_makes_it_another_one(store, other):
     with store.run("test", {}) as run:
         RecordedModel(model, store, run).generate([ask("text"), other, ask("text"), other])
     assert len(model.asked) == 2
-
-
-def test_options_and_generations_of_one_prompt_are_different_requests(store):
-    model = Scorer()
-    with store.run("test", {}) as run:
-        recorded = RecordedModel(model, store, run)
-        recorded.generate([ask("text")])
-        recorded.option_logprobs([weigh("text"), weigh("text", ("b", "a"))])
-    assert len(model.asked) == 3
-
-
-def test_the_order_of_keys_in_a_schema_does_not_matter(store):
-    model = Echo()
-    chat = (Message("user", "text"),)
-    schemas = [{"type": "string", "maxLength": 3}, {"maxLength": 3, "type": "string"}]
-    with store.run("test", {}) as run:
-        RecordedModel(model, store, run).generate([GenerationRequest(chat, schema=schema) for schema in schemas])
-    assert len(model.asked) == 1
 
 
 @pytest.mark.parametrize(("changed", "asked"), [({"fingerprint": "2" * 64}, ["text"]), ({"name": "local:link"}, [])])
@@ -316,12 +258,6 @@ def test_texts_that_databases_cannot_hold_are_handed_on_as_they_are_stored(url, 
     assert len(model.asked) == 1
 
 
-def test_two_lone_surrogates_that_make_a_pair_stay_readable(store):
-    model = Echo(answer=lambda asked: Completion("\ud83d" + "\ude00", "stop"))
-    with store.run("test", {}) as run:
-        assert RecordedModel(model, store, run).generate([ask("x")])[0].text == "\U0001f600"
-
-
 @pytest.mark.parametrize(("error", "status"), [(ModelError("Gone."), "failed"), (KeyboardInterrupt(), "interrupted")])
 def test_a_call_that_breaks_or_is_interrupted_leaves_what_was_answered(url, error, status):
     def answer(text):
@@ -372,14 +308,6 @@ def test_answers_belong_to_an_open_run(store):
         recorded = RecordedModel(Echo(), store, run)
     with pytest.raises(RecordsError, match="is not open"):
         recorded.generate([ask("x")])
-
-
-def test_closing_it_closes_the_model_and_not_the_records(store):
-    model = Echo()
-    with store.run("test", {}) as run:
-        RecordedModel(model, store, run).close()
-    assert model.closed
-    assert len(list_runs(store.database)) == 1
 
 
 @pytest.mark.faults

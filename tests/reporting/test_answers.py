@@ -71,16 +71,6 @@ def test_every_question_is_folded_and_says_what_a_filter_needs():
     assert all("open" not in one for one in items)
 
 
-def test_elements_are_closed_in_order():
-    assert Tags(page()).open == []
-
-
-def test_a_filter_offers_only_what_tells_questions_apart():
-    text = page()
-    assert re.findall(r'<select data-field="(\w+)">', text) == ["kind"]
-    assert "<option>mcq</option><option>cloze</option>" in text
-
-
 def test_texts_are_stored_once_and_linked():
     text = page()
     assert text.count("One &amp; only passage.") == 1
@@ -95,10 +85,6 @@ def test_what_models_wrote_stays_text():
     assert "Which &lt;gas&gt;?" in text
     assert "failed: no &lt;answer&gt; in 60 s" in text
     assert "(empty)" in text
-
-
-def test_a_page_without_texts_has_no_list_of_them():
-    assert 'class="texts"' not in page(AnswerTables("All", (CLOZE,)))
 
 
 def test_the_page_asks_nobody():

@@ -39,26 +39,12 @@ def test_an_axis_covers_its_values_with_a_few_round_ticks(values):
     assert list(axis.ticks) == sorted(set(axis.ticks))
 
 
-@pytest.mark.parametrize(
-    ("values", "ticks"),
-    [([0, 1], (0, 0.2, 0.4, 0.6, 0.8, 1)), ([0.61, 0.94], (0.6, 0.7, 0.8, 0.9, 1.0)), ([-3, 12], (-5, 0, 5, 10, 15))],
-    ids=["unit", "part", "signs"],
-)
-def test_ticks_are_round(values, ticks):
-    assert Axis.over("x", values).ticks == pytest.approx(ticks)
-
-
 def test_a_logarithmic_axis_sets_equal_ratios_equally_apart():
     axis = Axis.at("items", [10, 20, 40])
     first, second, third = (axis.share(tick) for tick in axis.ticks)
     assert second - first == pytest.approx(third - second)
     assert 0 < first < third < 1
     assert Axis.at("items", [10]).share(10) == pytest.approx(0.5)
-
-
-def test_values_are_written_as_shares_or_numbers():
-    assert SHARE.words(0.5) == "50%"
-    assert Axis.over("x", [-1, 1]).words(-0.5) == "\u22120.5"
 
 
 class Drawing(HTMLParser):

@@ -1,9 +1,7 @@
 """Dots on any axis, rows that several dots share, and thousands of specks."""
 
-import pytest
-
-from climassay.reporting import Axis, Cloud, Dot, DotPlot, HeatMap, Report, ScatterPlot, Section
-from climassay.reporting.html import as_svg, report_data, report_from_data
+from climassay.reporting import Axis, Cloud, Dot, DotPlot, Report, ScatterPlot, Section
+from climassay.reporting.html import as_svg
 
 SCALE = Axis("score", -1.0, 1.0, (-1.0, 0.0, 1.0))
 DOTS = (
@@ -27,13 +25,6 @@ def test_dots_lie_on_the_axis_that_is_given():
     assert 'cx="25.0%"' in html
     assert "−0.50" in html
     assert "%<" not in html.split("<svg", 1)[1]
-
-
-def test_without_an_axis_values_are_shares_as_before():
-    html = page(DotPlot("Accuracy", (Dot("a", "g", 0.5, 0.4, 0.6),))).to_html()
-    assert ">50.0% <" in html
-    assert ">75%<" in html
-    assert "accuracy" in html
 
 
 def test_dots_of_one_label_share_a_row_with_a_legend():
@@ -63,13 +54,3 @@ def test_every_speck_is_drawn_once_and_no_cloud_covers_the_other():
 def test_a_point_costs_few_bytes():
     many = ScatterPlot("Map", (Cloud("a", CLOUDS[0].points * 500, 0.5),), MAP.x, MAP.y, small=True)
     assert len(page(many).to_html()) - len(page(MAP).to_html()) < 10_000 * 16
-
-
-@pytest.mark.parametrize("figure", [DotPlot("S", DOTS, scale=SCALE, together=True), MAP], ids=["dots", "map"])
-def test_new_fields_are_kept_with_a_stored_report(figure):
-    assert report_from_data(report_data(page(figure))) == page(figure)
-
-
-def test_a_heat_map_of_two_kinds_of_names_speaks_of_no_agreement():
-    counts = HeatMap("H", ("sea", "ice"), ("WG1",), ((1,), (2,)), "topic", "report")
-    assert counts.description == "Rows: topic. Columns: report. 3 in all."

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.reporting.highlighting import STOP_WORDS, marked, stems
+from climassay.reporting.highlighting import STOP_WORDS, marked
 
 
 def shown(text: str, *words: str) -> str:
@@ -32,19 +32,6 @@ def shown(text: str, *words: str) -> str:
 )
 def test_words_are_found_in_all_their_forms(text: str, words: tuple[str, ...], expected: str) -> None:
     assert shown(text, *words) == expected
-
-
-def test_a_single_text_is_taken_as_one_phrase_and_not_letter_by_letter() -> None:
-    assert marked("a b albedo", "albedo") == (("a b ", False), ("albedo", True))
-
-
-def test_nothing_is_marked_without_words_and_nothing_comes_of_nothing() -> None:
-    assert marked("Some text.", ()) == (("Some text.", False),)
-    assert marked("", ["ocean"]) == ()
-
-
-def test_stems_leave_out_stop_words_and_keep_order() -> None:
-    assert stems("What are the effects of aerosols on 2 clouds?") == ("effect", "aerosol", "2", "cloud")
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=20), max_size=4))

@@ -2,8 +2,6 @@ import csv
 import io
 import re
 
-import pytest
-
 from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown, as_rich
 from climassay.reporting.tables import TOP_SIGN, escape_latex, split_columns
 
@@ -16,7 +14,6 @@ MARKED = Table.of(
     grouped=1,
     marks={(1, 2): frozenset({"best", "top"}), (1, 3): frozenset({"best"}), (2, 3): frozenset({"top"})},
 )
-PLAIN = Table.of("Plain", ["a", "b"], [("x", "1")])
 
 
 def test_markdown_shows_both_marks():
@@ -62,18 +59,6 @@ def test_latex_shows_both_marks_and_parts_groups():
     assert r"50\% EM" in text
     assert text.count(r"\midrule") == 2
     assert text.count("{") == text.count("}")
-
-
-@pytest.mark.parametrize("form", [as_markdown, as_csv, as_latex], ids=lambda form: form.__name__)
-def test_tables_without_marks_say_nothing_of_them(form):
-    text = form(PLAIN)
-    assert "best" not in text
-    assert "Bold" not in text
-
-
-def test_only_marks_that_occur_are_explained():
-    one = Table.of("T", ["a", "b"], [("x", "1")], marks={(0, 1): frozenset({"best"})})
-    assert one.explained("Bold", "Underlined") == "Bold: best of its group."
 
 
 def test_latex_escapes_everything_it_would_read_as_a_command():

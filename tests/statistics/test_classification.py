@@ -32,21 +32,10 @@ def test_a_curve_worked_by_hand():
     assert curve.unordered == pytest.approx(2 / 3)
 
 
-def test_items_without_an_answer_are_never_covered():
-    curve = selective_curve([0.9, 0.8], [True, True], items=8)
-    assert curve.points[-1].coverage == pytest.approx(0.25)
-    assert curve.area == 1
-
-
 def test_equally_sure_answers_make_one_point_and_the_area_of_any_order():
     curve = selective_curve([0.5] * 4, [True, False, False, True])
     assert [(point.coverage, point.accuracy.value) for point in curve.points] == [(1.0, 0.5)]
     assert curve.area == pytest.approx(curve.unordered)
-
-
-def test_confidence_may_be_anything_that_can_be_ordered():
-    curve = selective_curve([(2, 0.1), (1, 0.9), (2, 0.3)], [False, False, True])
-    assert [point.accuracy.value for point in curve.points] == pytest.approx([1, 1 / 2, 1 / 3])
 
 
 @given(ANSWERS)

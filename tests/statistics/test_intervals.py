@@ -14,7 +14,6 @@ from climassay.statistics import (
     holm,
     mcnemar,
     mcnemar_power,
-    mcnemar_sample_size,
     mean_estimate,
     mean_estimates,
     paired_difference,
@@ -136,11 +135,6 @@ def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says():
     assert 0.92 <= held <= 0.98
 
 
-def test_p_values_can_survive_a_correction_for_many_tests():
-    [found] = paired_differences([(np.zeros(60), np.ones(60))])
-    assert found.p_value == pytest.approx(1 / 20_001)
-
-
 @pytest.mark.parametrize("kind", ["scores", "right and wrong"])
 def test_many_items_have_the_intervals_and_p_values_of_theory_in_bounded_memory(kind):
     """All draws of 30,000 items at once would take 480 MB, all sign flips 960 MB."""
@@ -167,17 +161,6 @@ def test_what_does_not_vary_has_an_interval_without_width():
     assert gap.p_value == 1
 
 
-def test_draws_depend_on_the_seed_alone():
-    assert mean_estimates([LONG, OTHER], seed=1) == mean_estimates([LONG, OTHER], seed=1)
-    assert mean_estimates([LONG], seed=1) == mean_estimates([LONG, SHORT], seed=1)[:1]
-    assert mean_estimates([LONG], seed=1) != mean_estimates([LONG], seed=2)
-
-
-def test_nothing_gives_nothing():
-    assert mean_estimates([]) == []
-    assert paired_differences([]) == []
-
-
 @pytest.mark.parametrize("pair", [([], []), ([1.0], [1.0, 2.0]), ([[1.0]], [[2.0]])], ids=["empty", "lengths", "shape"])
 def test_pairs_without_sense_are_refused(pair):
     with pytest.raises(InputError):
@@ -202,22 +185,6 @@ def test_mcnemar_refuses_unpaired():
         mcnemar([True], [True, False])
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
-def test_mcnemar_is_symmetric(pairs):
-    first, second = zip(*pairs, strict=True)
-    assert mcnemar(first, second).p_value == pytest.approx(mcnemar(second, first).p_value)
-
-
-def test_paired_difference_finds_a_shift_and_never_gives_zero():
-    generator = np.random.default_rng(0)
-    first = generator.random(80)
-    result = paired_difference(first, first + 0.2)
-    assert result.difference.value == pytest.approx(0.2)
-    assert result.difference.interval.low == pytest.approx(0.2)
-    assert 0 < result.p_value < 0.001
-    assert paired_difference(first, first).p_value == 1.0
-
-
 def test_holm_hand_worked():
     # 0.01 * 3, 0.03 * 2, then 0.04 may not fall below 0.06.
     assert holm([0.03, 0.01, 0.04]) == pytest.approx([0.06, 0.03, 0.06])
@@ -238,11 +205,3 @@ def test_power_agrees_with_simulation():
 
     simulated = np.mean([significant(int(won), int(lost)) for won, lost, _ in draws])
     assert mcnemar_power(gain, loss, n) == pytest.approx(simulated, abs=0.025)
-
-
-def test_sample_size_is_where_power_is_reached():
-    n = mcnemar_sample_size(0.2, 0.08, power=0.8)
-    assert mcnemar_power(0.2, 0.08, n) >= 0.8
-    assert mcnemar_power(0.2, 0.08, n // 2) < 0.8
-    with pytest.raises(InputError):
-        mcnemar_sample_size(0.1, 0.1)

@@ -35,12 +35,6 @@ def test_evaluations_are_at_the_start_and_at_every_epochs_end(
     assert max(places) == plan.steps
 
 
-def test_epochs_and_seeds_differ() -> None:
-    plan = plan_steps([5] * 40, epochs=2, step_size=4, seed=0)
-    assert plan.epochs[0] != plan.epochs[1]
-    assert plan != plan_steps([5] * 40, epochs=2, step_size=4, seed=1)
-
-
 def padding(steps, lengths: list[int]) -> float:
     """Share of the computed places that hold no token."""
     computed = sum(len(step) * max(lengths[index] for index in step) for step in steps)
@@ -75,15 +69,3 @@ def test_the_learning_rate_by_hand() -> None:
     assert [learning_rate(cosine, step, 10) for step in (2, 4, 6)] == pytest.approx([0.01, 0.00853553, 0.005])
     constant = small(learning_rate=1e-2, warmup=0.2, schedule="constant")
     assert [learning_rate(constant, step, 10) for step in (0, 5, 9)] == pytest.approx([0.005, 0.01, 0.01])
-
-
-@given(st.integers(1, 500), st.floats(0, 0.9), st.sampled_from(["cosine", "linear", "constant"]))
-def test_the_learning_rate_rises_then_falls_and_is_never_0(steps: int, warmup: float, schedule: str) -> None:
-    config = small(learning_rate=1e-3, warmup=warmup, schedule=schedule)
-    rates = [learning_rate(config, step, steps) for step in range(steps)]
-    peak = max(rates)
-    assert peak == pytest.approx(1e-3)
-    assert min(rates) > 0
-    top = rates.index(peak)
-    assert rates[: top + 1] == sorted(rates[: top + 1])
-    assert rates[top:] == sorted(rates[top:], reverse=True)

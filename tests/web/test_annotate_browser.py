@@ -4,36 +4,13 @@ import re
 
 import pytest
 
-from annotated_dataset import DATASET, OPTIONS, WORDINGS, draft, fill
+from annotated_dataset import DATASET, WORDINGS, draft, fill
 from browser import PHONE, arriving, sideways
-from climassay.generation import Wording
 from climassay.generation.annotation.long_answers import rubric_drafts
 from climassay.questions import Question
 from climassay.questions.types.longform.rubric import read_rubric
 
 HOME = f"/annotate/{DATASET}"
-
-
-FAULTS = """() => {
-  const faults = [];
-  const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
-  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push(`two elements are called ${id}`);
-  for (const one of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
-    if (!one.labels.length && !one.ariaLabel) faults.push(`no label: ${one.outerHTML}`);
-  for (const one of document.querySelectorAll("button, a[href]"))
-    if (!(one.textContent.trim() || one.ariaLabel)) faults.push(`no name: ${one.outerHTML}`);
-  for (const one of document.querySelectorAll("[aria-labelledby]"))
-    if (!document.getElementById(one.getAttribute("aria-labelledby"))) faults.push(`names nothing: ${one.outerHTML}`);
-  let before = 0;
-  for (const one of document.querySelectorAll("main :is(h1, h2, h3, h4)")) {
-    const level = Number(one.tagName[1]);
-    if (level > before + 1) faults.push(`h${level} after h${before}: ${one.textContent}`);
-    before = level;
-  }
-  if (document.querySelectorAll("h1").length !== 1) faults.push("not one h1");
-  return faults;
-}"""
-"""What would keep somebody who hears a page, or goes through it by keys, from using it."""
 
 
 @pytest.fixture
@@ -152,20 +129,6 @@ def test_the_term_of_a_statement_is_chosen_with_tab_and_space(visit, running_ser
     assert [label.wording.answer for label in queue.labels(DATASET)] == ["Mineral"]
 
 
-def test_arrows_go_through_all_words_and_tab_leaves_the_statement(visit, running_server):
-    fill(running_server.place, [draft("q3")])
-    page = visit("annotator")
-    page.goto(HOME)
-    page.locator("[name=term]:checked").focus()
-    page.keyboard.press("ArrowRight")
-    assert page.locator("[name=term]:checked").input_value() == "is"
-    for _ in range(8):
-        page.keyboard.press("Tab")
-        if not page.evaluate("document.activeElement.matches('[name=term]')"):
-            break
-    assert page.evaluate("document.activeElement.textContent").startswith("Valid")
-
-
 def test_keys_do_nothing_with_a_modifier_or_when_they_are_switched_off(visit, queue):
     page = visit("annotator")
     page.goto(HOME)
@@ -180,51 +143,6 @@ def test_keys_do_nothing_with_a_modifier_or_when_they_are_switched_off(visit, qu
     page.keyboard.press("v")
     assert shown(page) == first
     assert queue.labels(DATASET) == []
-
-
-def test_an_edit_is_kept_beside_the_words_before(visit, running_server, shoot):
-    queue = fill(running_server.place, [draft("q1")])
-    page = visit("annotator")
-    page.goto(HOME)
-    page.keyboard.press("e")
-    page.keyboard.press("End")
-    page.get_by_label("Text of option d").fill("Near −70 °C")
-    page.get_by_role("textbox", name="Question").fill("Near which temperature do pure cloud droplets freeze?")
-    page.get_by_role("button", name="Accept with these words").click()
-    follows(page, "q1")
-    assert queue.labels(DATASET)[0].wording.options[3] == "Near −70 °C"
-    page.goto(f"{HOME}/history")
-    assert page.locator("del").all_text_contents()[:1] == ["At"]
-    assert page.locator("ins").all_text_contents()[0].startswith("Near")
-    shoot(page, "annotate-history")
-
-
-def test_ctrl_and_enter_send_what_is_written_from_within_a_field(visit, running_server):
-    queue = fill(running_server.place, [draft(name) for name in ("q1", "q2", "q4")])
-    page = visit("annotator")
-    page.goto(HOME)
-    first = shown(page)
-    page.keyboard.press("e")
-    page.locator("#new-question").fill("Edited by keys?")
-    page.keyboard.press("Control+Enter")
-    second = follows(page, first)
-    page.keyboard.press("5")
-    page.keyboard.type("Too easy.")
-    page.keyboard.press("Control+Enter")
-    third = follows(page, second)
-    page.keyboard.press("Control+Enter")
-    page.get_by_label("Your comment").fill("Which page?\nThe first?")
-    page.keyboard.press("Control+Enter")
-    page.wait_for_selector(".annotate-comments")
-    assert shown(page) == third
-    said = {label.draft: label for label in queue.labels(DATASET)}
-    assert said[first].wording.question == "Edited by keys?"
-    assert (said[second].reasons, said[second].remark) == (("other",), "Too easy.")
-    assert third not in said
-    assert [one.text for one in queue.comments(DATASET)] == ["Which page?\nThe first?"]
-    page.keyboard.press("Escape")
-    page.keyboard.press("?")
-    assert "Ctrl Enter" in page.locator("#keys").inner_text()
 
 
 def test_a_comment_that_was_not_added_goes_with_the_verdict(visit, running_server):
@@ -244,38 +162,6 @@ def test_a_comment_that_was_not_added_goes_with_the_verdict(visit, running_serve
     page.wait_for_url("**/conflicts?done=decided")
     said = [(one.author, one.text) for one in queue.comments(DATASET, first)]
     assert said == [("annotator", "Which page?"), ("adjudicator", "Page 3.")]
-
-
-def test_v_keeps_an_edit_that_is_looked_at_again(visit, running_server):
-    queue = fill(running_server.place, [draft("q1")])
-    edited = Wording("Where do droplets freeze?", OPTIONS[1], OPTIONS, 1)
-    queue.label(DATASET, "q1", "annotator", accepted=True, wording=edited, key="before")
-    page = visit("annotator")
-    page.goto(f"{HOME}/history")
-    with arriving(page):
-        page.get_by_role("link", name="Change it").click()
-    assert page.locator("#question").inner_text() == "Where do droplets freeze?"
-    page.keyboard.press("v")
-    follows(page, "q1")
-    [label] = queue.labels(DATASET)
-    assert (label.wording, label.key == "before") == (edited, False)
-    page.goto(f"{HOME}/q1")
-    page.get_by_role("button", name="Accept the first wording").click()
-    follows(page, "q1")
-    assert [label.wording for label in queue.labels(DATASET)] == [None]
-
-
-def test_what_cannot_be_stored_is_kept_in_the_form(visit, queue):
-    page = visit("annotator", expected="400")
-    page.goto(HOME)
-    first = shown(page)
-    page.keyboard.press("x")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("[role=alert]")
-    assert shown(page) == first
-    assert page.locator("#reject").get_attribute("open") is not None
-    assert page.evaluate("document.activeElement.matches('[data-error]')")
-    assert queue.labels(DATASET) == []
 
 
 def test_a_label_outlives_a_lost_connection(visit, queue):
@@ -330,24 +216,6 @@ def test_a_label_that_was_on_its_way_when_the_session_ended_is_sent_after_signin
     assert [label.draft for label in queue.labels(DATASET)] == [first]
 
 
-def test_back_leads_to_the_page_before_and_links_within_the_page_load_nothing(visit, queue):
-    page = visit("annotator")
-    page.goto("/annotate")
-    with arriving(page):
-        page.get_by_role("link", name="Begin").click()
-    first = shown(page)
-    page.keyboard.press("v")
-    second = follows(page, first)
-    page.evaluate("window.loadedOnce = true")
-    page.evaluate("location.hash = 'main'")
-    assert page.evaluate("window.loadedOnce")
-    assert shown(page) == second
-    page.go_back()
-    page.go_back()
-    page.wait_for_url("**/annotate")
-    assert "You labelled 1 of 6" in page.text_content("main")
-
-
 def test_pages_work_without_scripts(visit, running_server):
     queue = fill(running_server.place, [draft("q1"), draft("q2")])
     page = visit("annotator", javascript=False)
@@ -385,36 +253,3 @@ def test_the_pages_fit_the_narrowest_phone_with_the_buttons_in_reach(visit, runn
     page.get_by_role("link", name="Invalid").tap()
     assert page.locator("#reject").get_attribute("open") is not None
     assert sideways(page) == 0
-
-
-def test_all_pages_fit_and_can_be_read_aloud(visit, running_server, shoot):
-    queue = fill(running_server.place, overlap=2)
-    for annotator, accepted in (("annotator", True), ("adjudicator", False)):
-        for place, name in enumerate(("q1", "q2", "q5")):
-            against = {"reasons": ("wrong answer", "other"), "remark": "Too warm by far."}
-            said = {"accepted": True} if accepted or place else {"accepted": False, **against}
-            queue.label(DATASET, name, annotator, **said, seconds=12.5, key=f"{annotator}-{name}")
-    queue.comment(DATASET, "q1", "annotator", "The second sentence of the passage says so.", key="c")
-    page = visit("admin")
-    for path, name in (
-        ("/annotate", "annotate-queues"),
-        (HOME, ""),
-        (f"{HOME}/guidelines", ""),
-        (f"{HOME}/conflicts", ""),
-        (f"{HOME}/conflicts/q1", "annotate-conflict"),
-        (f"{HOME}/agreement", "annotate-agreement"),
-        (f"{HOME}/questions", "annotate-questions"),
-        (f"{HOME}/export", ""),
-        (f"{HOME}/settings", ""),
-        (f"{HOME}/history?annotator=adjudicator", ""),
-    ):
-        assert page.goto(path).status == 200
-        assert sideways(page) == 0, path
-        assert page.evaluate(FAULTS) == [], path
-        if name:
-            shoot(page, name, whole=True)
-    page.goto(f"{HOME}/conflicts/q1")
-    with arriving(page):
-        page.get_by_role("button", name="Decide like Annotator 1").click()
-    page.wait_for_url("**/conflicts?done=decided")
-    assert queue.item(DATASET, "q1").state == "settled"

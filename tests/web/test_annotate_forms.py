@@ -4,10 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotated_dataset import OPTIONS, WORDINGS, draft
+from annotated_dataset import DATASET, OPTIONS, WORDINGS, draft, fill
 from climassay.errors import InputError
 from climassay.generation import Wording
-from climassay.web.annotate.views import LabelForm, changes, new_key, read_form
+from climassay.questions import GAP
+from climassay.web.annotate.views import LabelForm, changes, read_form, statement_parts
+from drafts import make_draft
+from web_parts import post
 
 MCQ, FREEFORM, CLOZE, OPEN_CLOZE = (draft(name) for name in ("q1", "q2", "q3", "q6"))
 
@@ -78,10 +81,6 @@ def test_a_page_that_was_open_for_days_counts_a_day_at_most():
     assert said(MCQ, seconds="1e9").seconds == 86_400
 
 
-def test_keys_differ():
-    assert len({new_key() for _ in range(100)}) == 100
-
-
 def test_a_change_shows_which_words_differ():
     before = Wording("At which temperature do drops freeze?", "b", ("a", "b"), 1)
     found = changes(before, Wording("Near which temperature do droplets freeze?", "a", ("a", "b", "c"), 0))
@@ -102,3 +101,57 @@ def test_changes_give_both_wordings_whole(before, after):
     for part, change in found.items():
         assert "".join(text for text, _ in change.before) == getattr(before, part)
         assert "".join(text for text, _ in change.after) == getattr(after, part)
+
+
+def choosable(statement, **how):
+    return [part.text for part in statement_parts(statement, **how) if part.choosable]
+
+
+def test_each_word_can_be_chosen_where_it_stands_first():
+    assert choosable("The ice melts the ice; it's well-known.") == ["The", "ice", "melts", "the", "it's", "well-known"]
+
+
+def test_a_word_whose_gap_would_go_into_another_word_cannot_be_chosen():
+    assert choosable("The sea-level of the sea rises.") == ["The", "sea-level", "of", "the", "rises"]
+
+
+def test_the_suggestion_is_chosen_and_the_other_candidates_are_hinted():
+    parts = statement_parts("Ice has a high albedo near Svalbard.", "albedo", ["Ice", "Svalbard", "tundra"])
+    assert [part.text for part in parts if part.chosen] == ["albedo"]
+    assert [part.text for part in parts if part.hinted] == ["Ice", "Svalbard"]
+
+
+def test_a_chosen_term_of_several_words_is_one_part():
+    parts = statement_parts("The optical depth of dust is small.", "optical depth")
+    assert [part.text for part in parts if part.chosen] == ["optical depth"]
+    assert [part.text for part in parts if part.choosable] == ["The", "optical depth", "of", "dust", "is", "small"]
+
+
+@given(st.text(st.sampled_from("ab -'’.(é1\n"), max_size=30), st.text(st.sampled_from("ab -é1"), max_size=4))
+def test_the_parts_are_the_statement_and_the_gap_goes_where_the_word_stands(statement, term):
+    parts = statement_parts(statement, term)
+    assert "".join(part.text for part in parts) == statement
+    before = ""
+    for part in parts:
+        if part.choosable:
+            question = make_draft(kind="cloze", question=statement, answer=part.text).as_question()
+            assert question.question == before + GAP + statement[len(before) + len(part.text) :]
+        before += part.text
+
+
+STATEMENT = Wording("Adding aerosol lowers a cloud's albedo.", "False", ("True", "False"), 1)
+
+
+def test_a_statement_is_shown_with_its_verdict_and_edited_by_marking_the_other(place, client_of):
+    queue = fill(place, [draft("q1", kind="true_false", wording=STATEMENT)])
+    annotator = client_of("annotator")
+    page = annotator.get(f"/annotate/{DATASET}")
+    assert "True or false" in page.text
+    assert page.text.count("readonly") == 2  # the two words stay as they are
+    fields = {"key": "k", "verdict": "edit", "question": "Adding aerosol raises a cloud's albedo.", "correct": "0"}
+    answer = post(annotator, f"/annotate/{DATASET}/q1", {**fields, "option": ["True", "False"]})
+    assert answer.status_code == 303
+    (label,) = queue.labels(DATASET)
+    assert label.wording == Wording("Adding aerosol raises a cloud's albedo.", "True", ("True", "False"), 0)
+    refused = post(annotator, f"/annotate/{DATASET}/q1", {**fields, "key": "l", "question": " ", "option": ["True"]})
+    assert refused.status_code == 400

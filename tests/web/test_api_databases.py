@@ -3,7 +3,6 @@
 import pytest
 from starlette.testclient import TestClient
 
-from annotated_dataset import DATASET, fill
 from api_parts import API, bearer, finished_check, settings_of
 from climassay.web import AppState, ServerSettings, create_app
 from climassay.workspace import Workspace
@@ -11,10 +10,6 @@ from stored_runs import store_mcq
 from web_parts import ORIGIN
 
 JSON = {"Content-Type": "application/json"}
-STRANGE = ("%00", "%FF", "a%2Fb", "..%2f..", "'", '"', "9" * 400, "%F0%9F%98%80", "%E2%80%AE", "%ED%A0%80")
-PATHS = ("/runs/{}", "/checks/{}", "/library/collections/{}", "/users/{}", "/jobs/{}", "/datasets/{}",
-         "/annotate/datasets/{}/next", "/annotate/datasets/clouds/items/{}", "/runs?after={}", "/checks?after={}",
-         "/jobs?after={}", "/runs?text={}", "/checks?q={}", "/checks?verdict={}")  # fmt: skip
 
 
 @pytest.fixture
@@ -58,24 +53,6 @@ def test_lists_of_what_comes_in_go_on_behind_an_entry(place, client):
         assert all_of(client, path, make) == known
 
 
-def test_a_label_is_stored_once_and_answered_alike(place, client):
-    store = fill(place)
-    path = f"{API}/annotate/datasets/{DATASET}/items/q2/label"
-    first, second = (client.post(path, json={"key": "k", "accepted": accepted}) for accepted in (True, True))
-    assert first.status_code == 200
-    assert first.json() == second.json()
-    assert len(store.labels(DATASET, current=False)) == 1
-
-
-def test_strange_names_are_not_there(place, client):
-    fill(place)
-    for name in STRANGE:
-        for path in PATHS:
-            answer = client.get(API + path.format(name))
-            listed = answer.status_code == 200 and answer.json()["items"] == []
-            assert listed or (answer.status_code in (400, 404, 422) and answer.json()["error"]), (path, name)
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -94,9 +71,3 @@ def test_what_cannot_be_stored_is_refused(client, body):
     answer = client.post(f"{API}/users", content=body, headers=JSON)
     assert answer.status_code in (400, 422)
     assert answer.json()["error"].endswith(".")
-
-
-def test_of_two_fields_of_one_name_the_last_counts(client):
-    answer = client.post(f"{API}/users", content=b'{"name": "ada", "name": "grace"}',
-                         headers=JSON)  # fmt: skip
-    assert answer.json()["user"]["name"] == "grace"

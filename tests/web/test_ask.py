@@ -177,18 +177,6 @@ def test_an_empty_library_is_told(client_of):
     assert "add documents first" in post(client, "/ask", {"question": QUESTION}).text
 
 
-def test_hostile_texts_are_shown_as_text(client_of, place, answering):
-    evil = "<script>alert(1)</script><xss-marker>"
-    answering(f"The Sun {evil} shows no trend since 1978 [1].")
-    client = client_of("annotator")
-    address, seen = answered(place, client, f"Is the Sun brighter? {evil}")
-    _, following = answered(place, client, before=address.removeprefix("/ask/"))
-    for page in (seen, following):
-        assert evil in page.text
-        assert not page.every("xss-marker")
-        assert not any("alert" in script for script in page.scripts)
-
-
 def test_a_question_that_waits_can_be_watched_stopped_and_is_not_asked_twice(client_of, place, held):
     began, go_on = held
     client, other = client_of("annotator"), client_of("adjudicator")
@@ -218,15 +206,6 @@ def test_questions_take_the_places_of_a_visitor_s_checks(client_of, place, held)
     assert post(visitor, "/check", {"claim": "The Sun is bright."}).status_code == 303
     assert post(visitor, "/ask", {"question": QUESTION}).status_code == 429
     assert post(visitor, "/check", {"claim": "The Moon is not."}).status_code == 429
-
-
-def test_what_a_visitor_may_ask_in_an_hour_is_bounded(client_of, place, answering):
-    answering()
-    visitor = client_of()
-    for number in range(4):
-        answered(place, visitor, f"Question {number} about the Sun?")
-    assert post(visitor, "/ask", {"question": QUESTION}).status_code == 429
-    send(client_of("annotator"))
 
 
 @pytest.mark.parametrize(("public", "form", "answer"), [("read", 303, 200), ("nothing", 303, 303)])
@@ -314,52 +293,12 @@ def test_stopping_while_it_is_written_interrupts_the_run(client_of, place, writi
     assert "Stopped before there was an answer." in client.get(address).text
 
 
-def test_who_may_not_read_answers_sees_nothing_of_one_that_is_written(client_of, place, writing):
-    address = send(client_of("annotator"))
-    assert writing.reached.acquire(timeout=PATIENCE)
-    object.__setattr__(place.settings, "public", "nothing")
-    visitor = client_of()
-    for path in (address, f"/jobs/{address.removeprefix('/ask/')}/events"):
-        answer = visitor.get(path)
-        assert answer.status_code in (303, 401, 403)
-        assert "brightness" not in answer.text
-
-
 # ------------------------------------------------------------------------------------------------ in a browser
 
 
 @pytest.fixture
 def server_settings(tmp_path):
     return {"debates": (write_settings(tmp_path),)}
-
-
-def test_an_answer_arrives_with_passages_beside_it_and_text_to_copy(running_server, visit, shoot):
-    go_on = threading.Event()
-    furnish(running_server.place, Scripted(lambda _prompt: (reached(go_on), ANSWER)[1], parameters=135_000_000))
-    page = visit("annotator")
-    page.goto("/ask")
-    page.get_by_label("The question").fill(QUESTION)
-    shoot(page, "ask-question")
-    assert sideways(page) == 0
-    with arriving(page):
-        page.get_by_role("button", name="Ask").click()
-    try:
-        page.get_by_text("writing from 3 passages").wait_for()
-    finally:
-        go_on.set()
-    page.get_by_role("heading", name="Answer").wait_for()
-    assert page.locator(".in-house", has_text=MARK).is_visible()
-    page.locator(".cite").first.click()
-    dialog = page.get_by_role("dialog", name="Passage")
-    assert "The book" in dialog.inner_text()
-    page.keyboard.press("Escape")
-    assert page.get_by_role("button", name="Copy with references").is_visible()
-    page.get_by_text("As text, with references").click()
-    assert page.locator("#copied").inner_text().startswith(QUESTION)
-    shoot(page, "ask-answer", whole=True)
-    for width in (1280, 390, 360):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert sideways(page) == 0
 
 
 def test_sentences_appear_while_the_server_still_holds_the_next_one_back(running_server, visit, shoot):

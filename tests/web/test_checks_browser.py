@@ -66,26 +66,6 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
     page.goto("/checks")
     shoot(page, "checks")
     assert sideways(page) == 0
-    page.get_by_label("Words").fill("carbon")
-    with arriving(page):
-        page.keyboard.press("Enter")
-    page.get_by_text("1 check", exact=True).wait_for()
-    page.get_by_text("More filters").click()
-    page.get_by_label("Evidence from").select_option("physical")
-    page.get_by_label("Checked from").fill("2020-01-31")
-    page.get_by_label("Reviewed by").select_option("annotator")
-    shoot(page, "checks-filters")
-    assert sideways(page) == 0
-    with arriving(page):
-        page.get_by_role("button", name="Show").click()
-    page.get_by_text("1 check", exact=True).wait_for()
-    assert page.get_by_label("Evidence from").is_visible()
-    page.get_by_label("Verdict").select_option("incorrect")
-    page.get_by_label("Checked up to").fill("2020-02-01")
-    with arriving(page):
-        page.get_by_role("button", name="Show").click()
-    page.get_by_text("No check fits all of this").wait_for()
-    shoot(page, "checks-none")
 
 
 def test_without_scripts_the_page_shows_the_debate_and_citations_lead_to_passages(running_server, visit):

@@ -8,8 +8,7 @@ from check_parts import Seen, add_collection, ask, ended, furnish, scripted, wri
 from climassay.web import AppState, ServerSettings
 from climassay.web.checks.store import checks_of
 from climassay.workspace import Workspace
-from debate_tables import View
-from web_parts import application_over, csrf_of, post
+from web_parts import application_over, post
 
 pytestmark = pytest.mark.faults
 
@@ -38,45 +37,6 @@ def finished(tmp_path_factory):
             ended(place, check)
             yield place, client_of, check
         place.close()
-
-
-def tags_of_ours(page):
-    """Whether every script of a page is a file of ours or data, and no tag runs code."""
-    scripts = page.every("script")
-    ours = all(one.get("src", "").startswith("/static/") or one.get("type") == "application/ld+json" for one in scripts)
-    return ours and not any(name.startswith("on") or name == "style" for _, found in page.tags for name in found)
-
-
-def all_pages(client, check):
-    yield client.get(f"/checks/{check}")
-    yield client.get("/checks")
-    yield client.get(f"/checks/{check}/debate")
-    yield client.get("/check", params={"claim": BREAKOUT, "source": BREAKOUT, "date": BREAKOUT})
-
-
-@pytest.mark.parametrize("hostile", [BREAKOUT, "<svg/onload=alert(1)>", "{% raw %}"], ids=["breakout", "svg", "jinja"])
-def test_markup_in_claims_sources_passages_and_models_texts_is_shown_as_it_is(client_of, place, hostile):
-    plans = {
-        "Physical": [View(says=f"{hostile} [1].")],
-        "Pamphlet": [View("correct", says=f"{hostile} [2].")],
-        "mediator": [View(says=f"{hostile} [1].")],
-    }
-    texts = {"physical": (hostile,), "pamphlet": (hostile,)}
-    question = f"What of {hostile} in your own documents?"
-    furnish(place, scripted(plans=plans, question=question, reply=f"{hostile} [1]."), texts=texts)
-    client = client_of("annotator")
-    check = ask(client, f"{hostile} The Sun warms the Earth", source=hostile)
-    [_, second, *_] = ended(place, check).transcript.rounds
-    assert hostile in second.follow_ups[0].question
-    post(client, f"/checks/{check}/review", {"opinion": "agree", "comment": hostile})
-    for answer in all_pages(client, check):
-        assert answer.status_code == 200
-        seen = Seen(answer.text)
-        assert tags_of_ours(seen)
-        assert not seen.every("img", src="x")
-        assert not seen.every("svg")
-    shown = Seen(client.get(f"/checks/{check}").text).text
-    assert shown.count(" ".join(hostile.split())) >= 4
 
 
 def test_a_claim_cannot_end_the_data_of_its_claimreview(client_of, place):
@@ -129,40 +89,6 @@ def test_characters_that_turn_a_line_are_taken_out_of_claims_and_kept_inside_of_
     assert f"<blockquote>{OVERRIDE}</blockquote>" in page
     css = client.get("/static/checks.css").text
     assert "main blockquote" in css[: css.index("unicode-bidi: isolate; overflow-wrap")].rpartition("}")[2]
-
-
-@pytest.mark.parametrize("length", [2001, 10_000])
-def test_claims_that_are_too_long_are_not_taken(finished, length):
-    place, client_of, _ = finished
-    answer = post(client_of("annotator"), "/check", {"claim": "The Sun. " + "x" * (length - 9)})
-    assert answer.status_code == 400
-    assert f"The claim has {length:,} characters, and the limit is 2,000: shorten it." in answer.text
-    assert checks_of(place).list().total == 1
-
-
-def test_nothing_changes_without_the_token_of_the_page(finished):
-    place, client_of, check = finished
-    client, stolen = client_of("annotator"), csrf_of(client_of("adjudicator"), "/check")
-    for path, form in (
-        ("/check", {"claim": "Glaciers grow."}),
-        (f"/checks/{check}/review", {"opinion": "agree"}),
-        (f"/checks/{check}/stop", {}),
-        (f"/checks/{check}/again", {}),
-    ):
-        assert client.post(path, data=form).status_code == 403
-        assert client.post(path, data={**form, "csrf": "0" * 64}).status_code == 403
-        assert client.post(path, data={**form, "csrf": stolen}).status_code == 403
-    assert checks_of(place).reviews(check) == []
-    assert checks_of(place).list().total == 1
-
-
-@pytest.mark.parametrize("name", ["..%2f..%2fetc%2fpasswd", "c" * 500, "%00", "c1'--", "<script>"])
-def test_names_of_checks_that_are_none_are_not_found(finished, name):
-    client = finished[1]("annotator")
-    for ending in ("", "/debate", "/check.json", "/claimreview.json", "/page.html"):
-        answer = client.get(f"/checks/{name}{ending}")
-        assert answer.status_code == 404
-        assert "<script>" not in answer.text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from check_parts import SUN, ask, ended, furnish, scripted, write_settings
-from climassay.factcheck import DebateSettings, make_claim
+from climassay.factcheck import make_claim
 from climassay.factcheck.transcript import as_data
 from climassay.web import AppState, ServerSettings
 from climassay.web.checks.debate import BEGIN, checks_of, live_debate
@@ -111,10 +111,3 @@ def test_a_check_that_was_stored_but_not_queued_is_queued_at_the_next_start(serv
     check = checks_of(place).begin(make_claim(SUN), chosen(place, "").settings, set_up="two sides")
     with application_over(place):
         assert ended(place, check).about.label == "incorrect"
-
-
-def test_settings_are_kept_with_the_check(server):
-    place = server("settings")
-    wanted = DebateSettings(rounds=2, seed=7, text_tokens=33)
-    check = checks_of(place).begin(make_claim(SUN), wanted, set_up="x")
-    assert checks_of(place).get(check).settings == wanted

@@ -6,8 +6,8 @@ import pytest
 
 from check_parts import Seen, add_collection, ask, ended, furnish, scripted, write_settings
 from climassay.errors import InputError
-from climassay.web.checks.store import checks_of, set_ups
-from web_parts import application_over, post
+from climassay.web.checks.store import set_ups
+from web_parts import application_over
 
 
 @pytest.fixture
@@ -49,14 +49,6 @@ class TestEveryCollection:
         second = ended(place, ask(client, anyway="true"))
         assert [one.name for one in second.settings.advocates] == ["mediator_", "physical"]
         assert {one.collection for one in second.transcript.sources} == {"mediator", "physical"}
-
-    def test_passages_added_to_a_collection_are_found_by_the_next_check(self, client_of, place):
-        furnish(place, small_model(plans={}), texts={})
-        add_collection(place, "physical", "Solar forcing of the climate is small.")
-        client = client_of("annotator")
-        assert len(ended(place, ask(client)).transcript.sources) == 1
-        add_collection(place, "physical", "The Sun has caused little of the warming since 1950.", id="more")
-        assert len(ended(place, ask(client, anyway="true")).transcript.sources) == 2
 
     def test_without_a_publisher_nothing_is_published(self, client_of, place):
         furnish(place, small_model(plans={}))
@@ -102,31 +94,3 @@ def test_set_ups_that_cannot_be_used_are_told_when_the_server_starts(place, tmp_
     place.settings = replace(place.settings, debates=files_in(folder, *names, text=text))
     with pytest.raises(InputError, match=sentence):
         set_ups(place)
-
-
-# -------------------------------------------------------------------------------------------------------- who may what
-
-
-@pytest.mark.parametrize(
-    ("public", "reads", "asks"),
-    [("nothing", 303, 303), ("read", 200, 303), ("check", 200, 200)],
-    ids=["nothing", "read", "check"],
-)
-def test_visitors_without_an_account_may_what_the_server_says(place_on, tmp_path, public, reads, asks):
-    made = place_on()
-    made.settings = replace(made.settings, public=public)
-    furnish(made, scripted())
-    with application_over(made) as clients:
-        check = ask(clients("annotator"))
-        ended(made, check)
-        visitor = clients()
-        assert visitor.get(f"/checks/{check}").status_code == reads
-        assert visitor.get("/checks").status_code == reads
-        assert visitor.get(f"/checks/{check}/check.json").status_code == reads
-        assert visitor.get("/check").status_code == asks
-        if asks == 200:
-            assert ended(made, ask(visitor, "Glaciers grow.")).about.by is None
-            assert "/sign-in?next=" in visitor.get(f"/checks/{check}").text
-        answer = post(visitor, f"/checks/{check}/review", {"opinion": "agree"})
-        assert answer.headers["location"].startswith("/sign-in")
-        assert checks_of(made).reviews(check) == []

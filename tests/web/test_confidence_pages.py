@@ -5,11 +5,12 @@ import re
 
 import pytest
 
+from browser import arriving, sideways
 from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, OpenedTagger
 from climassay.errors import InputError, ModelError
 from climassay.web.confidence import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
 from faults.samples import docx
-from web_parts import HOSTILE_DRAFTS, csrf_of, post, stored_rows
+from web_parts import HOSTILE_DRAFTS, csrf_of, post
 
 DRAFT = "Glaciers melt (moderate confidence).\n\nRain will very likely increase (low confidence)."
 
@@ -77,12 +78,6 @@ def test_a_word_file_that_cannot_be_checked_is_told_in_a_sentence(client_of, no_
     answer = post(client_of("annotator"), "/confidence/file", files={"file": (name, content)})
     assert answer.status_code == status
     assert words in html.unescape(answer.text)
-
-
-def test_a_text_without_findings_says_so(client_of, no_tagger):
-    page = post(client_of("annotator"), "/confidence", {"text": "Glaciers melt (high confidence)."}).text
-    assert "0 findings" in page
-    assert "good-news" in page
 
 
 def test_a_text_without_an_assessment_gets_no_all_clear(client_of, no_tagger):
@@ -179,39 +174,47 @@ def test_hostile_texts_are_answered_and_stay_text(client_of, no_tagger):
                 assert harm not in body, name
 
 
-def test_a_template_in_a_text_is_not_run(client_of, no_tagger):
-    sent = "{{ 7777 * 7777 }} {% raw %} (moderate confidence)"
-    page = post(client_of("annotator"), "/confidence", {"text": sent}).text
-    assert "{{ 7777 * 7777 }} {% raw %}" in page
-    assert "60481729" not in page
+SUMMARY = """# Sea level (high confidence)
+
+Global mean sea level will *very likely* rise by 0.5 m until 2100 (*low confidence*). There is moderate confidence
+that ice sheets contribute more than before (strong evidence, high agreement).
+
+- Coasts will flood more often than in the last century.
+- It is *likely* (90–100%) that storms move north (low to high confidence).
+"""
 
 
-def test_nothing_is_kept(client_of, place, no_tagger):
-    client = client_of("annotator")
-    csrf_of(client, "/")
-    before = stored_rows(place)
-    post(client, "/confidence", {"text": DRAFT})
-    assert stored_rows(place) == before
-    assert "moderate confidence" not in client.get("/confidence").text.split('id="the-rules"')[0]
+class SteadyTagger:
+    """Gives every statement the same probabilities."""
+
+    levels = ("low", "medium", "high", "very high")
+
+    def predict_proba(self, items):
+        return [[0.08, 0.24, 0.53, 0.15] for _ in items]
 
 
-class TestWhoMayRead:
-    @pytest.fixture
-    def place_settings(self):
-        return {"public": "nothing"}
-
-    def test_a_closed_server_asks_to_sign_in(self, client_of):
-        answer = client_of().get("/confidence")
-        assert answer.status_code == 303
-        assert answer.headers["location"].startswith("/sign-in")
-
-
-class TestOpenForReading:
-    @pytest.fixture
-    def place_settings(self):
-        return {"public": "read"}
-
-    def test_anybody_may_check_a_text(self, client_of, no_tagger):
-        client = client_of()
-        assert "Confidence language" in client.get("/confidence").text
-        assert "2 findings" in post(client, "/confidence", {"text": DRAFT}).text
+@pytest.mark.core
+def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, shoot):
+    accuracy = MeasuredAccuracy(0.47, 0.42, 0.52, 300, "held-out statements")
+    running_server.place.shared(TAGGER, lambda: OpenedTagger(SteadyTagger(), accuracy))
+    page = visit("annotator")
+    page.goto("/")
+    with arriving(page):
+        page.get_by_role("link", name="Confidence language").first.click()
+    page.get_by_label("The draft").fill(SUMMARY)
+    with arriving(page):
+        page.get_by_role("button", name="Check the text").click()
+    page.get_by_role("heading", name="7 findings").wait_for()
+    assert page.locator("mark", has_text="moderate confidence").is_visible()
+    page.get_by_role("link", name="Line 3, column 96").click()
+    assert page.locator(".place:target").inner_text() == "3"
+    page.evaluate("scrollTo(0, 0)")
+    shoot(page, "confidence-check", whole=True)
+    assert sideways(page) == 0
+    page.get_by_label("How confident would the IPCC sound about this statement?").fill("Glaciers lose mass.")
+    with arriving(page):
+        page.get_by_role("button", name="Estimate the level").click()
+    page.get_by_text("The reports would most probably sound: high confidence.").wait_for()
+    assert page.get_by_text("47% [42% to 52%] of 300 statements").is_visible()
+    shoot(page, "confidence-statement", whole=True, dark=True)
+    assert sideways(page) == 0

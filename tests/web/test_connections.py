@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from climassay.errors import InputError
-from climassay.web.connections import ACCEPTED_AT_ONCE, FILES_LEFT, ConnectionLimits, GuardedProtocol, LogLimit, guarded
+from climassay.web.connections import ACCEPTED_AT_ONCE, FILES_LEFT, ConnectionLimits, LogLimit, guarded
 from climassay.web.settings import Networks
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -234,9 +234,3 @@ def test_a_server_under_half_sent_requests_answers_others():
             one.close()
         server.should_exit = True
         thread.join()
-
-
-def test_the_protocol_of_a_server_is_its_own():
-    one, other = (guarded(LIMITS, Networks("")) for _ in range(2))
-    assert issubclass(one, GuardedProtocol)
-    assert one.guard is not other.guard

@@ -217,22 +217,3 @@ def test_work_of_others_is_not_shown_and_not_stopped(place):
         assert client_of("admin").get("/jobs").status_code == 200
         assert client_of("admin").get("/jobs/j123").status_code == 404
         assert post(client_of("adjudicator"), f"/jobs/{job}/stop").status_code == 403
-
-
-def test_readers_without_an_account_follow_checks_and_nothing_else(place_on):
-    from dataclasses import replace
-
-    place = place_on()
-    place.settings = replace(place.settings, public="read")
-    place.jobs.register("count", counting, "corpus")
-    with application_over(place) as client_of:
-        place.jobs.register("check", counting, "models")
-        place.accounts.add("bob")
-        check, other = (place.jobs.submit(kind, "x", {"to": 1}, by="bob") for kind in ("check", "count"))
-        for job in (check, other):
-            job_at_its_end(place.jobs, job)
-        visitor = client_of(None)
-        assert events_in(visitor.get(f"/jobs/{check}/events").text)[-1][0] == "end"
-        assert visitor.get(f"/jobs/{other}/events").status_code == 403
-        place.settings = replace(place.settings, public="nothing")
-        assert visitor.get(f"/jobs/{check}/events").status_code == 303

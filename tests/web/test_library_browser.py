@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from browser import arriving, sideways
 from climassay.corpus import Collection, read
-from library_parts import GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach
+from library_parts import GLACIER, OCEAN, TellingEncoder, pdf_of, teach
 from patience import reached
 
 WARMING = (
@@ -17,15 +17,6 @@ RISE = (
     "Sea level rises because warmer water needs more room and because glaciers and ice sheets lose mass. "
     "A glacier that ends in the ocean also loses ice where warm water melts its front from below."
 )
-
-
-def books(place):
-    teach(place)
-    texts = (f"{OCEAN} {WARMING}", f"{GLACIER} {RISE}", WARMING)
-    licence = {"licence": "CC BY 4.0", "url": "https://example.org/", "report": "Primer"}
-    add_book(place, "oceans", title="The Ocean in the Climate System", texts=texts, date="2024", **licence)
-    add_book(place, "oceans", title="A Short History of Glaciers", texts=(f"{GLACIER} {RISE}",), licence="CC0")
-    add_book(place, "methods", title="How to Measure Ice", texts=(GLACIER, OCEAN))
 
 
 class HeldEncoder(TellingEncoder):
@@ -103,30 +94,6 @@ def test_files_are_added_without_scripts(running_server, visit, tmp_path):
     assert page.get_by_text("added", exact=True).is_visible()
 
 
-def test_the_pages_to_read_fit_every_screen(running_server, visit, shoot):
-    books(running_server.place)
-    page = visit("annotator")
-    page.goto("/library")
-    shoot(page, "library")
-    assert sideways(page) == 0
-    page.goto("/library/search?q=How+fast+do+glaciers+melt%3F")
-    shoot(page, "library-search")
-    assert sideways(page) == 0
-    page.goto("/library/oceans?q=warming+of+the+deep+ocean")
-    shoot(page, "library-collection", whole=True)
-    assert sideways(page) == 0
-    with arriving(page):
-        page.locator(".library-hits a").first.click()
-    page.wait_for_url(re.compile("/passages/"))
-    shoot(page, "library-passage", whole=True)
-    assert sideways(page) == 0
-    with arriving(page):
-        page.locator("main a", has_text="The Ocean in the Climate System").first.click()
-    page.wait_for_url(re.compile("/documents/"))
-    shoot(page, "library-document", dark=True)
-    assert sideways(page) == 0
-
-
 def test_from_a_passage_to_the_printed_page_with_the_words_marked(running_server, visit, shoot, tmp_path):
     file = tmp_path / "sea level.pdf"
     file.write_bytes(pdf_of(WARMING, RISE, OCEAN, title="Sea Level"))
@@ -151,16 +118,3 @@ def test_from_a_passage_to_the_printed_page_with_the_words_marked(running_server
         assert around["x"] <= mark["x"] <= mark["x"] + mark["width"] <= around["x"] + around["width"]
         assert around["y"] <= mark["y"] <= mark["y"] + mark["height"] <= around["y"] + around["height"] / 4
     assert "".join(page.locator("mark").all_inner_texts()).split() == quoted.split()
-    page.get_by_role("link", name="Next").first.focus()
-    with arriving(page):
-        page.keyboard.press("Enter")
-    page.wait_for_url(re.compile("/pages/3"))
-    with arriving(page):
-        page.get_by_role("link", name="Sea Level").click()
-    page.get_by_text("Rename this document").click()
-    page.get_by_label("Title").fill("How the Sea Rises")
-    with arriving(page):
-        page.get_by_role("button", name="Rename").click()
-    page.get_by_role("heading", name="How the Sea Rises").wait_for()
-    shoot(page, "library-document-renamed")
-    assert sideways(page) == 0

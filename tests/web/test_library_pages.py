@@ -11,7 +11,7 @@ from climassay.corpus import Collection, list_collections, remove_collection
 from climassay.corpus.collection_storage import CollectionStore
 from climassay.models.encoders import CachedEncoder
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, teach
-from web_routes import Site, turned_away
+from web_routes import Site
 
 MARKED = re.compile(r"<mark>(.*?)</mark>")
 SCRIPT = '<script>alert("x")</script>'
@@ -159,12 +159,6 @@ def test_a_passage_has_its_neighbours_its_citation_and_a_lasting_address(place, 
     assert f"{place.settings.root}/library/oceans/passages/" in text
 
 
-def test_the_ends_of_a_document_have_one_neighbour(admin):
-    first, last = (admin.get(f"/library/oceans/passages/seas-oceans-{number}").text for number in (0, 2))
-    assert ('rel="prev"' in first, 'rel="next"' in first) == (False, True)
-    assert ('rel="prev"' in last, 'rel="next"' in last) == (True, False)
-
-
 def test_words_of_the_search_are_marked_in_the_passage(admin):
     text = admin.get("/library/oceans/passages/seas-oceans-0", params={"q": "warming water"}).text
     assert MARKED.findall(text) == ["warms", "water"]
@@ -248,19 +242,9 @@ def test_encoder_and_collections_are_opened_once(place, reader, monkeypatch):
     [
         "/library/none",
         "/library/..%2f..%2fetc",
-        "/library/%2e%2e",
         "/library/oceans/passages/none",
-        "/library/oceans/passages/..%2f..%2frecords.sqlite",
-        "/library/oceans/passages/x'%20OR%20'1'='1",
         "/library/oceans/documents/none",
-        "/library/oceans/documents/%2e%2e",
-        "/library/oceans/passages/%ff",
         "/library/oceans/passages/%00",
-        "/library/oceans/passages/%5c'%0a",
-        "/library/oceans/documents/%ff%00",
-        "/library/%ff",
-        "/library/" + "a" * 300,
-        "/library/a%00b",
         "/library/uploads/none",
         "/library/oceans.lance",
     ],
@@ -290,60 +274,6 @@ def test_any_text_can_be_looked_for(admin, query):
         answer = admin.get(path, params={"q": query})
         assert answer.status_code == 200
         assert SCRIPT not in answer.text
-
-
-def test_hostile_documents_are_shown_and_not_obeyed(place, site):
-    hostile = {"title": f"T{SCRIPT}", "licence": SCRIPT, "report": SCRIPT, "url": "javascript:alert(1)", "date": SCRIPT}
-    add_book(place, "hostile", texts=(f"An ocean {SCRIPT} of text.",), source=f"{SCRIPT}.pdf", **hostile)
-    (document,) = Collection.open(place.workspace, "hostile").documents()
-    admin = site.visitor("admin")
-    for path in ("", "?q=ocean", f"/passages/{document.id}-0?q=ocean", f"/documents/{document.id}"):
-        answer = admin.get(f"/library/hostile{path}")
-        assert answer.status_code == 200
-        assert "&lt;script&gt;alert" in answer.text
-        assert "<script>alert" not in answer.text
-        assert 'href="javascript:' not in answer.text
-
-
-@pytest.mark.parametrize(
-    "path", ["/library", "/library/oceans?q=ocean", "/library/search?q=ocean", "/library/oceans/passages.csv"]
-)
-def test_strangers_sign_in_first(stocked, path):
-    answer = stocked.visitor(None).get(path)
-    assert (answer.status_code, answer.headers["location"][:8]) == (303, "/sign-in")
-
-
-def test_where_all_may_read_strangers_read_and_change_nothing(tmp_path):
-    site = Site(tmp_path, public="read")
-    document = add_book(site.place, "oceans")
-    stranger = site.visitor(None)
-    page = stranger.get("/library/oceans?q=ocean")
-    assert hits(page)[0] == f"{document}-0"
-    assert "/library/upload" not in page.text
-    assert "Remove" not in page.text
-    assert turned_away(stranger.get("/library/upload"))
-    site.close()
-
-
-def test_two_servers_on_one_workspace_see_each_other(place, reader):
-    add_book(place, "oceans", texts=(OCEAN,))
-    second = Site(place.workspace.root)
-    teach(second.place)
-    visitor = second.visitor("annotator")
-    for client in (reader, visitor):
-        assert len(hits(client.get("/library/oceans?q=ocean"))) == 1
-    add_book(place, "oceans", title="More", texts=("More ocean.",))
-    for client in (reader, visitor):
-        assert len(hits(client.get("/library/oceans?q=ocean"))) == 2
-    second.close()
-
-
-@pytest.mark.parametrize(
-    "query", ["q=%ff", "q=ocean&document=%00", "q=ocean&document=%ff'", "q=ocean&hits=9" + "9" * 40]
-)
-def test_what_no_form_sends_is_no_accident(admin, query):
-    for path in ("/library/oceans", "/library/search", "/library/oceans/search.json"):
-        assert admin.get(f"{path}?{query}").status_code in (200, 400)
 
 
 def test_a_search_of_several_collections_encodes_its_words_once(place, reader):

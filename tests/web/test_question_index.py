@@ -190,8 +190,7 @@ def test_the_grid_is_sorted_by_any_column(place, client_of):
     assert "wrong" in marks[0]
     assert "right" in marks[-1]
     [turned] = [link for link in page.links if "direction=down" in link and "order=3" in link]
-    marks = [row.css("td")[3].text() for row in Page(reader.get(turned).text).root.css("table.grid tbody tr")]
-    assert "right" in marks[0]
+    assert "right" in Page(reader.get(turned).text).root.css("table.grid tbody tr")[0].css("td")[3].text()
 
 
 def test_option_orders_that_disagree(place):
@@ -211,24 +210,6 @@ def test_option_orders_that_disagree(place):
     index = QuestionIndex(place, require_run(place.database, run))
     [number] = index.numbers(QuestionFilter(unstable=True), 1000)
     assert index.key(number) == (first.cell.benchmark, first.question)
-
-
-def test_the_grid_has_a_column_for_each_model_and_setting_of_both_runs(place, client_of):
-    run, second = store_experiment(place.records), store_experiment(place.records, experiment(seed=5))
-    reader = client_of("annotator")
-    page = Page(reader.get(f"/results/{run}/questions?kind=mcq&beside={second}&right=0&fails=3").text)
-    stored, other = (StoredRun(run_details(place.database, one)) for one in (run, second))
-    rows = [[cell.text() for cell in row.css("td")] for row in page.root.css("table.grid tbody tr")]
-    assert rows
-    for row in rows:
-        assert len(row) == 6
-        assert "right" in row[0]
-        assert "wrong" in row[3]
-    links = [link for link in page.links if "#answer-" in link]
-    assert {link.split("/")[2] for link in links} == {run, second}
-    target = Page(reader.get(links[0].partition("#")[0]).text)
-    assert target.root.css_first(f"#{links[0].partition('#')[2]}") is not None
-    assert stored.questions.keys() == other.questions.keys()
 
 
 def test_what_was_chosen_in_each_option_order_is_shown(place, client_of):

@@ -4,7 +4,7 @@ import pytest
 
 from browser import arriving, sideways
 from experiments import experiment, question, questions_of
-from stored_runs import ask, store_experiment, store_factchecks, store_mcq
+from stored_runs import store_experiment
 
 SKILLS = {
     (model, setting): 0.35 + 0.1 * place + 0.15 * number
@@ -23,37 +23,6 @@ def column(page, title, place):
     """Cells of a column of the table with that caption, as they stand, hidden rows left out."""
     rows = page.locator("table", has=page.locator("caption", has_text=title)).locator("tbody tr:not([hidden])")
     return [row.locator("td").nth(place).inner_text() for row in rows.all()]
-
-
-def test_the_list_of_runs_leads_to_a_run_and_back(visit, running_server, experiment_run, shoot):
-    records = running_server.place.records
-    store_factchecks(records)
-    chosen = [store_mcq(records, range(4)), store_mcq(records, range(10), model="local:large")]
-    with records.run("generate run", {"recipe": {"name": "silver"}}) as going:
-        ask(records, going, "one", "two", "broken")
-        page = visit("annotator")
-        page.goto("/results")
-        assert page.locator("tbody tr").count() == 5
-        assert "running" in page.locator("tr", has_text=going.id).inner_text()
-        shoot(page, "results-runs")
-        assert sideways(page) == 0
-    with arriving(page):
-        page.get_by_role("link", name="Tokens").press("Enter")
-    assert page.locator("th[aria-sort=descending]").inner_text().startswith("Tokens")
-    page.get_by_label("Text in name, id or configuration").fill("local:large")
-    with arriving(page):
-        page.get_by_role("button", name="Show").click()
-    assert page.locator("tbody tr").count() == 1
-    with arriving(page):
-        page.get_by_role("link", name="All runs").click()
-    for run in chosen:
-        page.get_by_label(f"Compare {run}").check()
-    with arriving(page):
-        page.get_by_role("button", name="Compare the chosen runs").click()
-    page.get_by_role("heading", name="Runs side by side").wait_for()
-    assert page.get_by_text("Compared on the questions that both runs asked").is_visible()
-    shoot(page, "results-compare", whole=True)
-    assert sideways(page) == 0
 
 
 def test_tables_sort_by_value_and_filter(visit, experiment_run, shoot):
@@ -92,49 +61,6 @@ def test_tables_sort_by_value_and_filter(visit, experiment_run, shoot):
     numbers = [float(text.lstrip("<")) - 1e-9 * text.startswith("<") for text in adjusted]
     assert numbers == sorted(numbers)
     assert len(set(numbers)) > 3
-
-
-def test_from_an_experiment_to_one_question(visit, experiment_run, shoot):
-    page = visit("annotator")
-    page.goto(f"/results/{experiment_run}")
-    with arriving(page):
-        page.get_by_role("link", name="135 questions one by one").click()
-    page.get_by_label("Task").select_option("mcq")
-    page.get_by_label("Some answer wrong").check()
-    with arriving(page):
-        page.get_by_role("button", name="Show").click()
-    shoot(page, "results-questions")
-    with arriving(page):
-        page.locator("table.grid tbody th a").first.click()
-    page.get_by_role("heading", name="What about mcq number").wait_for()
-    assert page.locator("tbody tr").count() == 9
-    page.locator("details summary", has_text="SmolLM2-135M, rag-source").click()
-    assert page.get_by_text("A passage about aerosols.").first.is_visible()
-    shoot(page, "results-question", whole=True)
-    assert sideways(page) == 0
-    with arriving(page):
-        page.get_by_role("link", name="Prompts and raw answers").click()
-    assert page.get_by_role("heading", name="Prompts and raw answers").is_visible()
-
-
-def test_pages_fit_a_phone_and_the_dark(visit, running_server, experiment_run, shoot):
-    factchecks = store_factchecks(running_server.place.records)
-    page = visit("annotator")
-    for address in (f"/results/{experiment_run}", f"/results/{experiment_run}/questions",
-                    f"/results/{experiment_run}?show=tables", f"/results/{experiment_run}?show=figures",
-                    f"/results/{experiment_run}/requests", f"/results/{factchecks}",
-                    f"/results/{factchecks}/claims", f"/results/{factchecks}/claims/1", "/usage",
-                    "/results/datasets"):  # fmt: skip
-        page.goto(address)
-        assert sideways(page) == 0, address
-    page.goto(f"/results/{experiment_run}")
-    shoot(page, "results-experiment-dark", dark=True)
-    page.goto(f"/results/{factchecks}")
-    shoot(page, "results-factcheck")
-    page.goto(f"/results/{factchecks}/claims/1")
-    shoot(page, "results-claim")
-    page.goto("/usage")
-    shoot(page, "results-usage")
 
 
 def test_large_results_follow_their_page(visit, running_server):

@@ -9,7 +9,6 @@ from xml.dom import minidom
 
 import pytest
 
-from climassay.evaluation.comparing import compare_runs
 from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.long_answers import Assessment, CriterionJudgement
@@ -377,35 +376,6 @@ def test_a_dataset_shows_its_statistics_and_drafts(reader, place):
     page_of(reader, "/results/datasets/none", 404)
 
 
-def test_nobody_reads_what_is_not_open(client_of, place):
-    run = store_experiment(place.records)
-    stranger = client_of(None)
-    for address in ("/results", f"/results/{run}", f"/results/{run}/run.json", "/usage", "/results/compare"):
-        answer = stranger.get(address)
-        assert answer.status_code == 303
-        assert answer.headers["location"].startswith("/sign-in")
-
-
 @pytest.mark.parametrize("address", ["", "/questions", "/claims", "/run.json", "/answers.jsonl", "/tables/1.csv"])
 def test_a_run_that_is_not_there_is_missing(reader, address):
     assert "There is no run rnone" in page_of(reader, f"/results/rnone{address}", 404).text
-
-
-def test_a_comparison_is_computed_once_whoever_looks_at_it(reader, place, monkeypatch):
-    computed = []
-
-    def counting(experiments, metric, **options):
-        computed.append((metric, options["level"]))
-        return compare_runs(experiments, metric, **options)
-
-    monkeypatch.setattr("climassay.web.results.pages.compare_runs", counting)
-    first, second = (store_mcq(place.records, right=range(number), model=f"local:{number}") for number in (3, 11))
-    address = f"/results/compare?runs={first}&runs={second}"
-    page = page_of(reader, address)
-    assert page_of(reader, address).text == page.text
-    for link in page.links:
-        if "/tables/" in link or "/figures/" in link:
-            assert reader.get(link).status_code == 200
-    assert computed == [("accuracy", "overall")]
-    page_of(reader, f"{address}&level=base")
-    assert computed == [("accuracy", "overall"), ("accuracy", "base")]

@@ -51,15 +51,6 @@ def test_a_visitor_has_a_few_places_and_leaves_the_others_to_others(held):
     assert send(other, "Somebody else has a claim.").status_code == 303
 
 
-def test_addresses_of_one_network_of_ipv6_are_one_visitor(held):
-    client_of, _ = held
-    said = [
-        send(from_address(client_of(), f"2001:db8::{number}"), f"Claim {number} about ice.").status_code
-        for number in range(1, MOST_WAITING_OF_ONE + 2)
-    ]
-    assert said == [303] * MOST_WAITING_OF_ONE + [429]
-
-
 def test_what_a_visitor_may_ask_for_in_an_hour_is_bounded(held, place):
     client_of, _ = held
     visitor = from_address(client_of(), "203.0.113.5")

@@ -98,8 +98,8 @@ def generate(
             ) as parts,
             ExitStack() as shown,
         ):
-            line = run_pipeline(wanted, parts, store, on_progress=on_progress or _told(session, wanted, shown))
-        made = GeneratedDataset.of(store, name, line=line, run=run.id)
+            done = run_pipeline(wanted, parts, store, on_progress=on_progress or _told(session, wanted, shown))
+        made = GeneratedDataset.of(store, name, pipeline=done, run=run.id)
         run.save_results("streams", made.streams())
         return made
 

@@ -17,12 +17,10 @@ from climassay.distributed.cluster import ClusterOptions, Share, cluster_connect
 from climassay.distributed.remote import (
     DistributedEncoder,
     DistributedModel,
-    EncoderInfoJob,
     EncoderSpec,
     Job,
     JobResult,
     LoadSpec,
-    ModelInfoJob,
     ModelSpec,
 )
 from climassay.errors import ClimassayError, ModelError
@@ -252,7 +250,7 @@ class WorkerPool:
         shown = name if name.startswith("local:") else f"local:{name}"
         placed = adapter and str(Path(adapter).absolute())
         spec = ModelSpec(_anywhere(shown), device, dtype, placed, concurrency, max_output_tokens)
-        info = self.info(spec, ModelInfoJob())
+        info = self.info(spec)
         # Nodes with other processors would decide for another number format, and compute another model.
         return DistributedModel(self, replace(spec, dtype=info.dtype), shown, info)
 
@@ -263,15 +261,15 @@ class WorkerPool:
             ModelError: A worker cannot find it.
         """
         spec = EncoderSpec(_anywhere(name), self.share.cpus)
-        return DistributedEncoder(self, spec, name, self.info(spec, EncoderInfoJob()))
+        return DistributedEncoder(self, spec, name, self.info(spec))
 
-    def info(self, spec: LoadSpec, job: Job) -> Any:
-        """What something spec says about itself, asked of one worker.
+    def info(self, spec: LoadSpec) -> Any:
+        """What a model or an encoder says about itself, asked of one worker.
 
         Raises:
             InputError, ModelError, MissingExtraError: It cannot be loaded.
         """
-        [(_, done)] = self.run(spec, [job])
+        [(_, done)] = self.run(spec, [Job("info")])
         if done.lost is not None:
             raise ModelError(f"No worker could load the model: {done.lost}")
         return done.result

@@ -4,10 +4,11 @@ What goes to a worker (what is to be loaded, and a job) and what comes back are 
 never travels: models behind a server stay where the command runs.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from climassay.models.contract import (
     Encoder,
     EncoderRole,
     GenerationRequest,
-    OpenWeights,
     OptionRequest,
     OptionScores,
     ScoresCallback,
@@ -38,21 +38,12 @@ _ERRORS: dict[str, type[ClimassayError]] = {
 }
 
 
-class LoadSpec(Protocol):
-    """What a worker is to have loaded. Hashable: a worker loads equal ones once."""
-
-    def load(self) -> Any:
-        """Load it, in the worker."""
-
-    def resolved(self) -> "LoadSpec":
-        """The same with what this worker's machine decides where nothing is said, so that both are loaded once."""
-
-    def __hash__(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A local model, as :func:`climassay.models.load_model` takes it."""
+    """What a worker is to have loaded: a local model, as :func:`climassay.models.load_model` takes it.
+
+    Specs can be hashed: a worker loads equal ones once.
+    """
 
     name: str
     """A folder or an adapter must be found under the same path on every node."""
@@ -66,17 +57,10 @@ class ModelSpec:
         """The model."""
         from climassay.models import load_model
 
-        return load_model(
-            self.name,
-            device=self.device,
-            dtype=self.dtype,
-            adapter=self.adapter,
-            concurrency=self.concurrency,
-            max_output_tokens=self.max_output_tokens,
-        )
+        return load_model(**asdict(self))
 
     def resolved(self) -> "ModelSpec":
-        """With the number format that is the default here."""
+        """The same with the number format that this worker's machine decides where none is named, to load both once."""
         from climassay.models.local.loading import default_device, default_dtype
 
         return self if self.dtype else replace(self, dtype=default_dtype(self.device or default_device()))
@@ -101,6 +85,9 @@ class EncoderSpec:
         return self
 
 
+LoadSpec = ModelSpec | EncoderSpec
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
     """What an encoder says about itself."""
@@ -109,77 +96,20 @@ class EncoderInfo:
     width: int
 
 
-class Job(Protocol):
-    """Something that a worker does with what it has loaded."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A call of one method of what a worker has loaded, or the question what that says about itself (``info``)."""
+
+    method: Literal["info", "generate", "option_logprobs", "harvest", "encode"]
+    items: Sequence[Any] = ()
+    """Requests or texts; the result has an entry for each, in their order."""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, loaded: Any) -> Any:
-        """The answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfoJob:
-    """Ask a model for its info."""
-
-    def run(self, loaded: Any) -> "ModelInfo":
-        """The info."""
-        info: ModelInfo = loaded.info
-        return info
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderInfoJob:
-    """Ask an encoder for its info."""
-
-    def run(self, loaded: Encoder) -> EncoderInfo:
-        """The info."""
-        return EncoderInfo(loaded.fingerprint, loaded.width)
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationJob:
-    """Chats to be continued."""
-
-    requests: Sequence[GenerationRequest]
-
-    def run(self, loaded: OpenWeights) -> list[Completion]:
-        """Completions in the order of the requests."""
-        return loaded.generate(self.requests)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringJob:
-    """Options to be weighed."""
-
-    requests: Sequence[OptionRequest]
-
-    def run(self, loaded: OpenWeights) -> list[OptionScores]:
-        """Scores in the order of the requests."""
-        return loaded.option_logprobs(self.requests)
-
-
-@dataclass(frozen=True, slots=True)
-class HarvestJob:
-    """Hidden states to be read."""
-
-    requests: Sequence[OptionRequest]
-    layers: tuple[int, ...]
-    token_budget: int | None
-
-    def run(self, loaded: OpenWeights) -> list[Activations]:
-        """Activations in the order of the requests."""
-        return loaded.harvest(self.requests, layers=self.layers, token_budget=self.token_budget)
-
-
-@dataclass(frozen=True, slots=True)
-class EncodingJob:
-    """Texts to be encoded."""
-
-    texts: Sequence[str]
-    role: EncoderRole = "passage"
-
-    def run(self, loaded: Encoder) -> NDArray[np.float32]:
-        """Unit vectors, float32 [texts, width]."""
-        return loaded.encode(self.texts, role=self.role)
+        """The method's result."""
+        if self.method == "info":
+            return loaded.info if hasattr(loaded, "info") else EncoderInfo(loaded.fingerprint, loaded.width)
+        return getattr(loaded, self.method)(self.items, **self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,13 +224,13 @@ class DistributedModel(DescribedModel):
         Raises:
             ModelError: No worker is left, or two of them have different weights.
         """
-        return self._ask(requests, GenerationJob, Completion.failed, on_result)
+        return self._ask("generate", requests, Completion.failed, on_result)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
         """Weigh every request's options, in order; raises as :meth:`generate`."""
-        return self._ask(requests, ScoringJob, OptionScores.failed, on_result)
+        return self._ask("option_logprobs", requests, OptionScores.failed, on_result)
 
     def harvest(
         self,
@@ -316,11 +246,8 @@ class DistributedModel(DescribedModel):
             ModelError: A layer does not exist, no worker is left, or two of them have different weights.
             InputError: The token budget is less than 1, or no layer is asked for.
         """
-
-        def job(part: Sequence[OptionRequest]) -> Job:
-            return HarvestJob(part, tuple(layers), token_budget)
-
-        return self._ask(requests, job, Activations.failed, on_result)
+        options = {"layers": tuple(layers), "token_budget": token_budget}
+        return self._ask("harvest", requests, Activations.failed, on_result, options)
 
     def close(self) -> None:
         """Let the workers give back the memory."""
@@ -328,10 +255,11 @@ class DistributedModel(DescribedModel):
 
     def _ask(
         self,
+        method: Literal["generate", "option_logprobs", "harvest"],
         requests: Sequence[R],
-        job: Callable[[Sequence[R]], Job],
         failed: Callable[[str], A],
         on_result: Callable[[int, A], None] | None,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[A]:
         def text_of(index: int) -> tuple[str, ...]:
             return (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix)
@@ -341,21 +269,16 @@ class DistributedModel(DescribedModel):
         size = shares(len(order), self._pool.workers, self._most)
         parts = [order[start : start + size] for start in range(0, len(order), size)]
         results: dict[int, A] = {}
-        jobs = (job([requests[index] for index in part]) for part in parts)
+        jobs = (Job(method, [requests[index] for index in part], dict(options)) for part in parts)
         for number, done in self._pool.run(self._spec, jobs):
-            for index, answer in zip(parts[number], self._answers(done, len(parts[number]), failed), strict=True):
+            done.checked(self.fingerprint)
+            self.work = Work(self.work.passes + done.passes, self.work.tokens + done.tokens)
+            answers = done.result if done.lost is None else [failed(done.lost) for _ in parts[number]]
+            for index, answer in zip(parts[number], answers, strict=True):
                 results[index] = answer
                 if on_result is not None:
                     on_result(index, answer)
         return [results[index] for index in range(len(requests))]
-
-    def _answers(self, done: JobResult, count: int, failed: Callable[[str], A]) -> list[A]:
-        done.checked(self.fingerprint)
-        if done.lost is not None:
-            return [failed(done.lost) for _ in range(count)]
-        self.work = Work(self.work.passes + done.passes, self.work.tokens + done.tokens)
-        answers: list[A] = done.result
-        return answers
 
 
 MOST_TEXTS = 64
@@ -428,27 +351,22 @@ class DistributedEncoder:
         places: dict[int, tuple[_Chunk, int]] = {}
         numbers = count()
 
-        def jobs() -> Iterator[EncodingJob]:
+        def jobs() -> Iterator[Job]:
             for number, texts in enumerate(chunks):
                 chunk = _Chunk(number, np.zeros((len(texts), self.width), dtype=np.float32), len(texts))
                 for start in range(0, len(texts), size):
                     places[next(numbers)] = (chunk, start)
-                    yield EncodingJob(texts[start : start + size], role)
+                    yield Job("encode", texts[start : start + size], {"role": role})
 
         for number, done in self._pool.run(self._spec, jobs()):
             chunk, start = places.pop(number)
-            taken = self._take(chunk, start, done)
+            vectors = done.checked(self.fingerprint).vectors()
+            chunk.vectors[start : start + len(vectors)] = vectors
+            chunk.left -= len(vectors)
             if on_progress is not None:
-                on_progress(taken)
+                on_progress(len(vectors))
             if not chunk.left:
                 yield chunk.number, chunk.vectors
-
-    def _take(self, chunk: _Chunk, start: int, done: JobResult) -> int:
-        """Put the vectors of a job into their chunk; gives how many there are."""
-        vectors = done.checked(self.fingerprint).vectors()
-        chunk.vectors[start : start + len(vectors)] = vectors
-        chunk.left -= len(vectors)
-        return len(vectors)
 
 
 def shares(count: int, workers: int, most: int) -> int:

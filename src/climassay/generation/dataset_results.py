@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.generation.draft import Draft
-from climassay.generation.pipeline import PipelineResult
+from climassay.generation.pipeline import PipelineResult, StreamCounts
 from climassay.generation.recipe import Stream
 from climassay.generation.screening import check_counts, table
 from climassay.questions import KINDS, LEVELS, Kind, option_letter
@@ -46,20 +46,11 @@ SHOWN = 400
 
 
 @dataclass(slots=True)
-class StreamStats:
-    """One kind and level."""
-
-    asked: int = 0
-    accepted: int = 0
-    failed: int = 0
-
-
-@dataclass(slots=True)
 class DatasetStats:
     """Everything counted once over the drafts of a dataset."""
 
     name: str
-    streams: dict[Stream, StreamStats] = field(default_factory=dict)
+    streams: dict[Stream, StreamCounts] = field(default_factory=dict)
     reasons: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     """(step, reason) -> drafts rejected for it, by kind."""
     failures: Counter[str] = field(default_factory=Counter)
@@ -79,7 +70,7 @@ def dataset_stats(name: str, placed: Iterable[StoredDraft]) -> DatasetStats:
     """Count the drafts of a dataset in one pass."""
     stats = DatasetStats(name)
     for one in placed:
-        counts = stats.streams.setdefault(one.stream, StreamStats())
+        counts = stats.streams.setdefault(one.stream, StreamCounts())
         counts.asked += 1
         draft, rejection = one.draft, one.draft.rejection
         if draft.error is not None:
@@ -99,7 +90,7 @@ def stats_tables(stats: DatasetStats) -> list[Table]:
     """Yield, reasons and sources as tables; those without a row are left out."""
     streams = sorted(stats.streams, key=lambda one: (KINDS.index(one.kind), LEVELS.index(one.level)))
     counts = stats.streams.values()
-    total = StreamStats(sum(one.asked for one in counts), stats.accepted, sum(one.failed for one in counts))
+    total = StreamCounts(sum(one.asked for one in counts), stats.accepted, sum(one.failed for one in counts))
     rows: list[tuple[str, ...]] = []
     for kind, level, one in (*((one.kind, one.level, stats.streams[one]) for one in streams), ("all", "", total)):
         numbers = (one.asked, one.failed, one.asked - one.failed - one.accepted, one.accepted)
@@ -165,7 +156,7 @@ def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
     if stats.accepted:
         parts = tuple(Category(level, shade) for level, shade in zip(LEVELS, (1.0, 0.75, 0.5), strict=True))
         bars = [
-            StackedBar(kind, tuple(stats.streams.get(Stream(kind, level), StreamStats()).accepted for level in LEVELS))
+            StackedBar(kind, tuple(stats.streams.get(Stream(kind, level), StreamCounts()).accepted for level in LEVELS))
             for kind in kinds
         ]
         figures.append(StackedBars("Accepted questions by level", parts, tuple(bars)))
@@ -277,7 +268,12 @@ class Dataset(Result):
         return {
             "dataset": stats.name,
             "accepted": stats.accepted,
-            "streams": by_stream({stream: asdict(one) for stream, one in stats.streams.items()}),
+            "streams": by_stream(
+                {
+                    stream: {"asked": one.asked, "accepted": one.accepted, "failed": one.failed}
+                    for stream, one in stats.streams.items()
+                }
+            ),
             "rejected": [
                 {"step": step, "reason": reason, "by_kind": dict(counts)}
                 for (step, reason), counts in stats.reasons.items()
@@ -306,12 +302,12 @@ class Dataset(Result):
 class GeneratedDataset(Dataset):
     """A dataset after a run of its recipe."""
 
-    line: PipelineResult
+    pipeline: PipelineResult
     run: str
 
     def streams(self) -> list[dict[str, Any]]:
         """A row per kind and level: what was wanted, and what came of it."""
-        counts = self.line.counts
+        counts = self.pipeline.counts
         return [
             {
                 "stream": stream.name,
@@ -320,31 +316,31 @@ class GeneratedDataset(Dataset):
                 "failed": counts[stream].failed,
                 "accepted": counts[stream].accepted,
                 "rejected": dict(+counts[stream].rejected),
-                "ended": self.line.ended.get(stream),
+                "ended": self.pipeline.ended.get(stream),
             }
-            for stream, wanted in self.line.wanted.items()
+            for stream, wanted in self.pipeline.wanted.items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
         """What the run came to."""
         return {
             "run": self.run,
-            "dataset": self.line.dataset,
-            "complete": self.line.complete,
+            "dataset": self.pipeline.dataset,
+            "complete": self.pipeline.complete,
             "streams": self.streams(),
-            "usage": self.line.usage,
+            "usage": self.pipeline.usage,
             "sources": {book: counts.total() for book, counts in self.stats.books.items()},
         }
 
     def notes(self) -> Iterator[str]:
         """What ended early, and what was spent."""
-        for stream, reason in self.line.ended.items():
+        for stream, reason in self.pipeline.ended.items():
             yield f"{stream.name} ended early: {reason}."
-        usage = self.line.usage
+        usage = self.pipeline.usage
         cost = "" if usage.cost is None else f", ${usage.cost:.4f}"
         yield (
             f"Run {self.run}: {usage.requests} requests, {usage.tokens}{cost}. "
-            f"Look at it: climassay generate stats {self.line.dataset} -o report.html"
+            f"Look at it: climassay generate stats {self.pipeline.dataset} -o report.html"
         )
 
 

@@ -59,7 +59,7 @@ decisions = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.ForeignKeyConstraint(["dataset", "draft"], ["drafts.dataset", "drafts.id"]),
     sa.Index("decisions_by_draft", "dataset", "draft"),
-    comment="What was decided after the line was done, by experts above all; one row per key.",
+    comment="What was decided after the pipeline was done, by experts above all; one row per key.",
 )
 
 

@@ -24,21 +24,18 @@ from climassay.evaluation import (
     OVERALL,
     Ask,
     Cell,
-    CellRecord,
     ConstantScore,
     ExperimentPlan,
-    HarnessCell,
     HarnessCells,
     HarnessSpec,
     ModelSpec,
-    Outcome,
     Progress,
     TaskGroup,
 )
 from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, Place
-from climassay.integrations.sample_scores import SampleScores, is_mean
+from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
 from climassay.metrics.registry import LOWER
-from climassay.models.contract import Generator, number_format
+from climassay.models.contract import Generator
 from climassay.questions import LETTERS, Question
 from climassay.records import RecordedModel, RequestCounts
 from climassay.settings import located
@@ -80,32 +77,19 @@ def run_tasks(
             )
             left = recorded.tally
             for name, task in tasks.items():
-                found = _TaskOutcomes(name, task, done["samples"][name], asked)
-                cell = Cell(name, model.shown, label, found.kind)
-                outcomes = found.outcomes(cell)
+                found = _HarnessOutcomes(name, task, done["samples"][name], asked)
                 notes = [f"{name} says itself how many examples it has."] if name in kept and shots else []
                 if asked.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
                     notes.append(
                         f"{name}: the model wrote its choice, for a server gives no log-probabilities of texts."
                     )
-                record = CellRecord(
-                    cell=cell,
-                    model=model.name,
-                    fingerprint=opened.fingerprint,
-                    setting={
-                        "num_fewshot": task.get_config("num_fewshot"),
-                        "chat_template": spec.chat_template,
-                        "version": task.VERSION,
-                        "lm_eval": version("lm_eval"),
-                    },
-                    prompt=f"lm-evaluation-harness, {name}",
-                    prompt_sha256=found.prompts_sha256,
-                    asked=left.asked,
-                    failed=len(found.errors),
-                    notes=(*notes, *found.notes),
-                    dtype=number_format(opened),
-                )
-                cells.append(HarnessCell(record, outcomes, found.questions, found.constants(), left))
+                setting = {
+                    "num_fewshot": task.get_config("num_fewshot"),
+                    "chat_template": spec.chat_template,
+                    "version": task.VERSION,
+                    "lm_eval": version("lm_eval"),
+                }
+                cells.append(found.cell(model, label, opened, setting, left, notes, found.constants()))
                 left = RequestCounts()  # asked once, counted once
         finally:
             opened.close()
@@ -192,78 +176,52 @@ def _numbers(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
     return {name: float(value) for name, value in named.items() if isinstance(value, Real | np.bool_)}
 
 
-class _TaskOutcomes:
-    """What the harness says of each sample of a task.
+class _HarnessOutcomes(TaskOutcomes[int]):
+    """What the harness says of each sample of a task: one entry for each sample and filter.
 
-    Args:
-        name: Of the task.
-        task: The harness's.
-        samples: The harness's, one for each sample and filter.
-        model: Who was asked; knows which requests failed.
+    The model that was asked knows which requests failed.
     """
 
     def __init__(self, name: str, task: Any, samples: Sequence[Mapping[str, Any]], model: ClimassayLM) -> None:
-        self.name, self.task = name, task
+        self.task = task
         self.by_doc: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
         for sample in samples:
             self.by_doc[sample["doc_id"]].append(sample)
         places: dict[Place, int] = {(name, doc): doc for doc in self.by_doc}
-        self.errors = {doc: model.failures[place] for place, doc in places.items() if place in model.failures}
+        errors = {doc: model.failures[place] for place, doc in places.items() if place in model.failures}
         self.unparsed = {doc for place, doc in places.items() if place in model.unparsed}
-        choices = {doc: self._choices(found[0]["doc"]) for doc, found in self.by_doc.items()}
+        choices: dict[int, tuple[str, ...]] = dict.fromkeys(self.by_doc, ())
+        if task.OUTPUT_TYPE == "multiple_choice" and not task.multiple_input:
+            choices = {doc: tuple(map(str, task.doc_to_choice(found[0]["doc"]))) for doc, found in self.by_doc.items()}
         self.choices = choices if all(1 < len(one) <= len(LETTERS) for one in choices.values()) else {}
-        self.kind = "mcq" if self.choices else "freeform"
-        self.notes: tuple[str, ...] = ()
+        kind = "mcq" if self.choices else "freeform"
+        questions = {}
+        for doc, (sample, *_) in self.by_doc.items():
+            own, target = self.choices.get(doc, ()), sample["target"]
+            first = target[0] if isinstance(target, list) and target else target
+            correct = None
+            if own:
+                correct = first if isinstance(first, int) else own.index(first) if first in own else None
+                correct = correct if correct is not None and 0 <= correct < len(own) else None
+            text = task.doc_to_text(sample["doc"])
+            shown = text if isinstance(text, str) else sample["arguments"][0][0]
+            answer = str(first) if correct is None else own[correct]
+            questions[doc] = Question(f"{name}-{doc}", kind, shown.strip(), answer.strip(), None, own, correct)
         hashes = [found[0]["prompt_hash"] for found in self.by_doc.values()]
-        self.prompts_sha256 = hashlib.sha256("".join(hashes).encode()).hexdigest()
-        self.questions = tuple(self._question(doc, found[0]) for doc, found in self.by_doc.items())
+        digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
+        super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
 
-    def _choices(self, doc: Any) -> tuple[str, ...]:
-        if self.task.OUTPUT_TYPE != "multiple_choice" or self.task.multiple_input:
-            return ()
-        return tuple(str(choice) for choice in self.task.doc_to_choice(doc))
+    def answered(self, sample: int, question: Question) -> tuple[int | None, str, bool]:
+        """The likeliest choice, or what the model wrote."""
+        responses = self.by_doc[sample][0]["filtered_resps"]
+        if sample in self.unparsed:
+            return None, "", True
+        if self.choices:
+            chosen = int(np.argmax([float(one[0]) for one in responses[: len(question.options)]]))
+            return chosen, question.options[chosen], False
+        return None, str(responses[0]).strip() if self.task.OUTPUT_TYPE == "generate_until" else "", False
 
-    def _question(self, doc: int, sample: Mapping[str, Any]) -> Question:
-        choices, target = self.choices.get(doc, ()), sample["target"]
-        first = target[0] if isinstance(target, list) and target else target
-        correct = None
-        if choices:
-            correct = first if isinstance(first, int) else choices.index(first) if first in choices else None
-            correct = correct if correct is not None and 0 <= correct < len(choices) else None
-        text = self.task.doc_to_text(sample["doc"])
-        shown = text if isinstance(text, str) else sample["arguments"][0][0]
-        answer = str(first) if correct is None else choices[correct]
-        return Question(f"{self.name}-{doc}", self.kind, shown.strip(), answer.strip(), None, choices, correct)
-
-    def outcomes(self, cell: Cell) -> list[Outcome]:
-        """An outcome per sample; one that failed, or named no choice, has 0, or the worst score of the others."""
-        scores = self._scores()
-        found = []
-        for question, (doc, samples) in zip(self.questions, self.by_doc.items(), strict=True):
-            chosen, answer = None, ""
-            responses = samples[0]["filtered_resps"]
-            if doc in self.errors or doc in self.unparsed:
-                pass
-            elif self.choices:
-                chosen = int(np.argmax([float(one[0]) for one in responses[: len(question.options)]]))
-                answer = question.options[chosen]
-            elif self.task.OUTPUT_TYPE == "generate_until":
-                answer = str(responses[0]).strip()
-            found.append(
-                Outcome(
-                    cell=cell,
-                    question=question.id,
-                    level=None,
-                    answer=answer,
-                    scores=scores.get(doc, {}),
-                    chosen=chosen,
-                    violations=("none of the choices",) if doc in self.unparsed else (),
-                    error=self.errors.get(doc),
-                )
-            )
-        return found
-
-    def _scores(self) -> dict[int, dict[str, float]]:
+    def scores(self) -> dict[int, dict[str, float]]:
         """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`."""
         values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
         for doc, samples in self.by_doc.items():
@@ -304,12 +262,13 @@ class _TaskOutcomes:
             return ()
         by_place = bool(self.choices) and len(set(self.choices.values())) > 1
         targets = [
-            (LETTERS[one.correct] if by_place and one.correct is not None else one.answer) for one in self.questions
+            (LETTERS[one.correct] if by_place and one.correct is not None else one.answer)
+            for one in self.questions.values()
         ]
         answer = Counter(targets).most_common(1)[0][0]
         values: dict[str, list[Any]] = defaultdict(list)
         with suppress(Exception), redirect_stdout(io.StringIO()):  # a task's own code may take no answer but a model's
-            for question, samples in zip(self.questions, self.by_doc.values(), strict=True):
+            for question, samples in zip(self.questions.values(), self.by_doc.values(), strict=True):
                 for metric, value in self._scored_as(answer, question, samples[0], by_place=by_place).items():
                     values[metric].append(value)
             return tuple(

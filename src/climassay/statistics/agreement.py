@@ -47,14 +47,13 @@ def cohen_kappa(
     unknown = [label for label in [*first, *second] if label not in place]
     if unknown:
         raise InputError(f"The label {unknown[0]!r} is not in the order given.")
-    table = np.zeros((len(labels), len(labels)))
-    for a, b in zip(first, second, strict=True):
-        table[place[a], place[b]] += 1
-    distance = np.abs(np.subtract.outer(np.arange(len(labels)), np.arange(len(labels)))).astype(float)
-    cost = distance**2 if weights == "quadratic" else distance if weights == "linear" else (distance > 0).astype(float)
-    expected = np.outer(table.sum(1), table.sum(0)) / table.sum()
-    chance = float((cost * expected).sum())
-    return 1.0 if chance == 0 else 1.0 - float((cost * table).sum()) / chance
+    from sklearn.metrics import cohen_kappa_score
+
+    # Where both use one label throughout, chance is perfect too, and kappa 0 / 0.
+    a, b = ([place[label] for label in one] for one in (first, second))
+    if len({*a, *b}) == 1:
+        return 1.0
+    return float(cohen_kappa_score(a, b, labels=range(len(labels)), weights=weights))
 
 
 def fleiss_kappa(counts: ArrayLike) -> float:

@@ -28,8 +28,12 @@ from climassay.web.failures import API, Failure, SignInNeeded
 from climassay.web.middleware import HEADERS, BodyLimit, Compressed, PathPrefix, PublicView, SafeHeaders, Turns
 from climassay.web.pages import page
 
-AREAS = ("annotate", "api", "ask", "checks", "confidence", "auth", "job_pages", "library", "results")
-"""Parts of this room; each has a ``router`` and perhaps ``register(app_state)``."""
+AREAS = (
+    "annotate.pages", "api.openapi_page", "ask", "auth", "checks.pages", "checks.lists", "checks.texts", "confidence",
+    "job_pages", "library.pages", "library.evidence", "results.blocks", "results.pages", "results.questions",
+)  # fmt: skip
+"""Modules of this room that have a ``router`` and perhaps ``register(app_state)``; addresses of one word come before
+those of a run, whose id could be any word."""
 TITLES = {
     400: "That did not work",
     401: "Please sign in",

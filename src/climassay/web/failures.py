@@ -1,12 +1,14 @@
 """Why a request is not answered with what was asked for: one sentence and the right status; and why work failed."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from climassay.errors import ClimassayError
+from climassay.errors import ClimassayError, InputError
 
 API = "/api/"
 
@@ -21,6 +23,19 @@ class Missing(Failure):
     """What was asked for is not there."""
 
     status = 404
+
+
+@contextmanager
+def missing() -> Iterator[None]:
+    """Around a look-up that refuses what is not there.
+
+    Raises:
+        Missing: It was refused.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise Missing(str(error)) from None
 
 
 class Refused(Failure):
@@ -51,85 +66,79 @@ class Explanation(NamedTuple):
 
 
 _OWNER = "the person who runs this site"
-_KNOWN: tuple[tuple[str, Explanation], ...] = (
+_KNOWN = (
     (
         r"insufficient_quota|billing|exceeded your current quota|spending limit|credit balance|answered 402",
-        Explanation(
-            "The account that pays for the model has reached its limit.",
-            f"Tell {_OWNER}. Once there is credit again, the check can go on.",
-        ),
+        "The account that pays for the model has reached its limit.",
+        f"Tell {_OWNER}. Once there is credit again, the check can go on.",
     ),
     (
         r"answered 401|needs an API key|API key holds|No API key was sent|Check the API key\.",
-        Explanation(
-            "The model’s server did not accept the key it was given.",
-            f"Tell {_OWNER}. Once a valid key is set, the check can go on.",
-        ),
+        "The model’s server did not accept the key it was given.",
+        f"Tell {_OWNER}. Once a valid key is set, the check can go on.",
     ),
     (
         r"answered 403",
-        Explanation(
-            "This site is not allowed to use the model.",
-            f"Tell {_OWNER}, who can ask the provider for access or choose another model.",
-        ),
+        "This site is not allowed to use the model.",
+        f"Tell {_OWNER}, who can ask the provider for access or choose another model.",
     ),
     (
         r"does not offer|answered 404|no (?:public )?model (?:at|in|named)|bundled (?:model|name)|models install",
-        Explanation(
-            "The model is not available, or no longer.",
-            f"Tell {_OWNER}, who can install it or choose another one.",
-        ),
+        "The model is not available, or no longer.",
+        f"Tell {_OWNER}, who can install it or choose another one.",
     ),
     (
         r"answered 429",
-        Explanation("The model’s server is too busy.", "Try again in a few minutes."),
+        "The model’s server is too busy.",
+        "Try again in a few minutes.",
     ),
     (
         r"did not answer within",
-        Explanation("The model’s server took too long to answer.", "Try again in a few minutes."),
+        "The model’s server took too long to answer.",
+        "Try again in a few minutes.",
     ),
     (
         r"connection to .* failed",
-        Explanation("The model’s server cannot be reached.", f"Try again later. If that does not help, tell {_OWNER}."),
+        "The model’s server cannot be reached.",
+        f"Try again later. If that does not help, tell {_OWNER}.",
     ),
     (
         r"answered 5\d\d",
-        Explanation("The model’s server reported a fault of its own.", "Try again in a few minutes."),
+        "The model’s server reported a fault of its own.",
+        "Try again in a few minutes.",
     ),
     (
         r"There is no collection",
-        Explanation(
-            "Documents that this check needs are no longer in the library.",
-            "Start a new check, which will use the documents that are there now.",
-        ),
+        "Documents that this check needs are no longer in the library.",
+        "Start a new check, which will use the documents that are there now.",
     ),
     (
         r"The prompt has .* tokens|context length|context window|answered 413",
-        Explanation(
-            "Together, the claim and the passages are longer than the model can read.",
-            f"Shorten the claim, or ask {_OWNER} for a model that reads more.",
-        ),
+        "Together, the claim and the passages are longer than the model can read.",
+        f"Shorten the claim, or ask {_OWNER} for a model that reads more.",
     ),
     (
         r"memory of .* not enough|out of memory",
-        Explanation(
-            "The model needs more memory than this server has.", f"Tell {_OWNER}, who can choose a smaller one."
-        ),
+        "The model needs more memory than this server has.",
+        f"Tell {_OWNER}, who can choose a smaller one.",
     ),
     (
         r"disk is full",
-        Explanation("The server’s disk is full.", f"Tell {_OWNER}. Once there is room, the check can go on."),
+        "The server’s disk is full.",
+        f"Tell {_OWNER}. Once there is room, the check can go on.",
     ),
     (
         r"answer (?:is not JSON|has|is an error)|answer's",
-        Explanation("The model’s server sent an answer that cannot be read.", "Try again in a few minutes."),
+        "The model’s server sent an answer that cannot be read.",
+        "Try again in a few minutes.",
     ),
 )
 
 
 def explained(error: str | None) -> Explanation | None:
     """What the message of an error means; None where it is not one of those that are known."""
-    return next((one for pattern, one in _KNOWN if error and re.search(pattern, error, re.IGNORECASE)), None)
+    known = (Explanation(*one) for pattern, *one in _KNOWN if error and re.search(pattern, error, re.IGNORECASE))
+    return next(known, None)
 
 
 def plainly(error: str) -> str:

@@ -4,11 +4,10 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from climassay.errors import InputError
 from climassay.web.access import Admin, Annotator, Reader, may_read
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing, Refused
+from climassay.web.failures import Refused, missing
 from climassay.web.jobs import Job
 from climassay.web.pages import back_to, page
 
@@ -50,10 +49,8 @@ async def events(request: Request, app: App, user: Reader, job_id: str) -> Strea
 
 def job_for(app: AppState, user: User | None, job_id: str) -> Job:
     """A job that somebody may see: one's own, an adjudicator's any, a check or question also by whoever may read."""
-    try:
+    with missing():
         job = app.jobs.get(job_id)
-    except InputError as error:
-        raise Missing(str(error)) from None
     own = user is not None and (job.by == user.name or user.may("adjudicator"))
     if not own and not (job.kind in ("check", "ask") and may_read(user, app)):
         raise Refused("This is somebody else's work.")

@@ -32,24 +32,20 @@ from climassay.evaluation import (
     OVERALL,
     Ask,
     Cell,
-    CellRecord,
     ConstantScore,
     ExperimentPlan,
-    HarnessCell,
     HarnessCells,
     ModelSpec,
-    Outcome,
     Progress,
 )
 from climassay.integrations.inspect.provider import ClimassayModel, inspect_model
-from climassay.integrations.sample_scores import SampleScores, is_mean
+from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
 from climassay.models.contract import (
     Completion,
     CompletionCallback,
     GenerationRequest,
     Generator,
     Message,
-    number_format,
 )
 from climassay.questions import LETTERS, Kind, Question
 from climassay.records import RecordedModel, RequestCounts
@@ -124,35 +120,22 @@ def run_tasks(
         logs = runner.run(asked, grader)
         left = recorded.tally
         for log in logs:
-            found = _TaskOutcomes(log)
-            cell = Cell(found.name, model.shown, SETTING, found.kind)
-            outcomes = found.outcomes(cell)
+            found = _InspectOutcomes(log)
             ours = {f"climassay/{one.model_name}" for one in (asked, grader) if one is not None}
-            others = [
+            notes = [
                 f"{found.name} itself asked {one}, past the records."
                 for one in log.stats.model_usage
                 if one not in ours
             ]
-            record = CellRecord(
-                cell=cell,
-                model=model.name,
-                fingerprint=opened.fingerprint,
-                setting={
-                    "task_args": dict(spec.task_args),
-                    "epochs": log.eval.config.epochs,
-                    "grader": spec.grader and spec.grader.name,
-                    "version": log.eval.task_version,
-                    "inspect_ai": version("inspect_ai"),
-                },
-                prompt=f"Inspect, {found.name}",
-                prompt_sha256=found.prompts_sha256,
-                asked=left.asked,
-                failed=len(found.errors),
-                notes=(*found.notes, *others),
-                dtype=number_format(opened),
-            )
+            setting = {
+                "task_args": dict(spec.task_args),
+                "epochs": log.eval.config.epochs,
+                "grader": spec.grader and spec.grader.name,
+                "version": log.eval.task_version,
+                "inspect_ai": version("inspect_ai"),
+            }
             constants = runner.constants(found) if model == plan.models[0] else ()
-            cells.append(HarnessCell(record, outcomes, found.questions, constants, left))
+            cells.append(found.cell(model, SETTING, opened, setting, left, notes, constants))
             left = RequestCounts()  # asked once, counted once
     return HarnessCells(cells, {})
 
@@ -212,7 +195,7 @@ class _Runner:
                 raise one.refused
         return logs
 
-    def constants(self, found: "_TaskOutcomes") -> tuple[ConstantScore, ...]:
+    def constants(self, found: "_InspectOutcomes") -> tuple[ConstantScore, ...]:
         """What the most frequent target would get as the answer to every sample, as Inspect scores it.
 
         None where a sample takes more than one request: what grades the answer would be answered likewise.
@@ -224,7 +207,7 @@ class _Runner:
         [log] = self._eval([self._places[found.name]], model)
         shown = target if len(target) < 80 else f"{target[:79]}…"
         by_metric: dict[str, list[float]] = defaultdict(list)
-        for scores in _TaskOutcomes(log).scores().values():
+        for scores in _InspectOutcomes(log).scores().values():
             for metric, value in scores.items():
                 by_metric[metric].append(value)
         return tuple(
@@ -351,7 +334,7 @@ def _text(given: str | list[ChatMessage]) -> str:
     return given if isinstance(given, str) else "\n\n".join(turn.text for turn in given)
 
 
-class _TaskOutcomes:
+class _InspectOutcomes(TaskOutcomes[str]):
     """What Inspect says of each sample of a task.
 
     Args:
@@ -359,15 +342,15 @@ class _TaskOutcomes:
     """
 
     def __init__(self, log: EvalLog) -> None:
-        self.log, self.name = log, log.eval.task
+        self.log, name = log, log.eval.task
         self.by_id: dict[str, list[EvalSample]] = defaultdict(list)
         for sample in log.samples or ():
             self.by_id[str(sample.id)].append(sample)
         if not self.by_id:
-            raise InputError(f"The task {self.name} of Inspect has no sample.")
-        self.errors = {
-            name: next(one.error.message for one in samples if one.error)
-            for name, samples in self.by_id.items()
+            raise InputError(f"The task {name} of Inspect has no sample.")
+        errors = {
+            sample: next(one.error.message for one in samples if one.error)
+            for sample, samples in self.by_id.items()
             if any(one.error for one in samples)
         }
         firsts = [samples[0] for samples in self.by_id.values()]
@@ -378,13 +361,19 @@ class _TaskOutcomes:
         }
         few = all(1 < len(one.choices or ()) <= len(LETTERS) for one in firsts)
         self.choices = chosen and few and None not in letters
-        self.kind: Kind = "mcq" if self.choices else "freeform"
         written = [one.target if isinstance(one.target, str) else ", ".join(one.target) for one in firsts]
         self.targets = [str(one) for one in letters] if self.choices else written
-        self.questions = tuple(self._question(*one) for one in zip(firsts, self.targets, strict=True))
-        self.notes: tuple[str, ...] = ()
+        kind: Kind = "mcq" if self.choices else "freeform"
+        questions = {}
+        for sample, target in zip(firsts, self.targets, strict=True):
+            options = tuple(sample.choices or ()) if self.choices else ()
+            correct = LETTERS.upper().index(target) if options else None
+            answer = target if correct is None else options[correct]
+            id_, text = f"{name}-{sample.id}", _text(sample.input).strip()
+            questions[str(sample.id)] = Question(id_, kind, text, answer.strip(), None, options, correct)
         asked = json.dumps([[str(one.id), _text(one.input), one.choices, one.target] for one in firsts])
-        self.prompts_sha256 = hashlib.sha256((asked + log.plan.model_dump_json()).encode()).hexdigest()
+        digest = hashlib.sha256((asked + log.plan.model_dump_json()).encode()).hexdigest()
+        super().__init__("Inspect", name, kind, questions, errors, digest)
 
     @property
     def single_request(self) -> bool:
@@ -393,39 +382,14 @@ class _TaskOutcomes:
             sum(event.event == "model" for event in one.events) <= 1 for ones in self.by_id.values() for one in ones
         )
 
-    def _question(self, sample: EvalSample, target: str) -> Question:
-        options = tuple(sample.choices or ()) if self.choices else ()
-        correct = LETTERS.upper().index(target) if options else None
-        answer = target if correct is None else options[correct]
-        name = f"{self.name}-{sample.id}"
-        return Question(name, self.kind, _text(sample.input).strip(), answer.strip(), None, options, correct)
-
-    def outcomes(self, cell: Cell) -> list[Outcome]:
-        """An outcome per sample; one that failed in any epoch has 0 in every score."""
-        scores = self.scores()
-        found = []
-        for question, (name, samples) in zip(self.questions, self.by_id.items(), strict=True):
-            chosen, answer, failed = None, "", name in self.errors
-            if not failed and self.choices:
-                said = [_letter(one.answer or "", question.options) for one in (samples[0].scores or {}).values()]
-                chosen = next((LETTERS.upper().index(letter) for letter in said if letter), None)
-                answer = "" if chosen is None else question.options[chosen]
-            elif not failed:
-                answer = samples[0].output.completion.strip()
-            unparsed = self.choices and chosen is None and not failed
-            found.append(
-                Outcome(
-                    cell=cell,
-                    question=question.id,
-                    level=None,
-                    answer=answer,
-                    scores=scores[name],
-                    chosen=chosen,
-                    violations=("none of the choices",) if unparsed else (),
-                    error=self.errors.get(name),
-                )
-            )
-        return found
+    def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
+        """By the letter that a scorer read, or by what the model wrote in the first epoch."""
+        first = self.by_id[sample][0]
+        if not self.choices:
+            return None, first.output.completion.strip(), False
+        said = [_letter(one.answer or "", question.options) for one in (first.scores or {}).values()]
+        chosen = next((LETTERS.upper().index(letter) for letter in said if letter), None)
+        return chosen, "" if chosen is None else question.options[chosen], chosen is None
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`."""

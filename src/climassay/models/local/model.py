@@ -22,6 +22,7 @@ from climassay.models.contract import (
     OptionRequest,
     OptionScores,
     ScoresCallback,
+    ScoringMethod,
     TextCallback,
     Usage,
     Work,
@@ -74,6 +75,8 @@ class OptionReadings:
     """Shape [options, layers, width]."""
     missing: int
     """Places still to be read."""
+    greedy: bool = True
+    """Whether every scored token is the most probable one; looked at only where it is asked for."""
 
 
 def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str]) -> TokenisedOptions:
@@ -103,6 +106,7 @@ def read_options(
     *,
     layers: Sequence[int] | None = None,
     token_budget: int | None = None,
+    greedy: bool = False,
 ) -> Iterator[tuple[int, OptionReadings]]:
     """Compute the options of many requests; give index and readings of each as soon as all of it is known.
 
@@ -111,6 +115,7 @@ def read_options(
         requests: Tokenised options.
         layers: Hidden states wanted at the last token of each option.
         token_budget: Maximum number of tokens in one forward pass.
+        greedy: Whether to find out too if the scored tokens are the most probable ones.
     """
     owners = [(index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))]
     whole = [requests[index].sequences[option] for index, option in owners]
@@ -140,11 +145,13 @@ def read_options(
         following = torch.tensor(targets, dtype=torch.long, device=reading.logits.device)
         norms = reading.logits.logsumexp(dim=-1)
         logprobs: list[float] = (reading.logits[rows, following] - norms[rows]).tolist()
+        best = (reading.logits.argmax(dim=-1)[rows] == following).tolist() if greedy else [True] * len(logprobs)
         done = []
-        for place, logprob in zip(reading.places, logprobs, strict=True):
+        for place, logprob, is_best in zip(reading.places, logprobs, best, strict=True):
             index, option = owners[place.sequence]
             known = readings[index]
             known.logprobs[option] += logprob
+            known.greedy &= is_best
             known.missing -= 1
             if known.missing == 0:
                 done.append(index)
@@ -422,17 +429,37 @@ class TextModel(LocalModel):
             ModelError: A request has several options.
         """
         results: dict[int, OptionScores] = {}
+
+        def keep(index: int, scores: OptionScores) -> None:
+            results[index] = scores
+            if on_result is not None:
+                on_result(index, scores)
+
         order = sorted(range(len(requests)), key=lambda index: [one.content for one in requests[index].messages])
         with self._alone():
             for start in range(0, len(order), BLOCK):
-                windows = {index: self._windows(requests[index]) for index in order[start : start + BLOCK]}
-                for index, scores in self._score(windows):
-                    results[index] = scores
-                    if on_result is not None:
-                        on_result(index, scores)
+                windows: dict[int, list[TokenisedOptions]] = {}
+                parts: dict[int, list[OptionReadings]] = {}
+                for index in order[start : start + BLOCK]:
+                    found = self._windows(requests[index])
+                    if found and all(1 <= one.start < len(one.sequences[0]) for one in found):
+                        windows[index], parts[index] = found, []
+                    else:
+                        why = "The continuation adds nothing to the context, or is longer than the window."
+                        keep(index, OptionScores.failed(why))
+                owners = [index for index, found in windows.items() for _ in found]
+                every = [one for found in windows.values() for one in found]
+                for place, known in read_options(self.reader, every, greedy=True):
+                    index = owners[place]
+                    parts[index].append(known)
+                    if len(parts[index]) == len(windows[index]):
+                        usage = Usage(prompt_tokens=sum(one.tokens for one in windows[index]), requests=1)
+                        method: ScoringMethod = "greedy" if all(one.greedy for one in parts[index]) else "exact"
+                        total = sum(one.logprobs[0] for one in parts[index])
+                        keep(index, OptionScores((total,), method, usage))
         return [results[index] for index in range(len(requests))]
 
-    def _windows(self, request: OptionRequest) -> list[tuple[list[int], int]]:
+    def _windows(self, request: OptionRequest) -> list[TokenisedOptions]:
         """Tokens to compute, and from which position on they are scored; several only for a text without context."""
         if len(request.options) != 1:
             raise ModelError("A text is scored with one continuation at a time.")
@@ -447,9 +474,9 @@ class TextModel(LocalModel):
             alone = self.prompts.encode(context.rstrip())
             tokens, start = alone + self.prompts.encode(context + continuation)[len(alone) :], len(alone)
         cut = max(0, len(tokens) - self.window - 1)
-        return [(tokens[cut:], start - cut)]
+        return [TokenisedOptions((tuple(tokens[cut:]),), start - cut)]
 
-    def _in_windows(self, tokens: list[int]) -> list[tuple[list[int], int]]:
+    def _in_windows(self, tokens: list[int]) -> list[TokenisedOptions]:
         """Windows in which every token but the first is scored once.
 
         Each is as long as it may be, and the last one has as much before what it scores as fits.
@@ -458,42 +485,5 @@ class TextModel(LocalModel):
         for start in range(1, len(tokens), self.window):
             end = min(start + self.window, len(tokens))
             first = max(0, end - self.window - 1)
-            windows.append((tokens[first:end], start - first))
+            windows.append(TokenisedOptions((tuple(tokens[first:end]),), start - first))
         return windows
-
-    def _score(self, windows: dict[int, list[tuple[list[int], int]]]) -> Iterator[tuple[int, OptionScores]]:
-        owners = [(index, window, start) for index, some in windows.items() for window, start in some]
-        missing = {index: sum(len(window) - start for window, start in some) for index, some in windows.items()}
-        sums, greedy = dict.fromkeys(windows, 0.0), dict.fromkeys(windows, True)
-        for index in [
-            index for index, places in missing.items() if not places or any(s < 1 for _, s in windows[index])
-        ]:
-            del missing[index]
-            yield (
-                index,
-                OptionScores.failed("The continuation adds nothing to the context, or is longer than the window."),
-            )
-        owners = [owner for owner in owners if owner[0] in missing]
-        readings = self.reader.read(
-            [window[:-1] for _, window, _ in owners],
-            [range(start - 1, len(window) - 1) for _, window, start in owners],
-        )
-        for reading in readings:
-            for place, logprob, best in zip(reading.places, *_next_tokens(reading, owners), strict=True):
-                index = owners[place.sequence][0]
-                sums[index] += logprob
-                greedy[index] &= best
-                missing[index] -= 1
-                if not missing[index]:
-                    usage = Usage(prompt_tokens=sum(len(window) for window, _ in windows[index]), requests=1)
-                    yield index, OptionScores((sums[index],), "greedy" if greedy[index] else "exact", usage)
-
-
-def _next_tokens(reading: Any, owners: Sequence[tuple[int, list[int], int]]) -> tuple[list[float], list[bool]]:
-    """For each place of a reading, the log-probability of the token that follows, and whether none is more probable."""
-    device = reading.logits.device
-    rows = torch.tensor([place.row for place in reading.places], device=device)
-    following = torch.tensor([owners[place.sequence][1][place.position + 1] for place in reading.places], device=device)
-    logits = reading.logits[rows, following]
-    best = reading.logits.argmax(dim=-1)[rows] == following
-    return (logits - reading.logits.logsumexp(dim=-1)[rows]).tolist(), best.tolist()

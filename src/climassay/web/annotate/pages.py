@@ -1,11 +1,11 @@
 """The pages of annotation: of annotators, of adjudicators, of admins."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Form, Request, UploadFile
+from fastapi import APIRouter, Depends, Form, Request, UploadFile
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -18,7 +18,6 @@ from climassay.generation.annotation import (
     FoundItem,
     Item,
     ItemFilter,
-    Label,
 )
 from climassay.generation.annotation.labels import ItemFilterState, Order, is_rubric
 from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
@@ -28,19 +27,19 @@ from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
 from climassay.web.annotate.exchange import (
     FORMATS,
-    RUBRIC_WORDS,
     RUBRICS,
-    Imported,
     export_labels,
     import_labels,
 )
 from climassay.web.annotate.queue import (
+    KIND,
     agreement_of,
     holds_rubrics,
     item_of,
     own_item,
     own_label,
     queue_of,
+    retrain_work,
     store_of,
     total_of,
     train,
@@ -106,50 +105,86 @@ class SettingsForm(BaseModel):
     order: Order
 
 
-def _page(request: Request, template: str, dataset: str, *, done: str = "", error: str = "", **values: Any) -> Response:
-    """A page about a dataset; ``done`` is the word of what was done before, which says nothing if tampered with."""
-    status = 400 if error else 200
-    shown = {"dataset": dataset, "base": address(dataset), "done": DONE.get(done, ""), "error": error, **values}
-    return page(request, f"annotate/{template}.html.j2", status=status, **shown)
+def register(app: AppState) -> None:
+    """Say how a validator is trained in the background."""
+    app.jobs.register(KIND, retrain_work, "models")
 
 
-def _standing(store: AnnotationStore, dataset: str, user: User, done: str) -> dict[str, Any]:
-    """How far an annotator is, and the key of their newest label."""
-    progress = store.progress(dataset, user.name)
-    total = total_of(progress)
-    last = store.history(dataset, user.name, most=1)
-    said = " ".join(filter(None, (DONE.get(done, ""), f"{progress.mine} of {total}.")))
-    return {"progress": progress, "total": total, "said": said, "last": last[0].key if last else ""}
+@dataclass(frozen=True, slots=True)
+class DatasetRequest:
+    """A request about one dataset, by somebody who may make it."""
+
+    request: Request
+    app: AppState
+    user: User
+    dataset: str
+    store: AnnotationStore
+
+    def address(self, *parts: str) -> str:
+        """Path of a page about the dataset."""
+        return address(self.dataset, *parts)
+
+    def back(self, *parts: str, done: str, anchor: str = "") -> Response:
+        """After a form: show a page about the dataset, which says what was done."""
+        return back_to(f"{self.address(*parts)}?done={done}{anchor}")
+
+    def show(self, template: str, *, done: str = "", error: str = "", **values: Any) -> Response:
+        """A page; ``done`` is the word of what was done before, which says nothing if tampered with."""
+        shown = {"dataset": self.dataset, "base": self.address(), "done": DONE.get(done, ""), "error": error, **values}
+        return page(self.request, f"annotate/{template}.html.j2", status=400 if error else 200, **shown)
+
+    def item(self, draft: str) -> Item:
+        """An item; missing where there is none."""
+        return item_of(self.store, self.dataset, draft)
+
+    def own_item(self, draft: str) -> Item:
+        """An item that the visitor may label; see :func:`~climassay.web.annotate.queue.own_item`."""
+        return own_item(self.store, self.dataset, draft, self.user)
+
+    def standing(self, done: str) -> dict[str, Any]:
+        """How far an annotator is, and the key of their newest label."""
+        progress = self.store.progress(self.dataset, self.user.name)
+        total = total_of(progress)
+        last = self.store.history(self.dataset, self.user.name, most=1)
+        said = " ".join(filter(None, (DONE.get(done, ""), f"{progress.mine} of {total}.")))
+        return {"progress": progress, "total": total, "said": said, "last": last[0].key if last else ""}
+
+
+def _for_annotators(request: Request, app: App, user: Annotator, dataset: str) -> DatasetRequest:
+    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+
+
+def _for_adjudicators(request: Request, app: App, user: Adjudicator, dataset: str) -> DatasetRequest:
+    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+
+
+def _for_admins(request: Request, app: App, user: Admin, dataset: str) -> DatasetRequest:
+    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+
+
+ByAnnotator = Annotated[DatasetRequest, Depends(_for_annotators)]
+ByAdjudicator = Annotated[DatasetRequest, Depends(_for_adjudicators)]
+ByAdmin = Annotated[DatasetRequest, Depends(_for_admins)]
 
 
 def _item_page(
-    request: Request,
-    app: AppState,
-    user: User,
-    dataset: str,
-    item: Item,
-    *,
-    done: str = "",
-    form: LabelForm | None = None,
-    error: str = "",
+    asked: DatasetRequest, item: Item, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
     """The page on which an item is labelled; a form that could not be stored keeps its words."""
-    store = store_of(app)
-    own, confidence = own_label(item, user), not store.settings(dataset).hide_confidence
-    comments = visible_comments(store, dataset, item, user)
-    return _page(
-        request,
+    store, own = asked.store, own_label(item, asked.user)
+    comments = visible_comments(store, asked.dataset, item, asked.user)
+    confidence = not store.settings(asked.dataset).hide_confidence
+    return asked.show(
         "item",
-        dataset,
         done=done,
         error=error,
         item=item_view(item, confidence=confidence, own=own, form=form),
         own=None if own is None else label_view(own, item),
         state=item.state,
-        comments=_comment_views(comments, shown_names(item, comments, user)),
+        comments=_comment_views(comments, shown_names(item, comments, asked.user)),
         key=new_key(),
-        action=address(dataset, item.draft.id),
-        **_standing(store, dataset, user, done),
+        action=asked.address(item.draft.id),
+        **asked.standing(done),
     )
 
 
@@ -166,60 +201,48 @@ class CommentForm(BaseModel):
 
 
 @router.get("/{dataset}/settings")
-def settings(request: Request, app: App, user: Admin, dataset: str, done: str = "") -> Response:
+def settings(asked: ByAdmin, done: str = "") -> Response:
     """How a dataset is annotated."""
-    return _settings_page(request, app, dataset, done=done)
+    return _settings_page(asked, done=done)
 
 
 @router.post("/{dataset}/settings")
-def configure(request: Request, app: App, user: Admin, dataset: str, form: Annotated[SettingsForm, Form()]) -> Response:
+def configure(asked: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Response:
     """Annotate a dataset in another way from now on."""
-    store = queue_of(app, dataset)
+    plain = form.model_dump(include={"overlap", "include_rejected", "retrain_every", "order"})
     try:
         changed = replace(
-            store.settings(dataset),
-            overlap=form.overlap,
+            asked.store.settings(asked.dataset),
             hide_confidence=not form.show_confidence,
-            include_rejected=form.include_rejected,
             lease_seconds=form.minutes * 60,
-            retrain_every=form.retrain_every,
-            order=form.order,
+            **plain,
         )
-        store.configure(dataset, changed)
+        asked.store.configure(asked.dataset, changed)
     except InputError as error:
-        return _settings_page(request, app, dataset, error=str(error))
-    return back_to(f"{address(dataset, 'settings')}?done=settings")
+        return _settings_page(asked, error=str(error))
+    return asked.back("settings", done="settings")
 
 
 @router.post("/{dataset}/retrain")
-def retrain(request: Request, app: App, user: Admin, dataset: str) -> Response:
+def retrain(asked: ByAdmin) -> Response:
     """Train a validator on the labels, in the background."""
-    return back_to(f"/jobs/{train(app, dataset, user)}")
+    return back_to(f"/jobs/{train(asked.app, asked.dataset, asked.user)}")
 
 
 @router.post("/{dataset}/import")
-def take_in(
-    request: Request, app: App, user: Admin, dataset: str, file: UploadFile, format: Annotated[str, Form()] = "jsonl"
-) -> Response:
+def take_in(asked: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
     """Take labels from a file; sent twice it changes nothing."""
-    store = queue_of(app, dataset)
     try:
-        imported = import_labels(store, dataset, format, file.file, file.filename or "")
+        imported = import_labels(asked.app, asked.dataset, format, file.file, file.filename or "")
     except InputError as error:
-        return _settings_page(request, app, dataset, error=str(error))
-    return _settings_page(request, app, dataset, imported=imported)
+        return _settings_page(asked, error=str(error))
+    return _settings_page(asked, imported=imported)
 
 
-def _settings_page(
-    request: Request, app: AppState, dataset: str, *, done: str = "", error: str = "", imported: Imported | None = None
-) -> Response:
-    store = queue_of(app, dataset)
-    return _page(
-        request,
+def _settings_page(asked: DatasetRequest, **values: Any) -> Response:
+    app, store, dataset = asked.app, asked.store, asked.dataset
+    return asked.show(
         "settings",
-        dataset,
-        done=done,
-        error=error,
         settings=store.settings(dataset),
         limits={one.name: one for one in entries(AnnotationSettings)},
         orders=ORDERS,
@@ -228,7 +251,7 @@ def _settings_page(
         offered=training_offered(store, dataset),
         trainings=trainings(app, dataset),
         formats=FORMATS,
-        imported=imported,
+        **{"imported": None, **values},
     )
 
 
@@ -240,22 +263,15 @@ class DecisionForm(LabelForm):
 
 
 @router.get("/{dataset}/conflicts")
-def conflicts(
-    request: Request, app: App, user: Adjudicator, dataset: str, done: str = "", number: PageNumber = 1
-) -> Response:
+def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> Response:
     """Items whose labels do not agree, a part of them on each page; who gave them is said once they are decided."""
-    store = queue_of(app, dataset)
-    total, path = store.progress(dataset).conflicts, address(dataset, "conflicts")
+    store, dataset = asked.store, asked.dataset
+    total = store.progress(dataset).conflicts
     number = within(number, total, MOST_FOUND)
     items = store.conflicts(dataset, MOST_FOUND, start=(number - 1) * MOST_FOUND)
-    found = [(item, address(dataset, "conflicts", item.draft.id), _votes(item, (), user)) for item in items]
-    return _page(
-        request,
-        "conflicts",
-        dataset,
-        part=part_of(found, number, total, MOST_FOUND, path, {}),
-        done=done,
-    )
+    found = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked.user)) for item in items]
+    part = part_of(found, number, total, MOST_FOUND, asked.address("conflicts"), {})
+    return asked.show("conflicts", part=part, done=done)
 
 
 def _votes(item: Item, comments: Sequence[Comment], user: User) -> list[dict[str, Any]]:
@@ -266,45 +282,38 @@ def _votes(item: Item, comments: Sequence[Comment], user: User) -> list[dict[str
 
 
 @router.get("/{dataset}/conflicts/{draft}")
-def conflict(request: Request, app: App, user: Adjudicator, dataset: str, draft: str, done: str = "") -> Response:
+def conflict(asked: ByAdjudicator, draft: str, done: str = "") -> Response:
     """One item with what everybody said about it."""
-    return _conflict_page(request, app, user, dataset, item_of(queue_of(app, dataset), dataset, draft), done=done)
+    return _conflict_page(asked, asked.item(draft), done=done)
 
 
 @router.post("/{dataset}/conflicts/{draft}")
-def decide(
-    request: Request, app: App, user: Adjudicator, dataset: str, draft: str, form: Annotated[DecisionForm, Form()]
-) -> Response:
+def decide(asked: ByAdjudicator, draft: str, form: Annotated[DecisionForm, Form()]) -> Response:
     """Store the outcome of an item, over its labels, and go on to the next conflict."""
-    store = queue_of(app, dataset)
-    item = item_of(store, dataset, draft)
+    item = asked.item(draft)
     if is_rubric(item.draft.wording):
         form = form.with_taken(item)
         if form.act:
-            return _conflict_page(request, app, user, dataset, item, form=form)
+            return _conflict_page(asked, item, form=form)
     try:
-        said = _like(form, item) if form.like else read_form(form, item.draft)
-        told = said._asdict()
+        told = (_like(form, item) if form.like else read_form(form, item.draft))._asdict()
         del told["seconds"]  # The time that a decision takes is not kept.
-        store.adjudicate(dataset, draft, user.name, **told)
+        asked.store.adjudicate(asked.dataset, draft, asked.user.name, **told)
     except InputError as error:
-        return _conflict_page(request, app, user, dataset, item, form=form, error=str(error))
-    following = store.next_conflict(dataset, draft)
-    return back_to(f"{address(dataset, 'conflicts', *filter(None, [following]))}?done=decided")
+        return _conflict_page(asked, item, form=form, error=str(error))
+    following = asked.store.next_conflict(asked.dataset, draft)
+    return asked.back("conflicts", *filter(None, [following]), done="decided")
 
 
 @router.post("/{dataset}/conflicts/{draft}/comment")
-def comment_on_conflict(
-    request: Request, app: App, user: Adjudicator, dataset: str, draft: str, form: Annotated[CommentForm, Form()]
-) -> Response:
+def comment_on_conflict(asked: ByAdjudicator, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
     """Add to the discussion of an item as an adjudicator."""
-    store = queue_of(app, dataset)
-    item = item_of(store, dataset, draft)
+    item = asked.item(draft)
     try:
-        store.comment(dataset, draft, user.name, form.comment, key=form.key, adjudicates=True)
+        asked.store.comment(asked.dataset, draft, asked.user.name, form.comment, key=form.key, adjudicates=True)
     except InputError as error:
-        return _conflict_page(request, app, user, dataset, item, error=str(error))
-    return back_to(f"{address(dataset, 'conflicts', draft)}?done=comment#discussion")
+        return _conflict_page(asked, item, error=str(error))
+    return asked.back("conflicts", draft, done="comment", anchor="#discussion")
 
 
 def _like(form: DecisionForm, item: Item) -> LabelInput:
@@ -316,74 +325,59 @@ def _like(form: DecisionForm, item: Item) -> LabelInput:
 
 
 def _conflict_page(
-    request: Request,
-    app: AppState,
-    user: User,
-    dataset: str,
-    item: Item,
-    *,
-    done: str = "",
-    form: LabelForm | None = None,
-    error: str = "",
+    asked: DatasetRequest, item: Item, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
-    store = queue_of(app, dataset)
-    settings, comments = store.settings(dataset), store.comments(dataset, item.draft.id)
-    following = store.next_conflict(dataset, item.draft.id)
+    store, dataset = asked.store, asked.dataset
+    comments, following = store.comments(dataset, item.draft.id), store.next_conflict(dataset, item.draft.id)
     decided = next((label for label in reversed(item.labels) if label.adjudicates), None)
     if form is None and decided is None and is_rubric(item.draft.wording):
         form = LabelForm()  # A decision begins with what is taken from the labels.
-    return _page(
-        request,
+    confidence = not store.settings(dataset).hide_confidence
+    return asked.show(
         "conflict",
-        dataset,
         done=done,
-        action=address(dataset, "conflicts", item.draft.id),
-        item=item_view(item, confidence=not settings.hide_confidence, own=decided, form=form),
-        labels=_votes(item, comments, user),
-        comments=_comment_views(comments, shown_names(item, comments, user)),
-        state=item.state,
-        following=following and address(dataset, "conflicts", following),
-        conflicts=store.progress(dataset).conflicts,
         error=error,
+        action=asked.address("conflicts", item.draft.id),
+        item=item_view(item, confidence=confidence, own=decided, form=form),
+        labels=_votes(item, comments, asked.user),
+        comments=_comment_views(comments, shown_names(item, comments, asked.user)),
+        state=item.state,
+        following=following and asked.address("conflicts", following),
+        conflicts=store.progress(dataset).conflicts,
         key=new_key(),
     )
 
 
 @router.get("/{dataset}/agreement")
-def agreement(request: Request, app: App, user: Adjudicator, dataset: str) -> Response:
+def agreement(asked: ByAdjudicator) -> Response:
     """How far annotators agree, and what each of them did."""
-    store = queue_of(app, dataset)
-    return _page(
-        request,
+    store, dataset, app = asked.store, asked.dataset, asked.app
+    revision, written = store.revision(dataset), holds_rubrics(store, dataset)
+
+    def once(name: str, make: Callable[[], Any]) -> Any:
+        return app.computed.get((name, dataset, revision), make)
+
+    return asked.show(
         "agreement",
-        dataset,
         agreement=agreement_of(app, dataset),
-        ratings=app.computed.get(
-            ("ratings", dataset, store.revision(dataset)), lambda: rating_agreement(store.items(dataset))
-        ),
-        rubrics=app.computed.get(
-            ("rubrics", dataset, store.revision(dataset)), lambda: rubric_agreement(store.items(dataset), app.encoder())
-        )
-        if holds_rubrics(store, dataset)
-        else None,
-        written=holds_rubrics(store, dataset),
-        annotators=app.computed.get(
-            ("annotators", dataset, store.revision(dataset)), lambda: store.annotators(dataset)
-        ),
+        ratings=once("ratings", lambda: rating_agreement(store.items(dataset))),
+        rubrics=once("rubrics", lambda: rubric_agreement(store.items(dataset), app.encoder())) if written else None,
+        written=written,
+        annotators=once("annotators", lambda: store.annotators(dataset)),
     )
 
 
 @router.get("/{dataset}/export")
-def export(request: Request, app: App, user: Adjudicator, dataset: str, format: str = "") -> Response:
+def export(asked: ByAdjudicator, format: str = "") -> Response:
     """What can be exported; with a format, the labels of everybody as a file."""
+    store, dataset = asked.store, asked.dataset
     if not format:
-        store = queue_of(app, dataset)
         said, progress = store.labels(dataset), store.progress(dataset)
         decisions = sum(label.adjudicates for label in said)
         counts = {"label": len(said) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
-        formats = {RUBRICS: RUBRIC_WORDS} | FORMATS if holds_rubrics(store, dataset) else FORMATS
-        return _page(request, "export", dataset, formats=formats, progress=progress, counts=counts)
-    found = export_labels(queue_of(app, dataset), dataset, format)
+        formats = RUBRICS | FORMATS if holds_rubrics(store, dataset) else FORMATS
+        return asked.show("export", formats=formats, progress=progress, counts=counts)
+    found = export_labels(asked.app, dataset, format)
     # The name goes into a header: a dataset may be called anything.
     kept = f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"
     return Response(found.content, media_type=found.media_type, headers={"Content-Disposition": kept})
@@ -407,45 +401,33 @@ def queues(request: Request, app: App, user: Annotator) -> Response:
 
 
 @router.get("/{dataset}")
-def next_item(request: Request, app: App, user: Annotator, dataset: str, done: str = "") -> Response:
+def next_item(asked: ByAnnotator, done: str = "") -> Response:
     """The item that the reader should label now."""
-    store = queue_of(app, dataset)
-    item = store.next(dataset, user.name)
+    item = asked.store.next(asked.dataset, asked.user.name)
     if item is not None:
-        return _item_page(request, app, user, dataset, item, done=done)
-    return _page(request, "nothing", dataset, done=done, **_standing(store, dataset, user, done))
+        return _item_page(asked, item, done=done)
+    return asked.show("nothing", done=done, **asked.standing(done))
 
 
 @router.get("/{dataset}/guidelines")
-def guidelines(request: Request, app: App, user: Annotator, dataset: str) -> Response:
+def guidelines(asked: ByAnnotator) -> Response:
     """How to judge."""
-    queue_of(app, dataset)
-    return _page(request, "guidelines", dataset, reasons=ANNOTATION_REASONS)
+    return asked.show("guidelines", reasons=ANNOTATION_REASONS)
 
 
 @router.get("/{dataset}/questions")
 def questions(
-    request: Request,
-    app: App,
-    user: Annotator,
-    dataset: str,
-    q: Search = "",
-    kind: Search = "",
-    state: ItemFilterState = "",
-    number: PageNumber = 1,
+    asked: ByAnnotator, q: Search = "", kind: Search = "", state: ItemFilterState = "", number: PageNumber = 1
 ) -> Response:
     """The questions of a dataset that fit, a part of them on each page."""
-    store = queue_of(app, dataset)
+    store, dataset, user = asked.store, asked.dataset, asked.user
     found, total = store.find(
         dataset, user.name, ItemFilter(q, kind, state), MOST_FOUND, start=(number - 1) * MOST_FOUND
     )
-    given = {"q": q, "kind": kind, "state": state}
-    path = address(dataset, "questions")
-    return _page(
-        request,
+    listed, given = [(one, _place(one, dataset, user)) for one in found], {"q": q, "kind": kind, "state": state}
+    return asked.show(
         "questions",
-        dataset,
-        part=part_of([(one, _place(one, dataset, user)) for one in found], number, total, MOST_FOUND, path, given),
+        part=part_of(listed, number, total, MOST_FOUND, asked.address("questions"), given),
         given=given,
         kinds={kind: TYPES[kind].title for kind in store.kinds(dataset)},
         states=STATES,
@@ -461,108 +443,93 @@ def _place(found: FoundItem, dataset: str, user: User) -> str:
 
 
 @router.get("/{dataset}/history")
-def history(
-    request: Request, app: App, user: Annotator, dataset: str, annotator: str = "", after: str = ""
-) -> Response:
+def history(asked: ByAnnotator, annotator: str = "", after: str = "") -> Response:
     """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
-    name = annotator or user.name
-    if name != user.name and not user.may("adjudicator"):
+    store, dataset, name = asked.store, asked.dataset, annotator or asked.user.name
+    own = name == asked.user.name
+    if not own and not asked.user.may("adjudicator"):
         raise Refused("What others said is for adjudicators.")
-    store = queue_of(app, dataset)
-    labels = store.history(dataset, name, MOST_HISTORY + 1, after=after or None, decided=name != user.name)
-    here = address(dataset, "history")
-    whose = {"annotator": annotator} if annotator else {}
+    labels = store.history(dataset, name, MOST_HISTORY + 1, after=after or None, decided=not own)
+    here, whose = asked.address("history"), {"annotator": annotator} if annotator else {}
     older = {**whose, "after": labels[MOST_HISTORY - 1].key} if len(labels) > MOST_HISTORY else {}
-    return _page(
-        request,
+    listed = [
+        (
+            label_view(label, asked.item(label.draft)),
+            asked.address(*(["conflicts"] if label.adjudicates else []), label.draft),
+        )
+        for label in labels[:MOST_HISTORY]
+    ]
+    return asked.show(
         "history",
-        dataset,
         annotator=name,
-        own=name == user.name,
-        labels=[
-            (label_view(label, item_of(store, dataset, label.draft)), _change_page(dataset, label))
-            for label in labels[:MOST_HISTORY]
-        ],
+        own=own,
+        labels=listed,
         progress=store.progress(dataset, name),
         newest=f"{here}?{urlencode(whose)}" if after else "",
         older=f"{here}?{urlencode(older)}" if older else "",
     )
 
 
-def _change_page(dataset: str, label: Label) -> str:
-    return address(dataset, *(["conflicts"] if label.adjudicates else []), label.draft)
-
-
 @router.post("/{dataset}/undo")
-def undo(app: App, user: Annotator, dataset: str, last: Annotated[str, Form()] = "") -> Response:
+def undo(asked: ByAnnotator, last: Annotated[str, Form()] = "") -> Response:
     """Take back what the reader did last, and show it again.
 
     ``last`` is the key of the newest label when the page was shown: a second click takes nothing more back.
     """
-    store = queue_of(app, dataset)
-    newest = store.history(dataset, user.name, most=1)
-    taken = store.undo(dataset, user.name) if last == (newest[0].key if newest else "") else None
+    newest = asked.store.history(asked.dataset, asked.user.name, most=1)
+    shown = last == (newest[0].key if newest else "")
+    taken = asked.store.undo(asked.dataset, asked.user.name) if shown else None
     if taken is None:
-        return back_to(f"{address(dataset)}?done=nothing")
+        return asked.back(done="nothing")
     try:
-        own_item(store, dataset, taken, user)
+        asked.own_item(taken)
     except Refused:
         # A skip that others took up in the meantime, or that lies before the reader beside another item.
-        return back_to(f"{address(dataset)}?done=undo")
-    return back_to(f"{address(dataset, taken)}?done=undo")
+        return asked.back(done="undo")
+    return asked.back(taken, done="undo")
 
 
 @router.post("/{dataset}/unskip")
-def unskip(app: App, user: Annotator, dataset: str) -> Response:
+def unskip(asked: ByAnnotator) -> Response:
     """Put what the reader skipped back into their queue."""
-    queue_of(app, dataset).unskip(dataset, user.name)
-    return back_to(f"{address(dataset)}?done=skipped")
+    asked.store.unskip(asked.dataset, asked.user.name)
+    return asked.back(done="skipped")
 
 
 @router.get("/{dataset}/{draft}")
-def one_item(request: Request, app: App, user: Annotator, dataset: str, draft: str, done: str = "") -> Response:
+def one_item(asked: ByAnnotator, draft: str, done: str = "") -> Response:
     """One item, to label it or to change what one said."""
-    item = own_item(store_of(app), dataset, draft, user)
-    return _item_page(request, app, user, dataset, item, done=done)
+    return _item_page(asked, asked.own_item(draft), done=done)
 
 
 @router.post("/{dataset}/{draft}")
-def label(
-    request: Request, app: App, user: Annotator, dataset: str, draft: str, form: Annotated[LabelForm, Form()]
-) -> Response:
+def label(asked: ByAnnotator, draft: str, form: Annotated[LabelForm, Form()]) -> Response:
     """Store what the reader says, and go on to the next item."""
-    store = store_of(app)
-    item = item_of(store, dataset, draft)
+    item = asked.item(draft)
     if form.act and is_rubric(item.draft.wording):
-        item = own_item(store, dataset, draft, user)
-        return _item_page(request, app, user, dataset, item, form=form)
+        return _item_page(asked, asked.own_item(draft), form=form)
     try:
-        said = read_form(form, item.draft)
-        store.label(dataset, draft, user.name, **said._asdict())
+        asked.store.label(asked.dataset, draft, asked.user.name, **read_form(form, item.draft)._asdict())
     except InputError as error:
-        own_item(store, dataset, draft, user)
-        return _item_page(request, app, user, dataset, item, form=form, error=str(error))
-    return back_to(f"{address(dataset)}?done=label")
+        asked.own_item(draft)
+        return _item_page(asked, item, form=form, error=str(error))
+    return asked.back(done="label")
 
 
 @router.post("/{dataset}/{draft}/comment")
-def comment(
-    request: Request, app: App, user: Annotator, dataset: str, draft: str, form: Annotated[CommentForm, Form()]
-) -> Response:
+def comment(asked: ByAnnotator, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
     """Add to the discussion of an item, as one of its annotators."""
-    store = store_of(app)
-    item = own_item(store, dataset, draft, user)
+    item = asked.own_item(draft)
     try:
-        store.comment(dataset, draft, user.name, form.comment, key=form.key)
+        asked.store.comment(asked.dataset, draft, asked.user.name, form.comment, key=form.key)
     except InputError as error:
-        return _item_page(request, app, user, dataset, item, error=str(error))
-    return back_to(f"{address(dataset, draft)}?done=comment#discussion")
+        return _item_page(asked, item, error=str(error))
+    return asked.back(draft, done="comment", anchor="#discussion")
 
 
 @router.post("/{dataset}/{draft}/skip")
-def skip(app: App, user: Annotator, dataset: str, draft: str) -> Response:
+def skip(asked: ByAnnotator, draft: str) -> Response:
     """Leave an item for later."""
-    store = store_of(app)
-    own_item(store, dataset, draft, user)
-    store.skip(dataset, draft, user.name)
-    return back_to(f"{address(dataset)}?done=skip")
+    asked.own_item(draft)
+    asked.store.skip(asked.dataset, draft, asked.user.name)
+    return asked.back(done="skip")

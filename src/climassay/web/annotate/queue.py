@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from climassay.errors import InputError
 from climassay.generation.annotation import Agreement, AnnotationStore, Comment, Item, Label, Progress
 from climassay.generation.annotation.labels import is_rubric
 from climassay.web.accounts import User
 from climassay.web.annotate.views import address
 from climassay.web.app_state import AppState
-from climassay.web.failures import Missing, Refused
+from climassay.web.failures import Refused, missing
 from climassay.web.jobs import Job, JobReport
 
 KIND = "retrain"
@@ -24,10 +23,8 @@ def store_of(app: AppState) -> AnnotationStore:
 def queue_of(app: AppState, dataset: str) -> AnnotationStore:
     """The annotations, for the pages of one dataset; missing where there is none of that name."""
     store = store_of(app)
-    try:
+    with missing():
         store.settings(dataset)
-    except InputError as error:
-        raise Missing(str(error)) from None
     return store
 
 
@@ -39,10 +36,8 @@ def agreement_of(app: AppState, dataset: str) -> Agreement:
 
 def item_of(store: AnnotationStore, dataset: str, draft: str) -> Item:
     """An item; missing where there is no such dataset, or no such draft in it."""
-    try:
+    with missing():
         return store.item(dataset, draft)
-    except InputError as error:
-        raise Missing(str(error)) from None
 
 
 def holds_rubrics(store: AnnotationStore, dataset: str) -> bool:

@@ -43,6 +43,7 @@ from climassay.web.api.base import (
     AfterNumber,
     CriterionData,
     Data,
+    Extended,
     Figure,
     Limit,
     Listed,
@@ -145,11 +146,11 @@ class ItemData(Data):
     """A question that waits for labels or has some."""
 
     dataset: str = field("clouds")
-    draft: str = field("q0123456789ab", "Id of the question.")
-    kind: Kind = field("freeform")
-    level: Level = field("base")
-    wording: StoredWording
-    passages: list[SourcePassageData]
+    draft: str = field("q0123456789ab", "Id of the question.", validation_alias=AliasPath("draft", "id"))
+    kind: Kind = field("freeform", validation_alias=AliasPath("draft", "kind"))
+    level: Level = field("base", validation_alias=AliasPath("draft", "level"))
+    wording: StoredWording = Field(validation_alias=AliasPath("draft", "wording"))
+    passages: list[SourcePassageData] = Field(validation_alias=AliasPath("draft", "passages"))
     """What it was written from, the main passage first."""
     state: ItemState = field("open")
     suggested_term: str | None = field(None, "Cloze: the masker's choice.")
@@ -430,7 +431,7 @@ def retrain_validator(app: App, user: Admin, dataset: DatasetName) -> JobData:
     return job_data(app.jobs.get(train(app, dataset, user)), user)
 
 
-@router.get(DATASETS + "/next")
+@router.get(DATASETS + "/next", response_model=NextItem)
 def get_next_item(
     app: App,
     user: Annotator,
@@ -438,11 +439,11 @@ def get_next_item(
     after: Annotated[
         str | None, Query(description="An item to pass over this time.", pattern=PRINTABLE, max_length=40)
     ] = None,
-) -> NextItem:
+) -> dict[str, Any]:
     """The item to label now: the least certain one first. It is kept for a while for who gets it."""
     store = queue_of(app, dataset)
     item = store.next(dataset, user.name, after)
-    return NextItem(item=None if item is None else _item(store, dataset, item, user))
+    return {"item": item and _item(store, dataset, item, user)}
 
 
 @router.get(DATASETS + "/items", response_model=Listed[FoundItemData])
@@ -469,8 +470,8 @@ def list_items(
     return {"items": found, "next": end if found and end + 1 < total else None}
 
 
-@router.get(ITEMS)
-def get_item(app: App, user: Annotator, dataset: DatasetName, draft: DraftId) -> ItemData:
+@router.get(ITEMS, response_model=ItemData)
+def get_item(app: App, user: Annotator, dataset: DatasetName, draft: DraftId) -> Extended:
     """One item: one that one has labelled, or that wants a label of one's own, which is kept for a while from now on.
 
     For adjudicators any item.
@@ -634,28 +635,15 @@ def _progress(store: AnnotationStore, dataset: str, user: User) -> ProgressData:
     return progress if user.may("adjudicator") else progress.model_copy(update={"labelled_by": None})
 
 
-def _item(store: AnnotationStore, dataset: str, item: Item, user: User) -> ItemData:
-    draft, names = item.draft, shown_names(item, (), user)
-    return ItemData.model_validate(
-        {
-            "dataset": dataset,
-            "draft": draft.id,
-            "kind": draft.kind,
-            "level": draft.level,
-            "wording": draft.wording,
-            "passages": draft.passages,
-            "state": item.state,
-            "suggested_term": item.suggested_term,
-            "term_candidates": item.term_candidates,
-            "preselected": item.preselected,
-            "p_valid": None if store.settings(dataset).hide_confidence else item.p_valid,
-            "labels": [
-                replace(one, annotator=names[one.annotator, one.adjudicates]) if one.annotator != user.name else one
-                for one in item.labels
-                if user.may("adjudicator") or one.annotator == user.name
-            ],
-        }
-    )
+def _item(store: AnnotationStore, dataset: str, item: Item, user: User) -> Extended:
+    names = shown_names(item, (), user)
+    labels = [
+        replace(one, annotator=names[one.annotator, one.adjudicates]) if one.annotator != user.name else one
+        for one in item.labels
+        if user.may("adjudicator") or one.annotator == user.name
+    ]
+    p_valid = None if store.settings(dataset).hide_confidence else item.p_valid
+    return Extended(item, dataset=dataset, labels=labels, p_valid=p_valid)
 
 
 def _stored(store: AnnotationStore, dataset: str, draft: str, annotator: str, key: str) -> Label | None:

@@ -153,6 +153,18 @@ def part_of(entries: Sequence[Source], limit: int, name: Callable[[Source], str]
     return first_of([entry for entry in ordered if after is None or name(entry) > after], limit, name)
 
 
+class Extended:
+    """A record with a few attributes more, or other ones, for a model of answers to be made from."""
+
+    def __init__(self, record: Any, **more: Any) -> None:
+        self._record = record
+        self.__dict__.update(more)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the record has, for every attribute that was not given."""
+        return getattr(self._record, name)
+
+
 def named_for(data: Answer, user: User | None) -> Answer:
     """An answer with the name that somebody signs in by, which is for those who have an account themselves."""
     return data if user is not None else data.model_copy(update={"by": None})

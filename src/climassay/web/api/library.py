@@ -17,6 +17,7 @@ from climassay.web.api.base import (
     AfterName,
     AfterNumber,
     Data,
+    Extended,
     Figure,
     Limit,
     Listed,
@@ -237,18 +238,18 @@ def list_passages(
     return {"items": [_passage(collection, one) for one in found], "next": end - 1 if end < expected else None}
 
 
-@router.get("/collections/{collection}/passages/{passage}")
+@router.get("/collections/{collection}/passages/{passage}", response_model=PassageData)
 def get_passage(
     app: App,
     user: Reader,
     collection: CollectionName,
     passage: Annotated[str, named("Id of the passage.", "3f2a9c1d-4")],
-) -> PassageData:
+) -> Extended:
     """One passage."""
     return _passage(collection, found_passage(library_of(app), collection, passage))
 
 
-@router.get("/collections/{collection}/search")
+@router.get("/collections/{collection}/search", response_model=SearchData)
 def search_in_collection(
     app: App,
     user: Reader,
@@ -260,16 +261,16 @@ def search_in_collection(
     ] = "",
     everything: Everything = False,
     limit: Hits = 10,
-) -> SearchData:
+) -> Extended:
     """Search one collection."""
     wanted = _with_words(search_spec(q, mode, document, everything, limit))
     return _search(search_collection(library_of(app), collection, wanted))
 
 
-@router.get("/search")
+@router.get("/search", response_model=SearchData)
 def search_everywhere(
     app: App, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
-) -> SearchData:
+) -> Extended:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare."""
     return _search(search_all(library_of(app), _with_words(search_spec(q, mode, "", everything, limit))))
 
@@ -280,21 +281,18 @@ def _with_words(wanted: SearchSpec) -> SearchSpec:
     return wanted
 
 
-def _passage(collection: str, passage: Passage) -> PassageData:
-    data = {name: getattr(passage, name) for name in PassageData.model_fields if name != "page"}
-    return PassageData(**data, page=f"/library/{collection}/passages/{passage.id}")
+def _passage(collection: str, passage: Passage) -> Extended:
+    return Extended(passage, page=f"/library/{collection}/passages/{passage.id}")
 
 
-def _search(results: SearchResults) -> SearchData:
+def _search(results: SearchResults) -> Extended:
     hits = [
-        HitData(
-            rank=found.hit.rank,
-            score=found.hit.score,
-            cosine=found.hit.cosine,
-            collection=found.collection,
-            excerpt="".join(text for text, _ in found.pieces),
-            passage=_passage(found.collection, found.hit.passage),
+        Extended(
+            one.hit,
+            collection=one.collection,
+            excerpt="".join(text for text, _ in one.pieces),
+            passage=_passage(one.collection, one.hit.passage),
         )
-        for found in results.found
+        for one in results.found
     ]
-    return SearchData(hits=hits, more=results.more, hidden=results.hidden, not_searched=list(results.failed))
+    return Extended(results, hits=hits, not_searched=results.failed)

@@ -5,7 +5,6 @@ The document is made from the routes, with what these do not say themselves: who
 
 import inspect
 import json
-import pprint
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,17 +13,25 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import iter_route_contexts
-from markupsafe import Markup, escape
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
 from climassay import __version__
 from climassay.web.access import CSRF_HEADER, SAFE_METHODS, SESSION_COOKIE
+from climassay.web.api import annotation, checks, jobs, library, people, results
 from climassay.web.api.base import ASKERS, READERS, ROLE_OF, WHY
-from climassay.web.api.operations import OPERATIONS
 from climassay.web.app_state import App, AppState
 from climassay.web.pages import page
 
-router = APIRouter(prefix="/api", include_in_schema=False)
+OPERATIONS = APIRouter()
+"""All operations of the API, which the document describes."""
+for part in (people, library, checks, annotation, results):
+    OPERATIONS.include_router(part.router)
+OPERATIONS.include_router(results.datasets)
+OPERATIONS.include_router(jobs.router)
+router = APIRouter()
+router.include_router(OPERATIONS)
 TAGS = {
     "people": "Oneself, and for admins the accounts of everybody.",
     "library": "Collections of documents: read, search, add.",
@@ -61,7 +68,7 @@ _DONE = {
 }
 _FORM = "Body_add_documents"
 _NAME = re.compile(r"Listed_(\w+?)(?:Data)?_$")
-_MARKS = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*")
+_REFERENCE = re.compile(r"#/components/schemas/(\w+)")
 _SIGNED_IN: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 _SIGNED_IN_TO_CHANGE: list[dict[str, list[str]]] = [{"token": []}, {"session": [], "csrf": []}]
 _FOR = {
@@ -73,17 +80,17 @@ _FOR = {
 }
 
 
-@router.get("/openapi.json")
+@router.get("/api/openapi.json", include_in_schema=False)
 def show_document(app: App) -> Response:
     """OpenAPI 3.1; open to everybody, for it holds no data."""
     return JSONResponse(_document(app))
 
 
-@router.get("/docs")
+@router.get("/api/docs", include_in_schema=False)
 def show_reference(request: Request, app: App) -> Response:
-    """The same for people: every operation with its fields and examples."""
+    """The same for people: every operation with its fields and examples, without a script."""
     made = app.shared("api:reference", lambda: _reference(_document(app)))
-    return page(request, "api/reference.html.j2", api=made, failures=sorted(WHY.items()))
+    return page(request, "api/reference.html.j2", **made, failures=sorted(WHY.items()))
 
 
 def _document(app: AppState) -> dict[str, Any]:
@@ -156,98 +163,53 @@ def _renamed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 Schema = Mapping[str, Any]
-_PLAIN: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "null": None}
-_DEEP = 8
+_PLAIN: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "object": {}, "array": []}
+_LIMITS = {
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "maxLength": "maximum length",
+    "maxItems": "maximum entries",
+    "default": "default",
+}
+_MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 
-def resolved(schema: Schema, components: Mapping[str, Schema]) -> Schema:
-    """A schema itself, where only its name is given."""
-    if "$ref" in schema:
-        return resolved(components[schema["$ref"].rsplit("/", 1)[-1]], components)
-    return schema
-
-
-def example_of(schema: Schema, components: Mapping[str, Schema], depth: int = 0) -> Any:
+def example_of(schema: Schema, components: Mapping[str, Schema]) -> Any:
     """A value that fits a schema: its own example where it has one, else made of those of its parts."""
-    found = resolved(schema, components)
-    for name in ("examples", "enum"):
-        if found.get(name):
-            return found[name][0]
+    schema = _resolved(schema, components)
+    for name in ("examples", "enum", "anyOf"):
+        if schema.get(name):
+            return example_of(schema[name][0], components) if name == "anyOf" else schema[name][0]
     for name in ("const", "default"):
-        if name in found:
-            return found[name]
-    for name in ("anyOf", "oneOf", "allOf"):
-        if name in found:
-            return example_of(found[name][0], components, depth)
-    if found.get("type") == "object" or "properties" in found:
-        parts = found.get("properties", {}) if depth < _DEEP else {}
-        return {name: example_of(part, components, depth + 1) for name, part in parts.items()}
-    if found.get("type") == "array":
-        return [example_of(found["items"], components, depth + 1)] if "items" in found and depth < _DEEP else []
-    return _PLAIN.get(str(found.get("type")), "text")
+        if name in schema:
+            return schema[name]
+    if "properties" in schema:
+        return {name: example_of(part, components) for name, part in schema["properties"].items()}
+    if "items" in schema:
+        return [example_of(schema["items"], components)]
+    return _PLAIN.get(schema.get("type", "string"))
 
 
-def curl_example(method: str, address: str, body: Any = None, files: tuple[str, ...] = ()) -> str:
-    """A request as a shell command."""
-    lines = [f"curl '{address}'"] if method == "GET" else [f"curl -X {method} '{address}'"]
-    lines.append('-H "Authorization: Bearer $TOKEN"')
-    lines += [f"-F '{name}=@carbon-cycle.pdf'" for name in files]
-    if body is not None:
-        text = json.dumps(body, ensure_ascii=False, indent=2).replace("'", "'\\''").replace("\n", "\n  ")
-        lines += ["-H 'Content-Type: application/json'", f"-d '{text}'"]
-    return " \\\n  ".join(lines)
-
-
-def python_example(method: str, address: str, body: Any = None, files: tuple[str, ...] = ()) -> str:
-    """A request as a few lines of Python with httpx."""
-    more = ""
-    if body is not None:
-        text = pprint.pformat(body, width=72, sort_dicts=False).replace("\n", "\n         ")
-        more = f",\n    json={text}"
-    elif files:
-        more = f',\n    files=[("{files[0]}", open("carbon-cycle.pdf", "rb"))]'
-    call = f'"{method}",\n    "{address}",\n    headers={{"Authorization": f"Bearer {{token}}"}}{more},\n'
-    return f"import httpx\n\nanswer = httpx.request(\n    {call})\nanswer.raise_for_status()"
+def _resolved(schema: Schema, components: Mapping[str, Schema]) -> Schema:
+    return components[_model(schema)] if "$ref" in schema else schema
 
 
 def _reference(document: Mapping[str, Any]) -> dict[str, Any]:
     """What the page shows of a document."""
-    components, root = document["components"]["schemas"], document["servers"][0]["url"]
+    components = document["components"]["schemas"]
     operations = [
-        (entry["tags"][0], _operation(root, path, method.upper(), entry, components))
+        _operation(document["servers"][0]["url"], path, method.upper(), entry, components)
         for path, methods in document["paths"].items()
         for method, entry in methods.items()
     ]
     return {
-        "about": _prose(document["info"]["description"]),
-        "areas": [
-            {
-                "name": tag["name"],
-                "about": tag["description"],
-                "operations": [one for name, one in operations if name == tag["name"]],
-            }
-            for tag in document["tags"]
-        ],
+        "about": Markup(_MARKDOWN.render(document["info"]["description"])),
+        "areas": [(tag, [one for one in operations if tag["name"] in one["tags"]]) for tag in document["tags"]],
         "models": [
-            {"name": name, "about": _prose(schema.get("description", "")), "fields": _fields(schema)}
+            (name, Markup(_MARKDOWN.render(schema.get("description", ""))), _fields(schema))
             for name, schema in sorted(components.items())
-            if "properties" in schema
         ],
     }
-
-
-def _prose(text: str, paragraph: str = "<p>{}</p>") -> Markup:
-    """A text with the few marks that descriptions use; empty lines part its paragraphs."""
-    parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
-    return Markup("").join(Markup(paragraph).format(_marked(part)) for part in parts if part)
-
-
-def _marked(text: str) -> Markup:
-    def tagged(match: re.Match[str]) -> str:
-        tag = ("code", "strong", "em")[(match.lastindex or 1) - 1]
-        return f"<{tag}>{match[match.lastindex or 1]}</{tag}>"
-
-    return Markup(_MARKS.sub(tagged, str(escape(text))))
 
 
 def _operation(
@@ -255,48 +217,46 @@ def _operation(
 ) -> dict[str, Any]:
     parameters = entry.get("parameters", [])
     media, schema = _content(entry.get("requestBody", {}))
-    body = resolved(schema, components)
-    files = tuple(name for name, part in body.get("properties", {}).items() if _is_file(part))
-    sent = None if not schema or files else example_of(schema, components)
-    address, query = f"{root}{path}", {}
-    for one in parameters:
-        if one["in"] == "path":
-            example = quote(str(example_of(one["schema"], components)), safe="")
-            address = address.replace(f"{{{one['name']}}}", example)
-        elif one.get("required"):
-            query[one["name"]] = example_of(one["schema"], components)
-    if query:
-        address += f"?{urlencode(query, doseq=True)}"
+    body = _resolved(schema, components)
+    address = f"{root}{path}"
+    examples = {one["name"]: example_of(one["schema"], components) for one in parameters if one.get("required")}
+    for name in [name for name in examples if f"{{{name}}}" in address]:
+        address = address.replace(f"{{{name}}}", quote(str(examples.pop(name)), safe=""))
+    if examples:
+        address += f"?{urlencode(examples, doseq=True)}"
+    curl = [f"curl -X {method} '{address}'", '-H "Authorization: Bearer $TOKEN"']
+    if media == "multipart/form-data":
+        curl.append("-F 'files=@carbon-cycle.pdf'")
+    elif media:
+        sent = _pretty(example_of(schema, components)).replace("'", "'\\''").replace("\n", "\n  ")
+        curl += [f"-H 'Content-Type: {media}'", f"-d '{sent}'"]
     good = min(status for status in entry["responses"] if status.startswith("2"))
     answer_media, answer = _content(entry["responses"][good])
     return {
+        "tags": entry["tags"],
         "anchor": entry["operationId"],
         "method": method,
         "path": path,
-        "about": _prose(entry["description"]),
-        "parameters": [
-            _field(one["name"], {**one["schema"], "description": one.get("description", "")}, bool(one.get("required")))
-            | {"where": one["in"]}
-            for one in parameters
-        ],
+        "about": Markup(_MARKDOWN.render(entry["description"])),
+        "parameters": [_field(one["name"], one["schema"] | one, bool(one.get("required"))) for one in parameters],
         "body": _fields(body),
         "body_media": media,
-        "good": {
-            "status": good,
-            "media": answer_media,
-            "model": _model_name(answer),
-            "example": json.dumps(example_of(answer, components), ensure_ascii=False, indent=2) if answer else "",
-        },
+        "status": good,
+        "media": answer_media,
+        "model": _model(answer),
         "failures": sorted(status for status in entry["responses"] if status != good),
-        "curl": curl_example(method, address, sent, files),
-        "python": python_example(method, address, sent, files),
+        "curl": " \\\n  ".join(curl),
+        "example": _pretty(example_of(answer, components)) if answer else "",
     }
 
 
 def _content(holder: Mapping[str, Any]) -> tuple[str, Schema]:
-    for media, content in holder.get("content", {}).items():
-        return str(media), content.get("schema", {})
-    return "", {}
+    """Media type and schema of a body or an answer; empty where there is none."""
+    return next(((media, one.get("schema", {})) for media, one in holder.get("content", {}).items()), ("", {}))
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _fields(schema: Schema) -> list[dict[str, Any]]:
@@ -306,70 +266,35 @@ def _fields(schema: Schema) -> list[dict[str, Any]]:
 
 def _field(name: str, schema: Schema, required: bool) -> dict[str, Any]:
     """A parameter, or a field of what is sent or answered; ``model`` is the one that it, or each of its entries, is."""
+    limits = [
+        f"{word} {json.dumps(part[limit], ensure_ascii=False)}"
+        for part in (schema, *schema.get("anyOf", ()))
+        for limit, word in _LIMITS.items()
+        if part.get(limit) not in (None, "", [])
+    ]
     return {
         "name": name,
-        "kind": _kind(schema),
-        "model": _model_name(schema),
+        "type": _type(schema),
+        "model": _model(schema),
         "required": required,
-        "about": _prose(schema.get("description", ""), "{} "),
-        "limits": _limits(schema, required),
+        "where": schema.get("in", ""),
+        "about": Markup(_MARKDOWN.renderInline(schema.get("description", ""))),
+        "limits": ", ".join(limits),
     }
 
 
-def _kind(schema: Schema) -> str:
-    if "$ref" in schema:
-        return _short(schema["$ref"])
+def _type(schema: Schema) -> str:
+    """The type of a value in the words of JSON Schema."""
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_kind(one) for one in schema["anyOf"]))
-    if "const" in schema:
-        return json.dumps(schema["const"])
-    if _is_file(schema):
-        return "files" if schema.get("type") == "array" else "file"
+        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
+    if "enum" in schema or "const" in schema:
+        return " or ".join(json.dumps(one, ensure_ascii=False) for one in schema.get("enum") or [schema["const"]])
     if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}))}"
-    if schema.get("format") == "date-time":
-        return "moment"
-    if isinstance(schema.get("additionalProperties"), Mapping):
-        return f"names with {_kind(schema['additionalProperties'])}"
-    words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
-    return {**words, "object": "object", "null": "null"}.get(str(schema.get("type")), "any value")
+        return f"list of {_type(schema['items'])}" if "items" in schema else "list"
+    return (_model(schema) if "$ref" in schema else "") or schema.get("format") or schema.get("type") or "any value"
 
 
-def _is_file(schema: Schema) -> bool:
-    inner = schema.get("items", schema)
-    return inner.get("format") == "binary" or "contentMediaType" in inner
-
-
-def _model_name(schema: Schema) -> str:
-    if "$ref" in schema:
-        return _short(schema["$ref"])
-    for part in (*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())):
-        if _model_name(part):
-            return _model_name(part)
-    return ""
-
-
-def _short(reference: str) -> str:
-    return reference.rsplit("/", 1)[-1]
-
-
-def _limits(schema: Schema, required: bool) -> str:
-    """Bounds, choices and default, of a value or of what it may be beside null."""
-    found = []
-    for part in (schema, *schema.get("anyOf", ())):
-        low, high = part.get("minimum"), part.get("maximum")
-        if low is not None and high is not None:
-            found.append(f"{_number(low)} to {_number(high)}")
-        if part.get("maxLength") is not None:
-            found.append(f"at most {part['maxLength']:,} characters")
-        if part.get("maxItems") is not None:
-            found.append(f"at most {part['maxItems']:,}")
-        if "enum" in part:
-            found.append("one of " + ", ".join(json.dumps(one, ensure_ascii=False) for one in part["enum"]))
-    if "default" in schema and not required and schema["default"] not in (None, "", []):
-        found.append(f"by default {json.dumps(schema['default'])}")
-    return "; ".join(dict.fromkeys(found))
-
-
-def _number(value: float) -> str:
-    return f"{int(value):,}" if float(value).is_integer() else f"{value:g}"
+def _model(schema: Schema) -> str:
+    """Name of the model that a value is or holds; empty where there is none."""
+    found = _REFERENCE.search(json.dumps(schema))
+    return found[1] if found else ""

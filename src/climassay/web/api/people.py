@@ -3,13 +3,12 @@
 from typing import Annotated, Any
 
 from climassay import __version__
-from climassay.errors import InputError
 from climassay.web.access import Admin, Annotator
 from climassay.web.accounts import Purpose, Role, User
 from climassay.web.api.base import AfterName, Data, Limit, Listed, Moment, Name, ShortText, area, field, named, part_of
 from climassay.web.app_state import App, AppState
 from climassay.web.auth import link_address
-from climassay.web.failures import Missing
+from climassay.web.failures import missing
 from climassay.web.settings import Public
 
 router = area("", "people")
@@ -107,7 +106,5 @@ def _link(app: AppState, name: str, purpose: Purpose) -> dict[str, Any]:
 
 
 def _user(app: AppState, name: str) -> User:
-    try:
+    with missing():
         return app.accounts.user(name)
-    except InputError as error:
-        raise Missing(str(error)) from None

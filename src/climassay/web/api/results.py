@@ -8,7 +8,6 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
 
 from climassay.evaluation.report import is_wrong
-from climassay.evaluation.results import Outcome
 from climassay.generation import Draft
 from climassay.generation.dataset_results import dataset_stats
 from climassay.generation.dataset_store import State
@@ -29,6 +28,7 @@ from climassay.web.api.base import (
     AfterNumber,
     CriterionData,
     Data,
+    Extended,
     Figure,
     Limit,
     Listed,
@@ -236,7 +236,7 @@ class GridCellData(Data):
     """An answer in the grid of questions."""
 
     wrong: bool = field(True)
-    failed: bool = field(False)
+    failed: Annotated[bool, BeforeValidator(lambda error: error is not None)] = field(False, validation_alias="error")
     scores: dict[str, Figure] = field(
         {"accuracy": 0.25}, "By metric; accuracy over several option orders is their mean."
     )
@@ -398,21 +398,12 @@ def compare_several_runs(
     level: Annotated[
         Literal["overall", "base", "reasoning", "hypothetical"], Query(description="Level of the questions.")
     ] = "overall",
-) -> dict[str, Any]:
+) -> Extended:
     """One metric of several runs, with paired tests on the questions that they share."""
     found = compared(app, list(dict.fromkeys(run)), metric, level)
     places = {id(score): number for number, score in enumerate(found.scores)}
-    tests = [
-        {
-            "first": places[id(one.first)],
-            "second": places[id(one.second)],
-            "difference": one.result.difference,
-            "p_value": one.result.p_value,
-            "p_holm": one.result.p_holm,
-        }
-        for one in found.tests
-    ]
-    return {"metric": metric, "level": level, "scores": found.scores, "tests": tests}
+    tests = [Extended(one.result, first=places[id(one.first)], second=places[id(one.second)]) for one in found.tests]
+    return Extended(found, tests=tests)
 
 
 @router.get("/runs/{run}", response_model=RunDetailsData)
@@ -442,16 +433,11 @@ def list_tables(
     blocks = ((section.heading, block) for section in sections for block in section.blocks)
     return whole(
         [
-            _table(number, heading, block)
+            Extended(block, number=number, section=heading, strong=sorted(block.strong), marks=marks_of(block))
             for number, (heading, block) in enumerate(blocks, start=1)
             if isinstance(block, Table)
         ]
     )
-
-
-def _table(number: int, section: str, table: Table) -> dict[str, Any]:
-    shown = {name: getattr(table, name) for name in ("title", "note", "columns", "rows")}
-    return {"number": number, "section": section, **shown, "strong": sorted(table.strong), "marks": marks_of(table)}
 
 
 @router.get("/runs/{run}/questions", response_model=Listed[QuestionData])
@@ -507,22 +493,16 @@ def get_grid(
     good, bad = (None if place is None else columns[place] for place in (right, fails))
     wanted = QuestionFilter(benchmark, kind, level, "", wrong, text.strip(), good, bad, invalid, unstable)
     part = first_of(index.numbers(wanted, limit + 1, after=after), limit, lambda number: number)
-    plain = ("id", "kind", "level", "question")
     rows = [
-        {name: getattr(row.question, name) for name in plain}
-        | {"number": row.number, "benchmark": row.key[0], "cells": [cell and _cell(cell.outcome) for cell in row.cells]}
+        Extended(
+            row.question,
+            number=row.number,
+            benchmark=row.key[0],
+            cells=[cell and Extended(cell.outcome, wrong=is_wrong(cell.outcome)) for cell in row.cells],
+        )
         for row in grid_rows(index, other, part["items"])
     ]
     return part | {"items": rows, "columns": [one._asdict() for one in columns]}
-
-
-def _cell(said: Outcome) -> dict[str, Any]:
-    return {
-        "wrong": is_wrong(said),
-        "failed": said.error is not None,
-        "scores": said.scores,
-        "violations": said.violations,
-    }
 
 
 @router.get("/runs/{run}/questions/{number}", response_model=AnsweredQuestionData)
@@ -540,12 +520,7 @@ def get_question(
     [(key, asked)] = stored.questions.items()
     outcomes = stored.outcomes[key]
     texts = stored.experiment.passages if stored.experiment else {}
-    plain = ("answer", "chosen", "probability", "scores", "violations", "passages", "assessment", "points", "error")
-    answers = [
-        {name: getattr(one, name) for name in plain}
-        | {"model": one.cell.model, "setting": one.cell.setting, "wrong": is_wrong(one)}
-        for one in outcomes
-    ]
+    answers = [Extended(one, model=one.cell.model, setting=one.cell.setting, wrong=is_wrong(one)) for one in outcomes]
     return {
         "question": _question(stored, number, key, ""),
         "context": asked.context,
@@ -554,12 +529,10 @@ def get_question(
     }
 
 
-def _question(stored: StoredRun, number: int, key: tuple[str, str], model: str) -> dict[str, Any]:
-    question = stored.questions[key]
+def _question(stored: StoredRun, number: int, key: tuple[str, str], model: str) -> Extended:
     ours = [outcome for outcome in stored.outcomes[key] if model in ("", outcome.cell.model)]
-    plain = ("id", "kind", "level", "question", "answer", "options", "correct", "audience", "rubric")
-    counted = {"number": number, "benchmark": key[0], "answers": len(ours), "wrong": sum(map(is_wrong, ours))}
-    return {name: getattr(question, name) for name in plain} | counted
+    counted = {"answers": len(ours), "wrong": sum(map(is_wrong, ours))}
+    return Extended(stored.questions[key], number=number, benchmark=key[0], **counted)
 
 
 @router.get("/usage", response_model=Listed[UsageData])
@@ -583,11 +556,7 @@ def get_dataset(app: App, user: Reader, dataset: DatasetName) -> dict[str, Any]:
     return {
         "dataset": next(one for one in dataset_store(app).list() if one.name == dataset),
         "accepted": stats.accepted,
-        "streams": [
-            {"kind": stream.kind, "level": stream.level}
-            | {"asked": one.asked, "accepted": one.accepted, "failed": one.failed}
-            for stream, one in stats.streams.items()
-        ],
+        "streams": [Extended(one, kind=stream.kind, level=stream.level) for stream, one in stats.streams.items()],
         "removed": [
             {"step": step, "reason": reason, "drafts": dict(kinds)} for (step, reason), kinds in stats.reasons.items()
         ],

@@ -20,9 +20,10 @@ from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.debate import DebateProgress, LiveDebate, live_debate, seconds_left
+from climassay.web.checks.debate import DebateProgress, LiveDebate, check_claim, live_debate, seconds_left
 from climassay.web.checks.lists import names_for, shown_to
 from climassay.web.checks.store import (
+    KIND,
     LONGEST_DATE,
     ClaimForm,
     begin_again,
@@ -35,6 +36,7 @@ from climassay.web.checks.store import (
     found_check,
     may_begin_again,
     may_stop,
+    send_forgotten,
     set_ups,
     similar_checks,
 )
@@ -44,7 +46,19 @@ from climassay.web.library.cache import library_of
 from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import as_file, back_to, page
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
+
+
+def register(app: AppState) -> None:
+    """Make the tables, say how a claim is checked, and queue what a kill kept from being queued.
+
+    Raises:
+        InputError: A file that sets up debates cannot be read.
+    """
+    checks_of(app)
+    set_ups(app)
+    app.jobs.register(KIND, check_claim, "models")
+    send_forgotten(app)
 
 
 @router.get("/check")

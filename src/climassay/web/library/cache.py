@@ -13,7 +13,7 @@ from climassay.corpus.originals import Originals
 from climassay.errors import InputError
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
-from climassay.web.failures import Missing
+from climassay.web.failures import Missing, missing
 
 NAMES_SECONDS = 5.0
 """How long the names of the collections in an object store are believed."""
@@ -217,10 +217,8 @@ class CollectionCache:
 def found_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:
     """The passage of an address; missing where there is none."""
     opened = library.browse(name)
-    try:
+    with missing():
         return opened.passage(passage_id)
-    except InputError as error:
-        raise Missing(str(error)) from None
 
 
 def library_of(app: AppState) -> CollectionCache:

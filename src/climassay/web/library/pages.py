@@ -22,7 +22,8 @@ from climassay.reporting.results import csv_lines
 from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing
+from climassay.web.failures import Missing, missing
+from climassay.web.job_pages import may_stop
 from climassay.web.library.cache import CollectionCache, found_passage, library_of
 from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.search import (
@@ -44,11 +45,13 @@ from climassay.web.library.uploads import (
     MOST_FILES,
     Addition,
     SentFile,
+    add_documents,
     addition_of,
     outcomes_of,
     plain_text,
     receive_addition,
     submit,
+    tidy,
 )
 from climassay.web.pages import as_file, back_to, is_web_address, page
 from climassay.web.results.blocks import PageNumber, cut, part_of, within
@@ -60,6 +63,12 @@ LISTED_DOCUMENTS = 200
 """Documents on one page of a collection."""
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")
 _KEY = re.compile(r"[^A-Za-z0-9:_-]+")
+
+
+def register(app: AppState) -> None:
+    """Say how documents are added, and tidy what an earlier server left."""
+    app.jobs.register(KIND, add_documents, "corpus")
+    tidy(app)
 
 
 @router.get("/search")
@@ -157,10 +166,8 @@ def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormDa
 @router.get("/uploads/{job_id}")
 def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> Response:
     """How far an upload is, and what became of each file."""
-    try:
+    with missing():
         job = app.jobs.get(job_id)
-    except InputError as error:
-        raise Missing(str(error)) from None
     if job.kind != KIND:
         raise Missing(f"The job {job_id!r} is not an upload.")
     addition = addition_of(job)
@@ -172,7 +179,7 @@ def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> R
         files=len(addition.upload.files) + len(addition.upload.refused),
         outcomes=outcomes_of(app, job),
         there=library_of(app).has(addition.collection),
-        may_stop=not job.ended and (job.by == user.name or user.may("admin")),
+        may_stop=may_stop(job, user),
     )
 
 

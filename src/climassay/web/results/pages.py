@@ -93,6 +93,11 @@ COLUMNS: tuple[tuple[str, str, bool], ...] = (
 """Name for sorting (empty: not sorted by), heading, and whether it is a number."""
 
 
+def register(app: AppState) -> None:
+    """Make the tables that pages read, so that reading a page makes none."""
+    dataset_store(app)
+
+
 @router.get("/results/compare")
 def show_comparison(
     request: Request,

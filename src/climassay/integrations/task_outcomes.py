@@ -1,4 +1,4 @@
-"""Scores of single samples, made of what another framework computes of all of them.
+"""What another framework says of a task's samples, as outcomes of an experiment.
 
 Where a framework's figure is the mean over samples, a sample's score is the framework's own. Other figures, such as a
 macro-averaged F1, are not means of anything that belongs to one sample. There a sample's score is its part in the
@@ -15,7 +15,11 @@ from typing import Any, Generic, TypeGuard, TypeVar
 
 import numpy as np
 
+from climassay.evaluation import Cell, CellRecord, ConstantScore, HarnessCell, ModelSpec, Outcome
 from climassay.metrics.registry import LOWER
+from climassay.models.contract import Generator, number_format
+from climassay.questions import Kind, Question
+from climassay.records import RequestCounts
 
 K = TypeVar("K")
 
@@ -80,3 +84,78 @@ class SampleScores(Generic[K]):
             f"by the jackknife, and the mean of these is the figure of {framework}."
         )
         return (*unknown, *([parts] if self._parts else []))
+
+
+class TaskOutcomes(Generic[K]):
+    """A task of another framework, asked of one model.
+
+    Args:
+        framework: As notes name it.
+        name: Name of the task.
+        kind: ``mcq`` where every sample has options.
+        questions: By sample.
+        errors: Why samples failed.
+        prompts_sha256: Over the prompts.
+    """
+
+    def __init__(
+        self,
+        framework: str,
+        name: str,
+        kind: Kind,
+        questions: Mapping[K, Question],
+        errors: Mapping[K, str],
+        prompts_sha256: str,
+    ) -> None:
+        self.framework, self.name, self.kind, self.prompts_sha256 = framework, name, kind, prompts_sha256
+        self.questions, self.errors = questions, errors
+        self.notes: tuple[str, ...] = ()
+
+    def scores(self) -> Mapping[K, Mapping[str, float]]:
+        """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`; may add notes."""
+        raise NotImplementedError
+
+    def answered(self, sample: K, question: Question) -> tuple[int | None, str, bool]:
+        """Option that was chosen, the answer, and whether it named none of the choices; of a sample without error."""
+        raise NotImplementedError
+
+    def cell(
+        self,
+        model: ModelSpec,
+        label: str,
+        opened: Generator,
+        setting: Mapping[str, Any],
+        counts: RequestCounts,
+        notes: Iterable[str] = (),
+        constants: tuple[ConstantScore, ...] = (),
+    ) -> HarnessCell:
+        """The cell of an experiment: an outcome per sample, with what is recorded of how they were asked."""
+        cell, scores, outcomes = Cell(self.name, model.shown, label, self.kind), self.scores(), []
+        for sample, question in self.questions.items():
+            error = self.errors.get(sample)
+            chosen, answer, unparsed = (None, "", False) if error else self.answered(sample, question)
+            outcomes.append(
+                Outcome(
+                    cell=cell,
+                    question=question.id,
+                    level=None,
+                    answer=answer,
+                    scores=dict(scores.get(sample, {})),
+                    chosen=chosen,
+                    violations=("none of the choices",) if unparsed else (),
+                    error=error,
+                )
+            )
+        record = CellRecord(
+            cell=cell,
+            model=model.name,
+            fingerprint=opened.fingerprint,
+            setting=dict(setting),
+            prompt=f"{self.framework}, {self.name}",
+            prompt_sha256=self.prompts_sha256,
+            asked=counts.asked,
+            failed=len(self.errors),
+            notes=(*notes, *self.notes),
+            dtype=number_format(opened),
+        )
+        return HarnessCell(record, outcomes, tuple(self.questions.values()), constants, counts)
