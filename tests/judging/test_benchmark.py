@@ -1,12 +1,14 @@
 """The experiment around a judge whose quality is known: folds, figures, and a report of that quality alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.judging.benchmark import score_judge
+from climassay.judging.benchmark import evaluate_judge, score_judge
 from climassay.judging.items import Item
 from climassay.judging.preferences import Judgements
 from climassay.judging.scores import Units, correlations
@@ -226,3 +228,10 @@ def test_too_few_groups_and_missing_labels_are_told() -> None:
         make_folds(grouped(6, 2), train_items=1)
     with pytest.raises(InputError, match="needs a label for every item"):
         make_folds([Item("a", "x"), Item("b", "y")])
+
+
+@pytest.mark.parametrize(("change", "message"), [({"label": None}, "have a label"), ({"group": ""}, "only one of its")])
+def test_a_judge_is_scored_on_labelled_items_that_can_be_compared(change, message):
+    items = [replace(item, **({"group": item.id} if "group" in change else change)) for item in articles(2, 2)]
+    with pytest.raises(InputError, match=message):
+        evaluate_judge(items, None, quality="q")
