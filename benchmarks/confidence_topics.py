@@ -35,7 +35,7 @@ def statements_of(data: Path, wanted: int) -> list[Statement]:
 
 def timed(way: str, file: Path) -> dict[str, float]:
     """CPU seconds of the vectors, and of groups and map."""
-    from climassay.confidence.topics import TopicSettings, clustering
+    from climassay.confidence.topics import TopicSettings, modelling
     from climassay.confidence.topics.modelling import context_sentences
     from climassay.models.encoders import load_encoder
 
@@ -48,8 +48,8 @@ def timed(way: str, file: Path) -> dict[str, float]:
     vectors = encoded if way == "before" else _composed(statements, dict(zip(texts, encoded, strict=True)))
     settings = TopicSettings()
     with _approximate() if way == "before" else nullcontext():
-        clustering.group_statements([one.text for one in statements], vectors, encoder, settings)
-        clustering.map_of(vectors, settings.seed)
+        modelling.group_statements([one.text for one in statements], vectors, encoder, settings)
+        modelling.map_of(vectors, settings.seed)
     return {"vectors": middle - begun, "groups": time.process_time() - middle, "texts": len(texts)}
 
 
@@ -70,7 +70,7 @@ def _approximate():  # type: ignore[no-untyped-def]
     """UMAP without neighbours given."""
     import umap
 
-    from climassay.confidence.topics import clustering
+    from climassay.confidence.topics import modelling
 
     def made(components: int, spread: float, seed: int, neighbours: int, vectors):  # type: ignore[no-untyped-def]
         return umap.UMAP(
@@ -78,7 +78,7 @@ def _approximate():  # type: ignore[no-untyped-def]
             random_state=seed, n_jobs=1,
         )  # fmt: skip
 
-    return patch.object(clustering, "_umap", made)
+    return patch.object(modelling, "_umap", made)
 
 
 def runs(data: Path, wanted: int) -> Iterator[tuple[str, dict[str, float]]]:

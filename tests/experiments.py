@@ -103,8 +103,3 @@ def experiment(skills=None, *, questions=None, benchmark="primer", seed=0):
         passages={"p1": "A passage about aerosols.", "p2": "A passage about clouds."},
         metric_sources={"bert_score": "bundled encoder"},
     )
-
-
-def with_outcomes(given, outcomes):
-    """The same experiment with other outcomes."""
-    return replace(given, outcomes=tuple(outcomes))

@@ -6,9 +6,9 @@ from typing import assert_type
 
 import climassay
 from climassay.api.confidence import ExtractedStatements, LintedDrafts
-from climassay.api.publishing import Publication
+from climassay.api.documents import TextCheck
+from climassay.api.generation import Publication
 from climassay.api.scores import ScoredAnswers
-from climassay.api.text_checks import TextCheck
 from climassay.corpus import AddReport, Collection, Hit, RetrievalReport
 from climassay.corpus.presentation import SearchResult
 from climassay.evaluation import Experiment

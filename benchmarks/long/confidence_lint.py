@@ -18,8 +18,8 @@ from pathlib import Path
 
 from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.linting import RULES, Draft, check, chosen_rules, draft_of, read_draft
-from climassay.confidence.linting.finding_rules import states_finding
-from climassay.confidence.linting.tagger_rule import CERTAINTY, open_tagger, tagged_sentences, tagger_rule
+from climassay.confidence.linting.checking import CERTAINTY, open_tagger, tagged_sentences, tagger_rule
+from climassay.confidence.linting.term_rules import states_finding
 from climassay.statistics.intervals import proportion
 
 PLANTED = Path(__file__).parents[2] / "tests" / "confidence" / "linting"

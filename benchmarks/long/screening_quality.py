@@ -21,7 +21,7 @@ import pypdfium2
 
 from climassay.corpus import Passage, read, split_passages
 from climassay.generation import Draft
-from climassay.generation.draft import example_draft, question_draft
+from climassay.generation.draft import question_draft
 from climassay.generation.screening import DuplicateFinder, SelfConsistency, check_names, passage_fault, screen
 from climassay.generation.screening.check import content_words
 from climassay.metrics import load_entailment
@@ -52,7 +52,7 @@ def reasons(draft: Draft) -> set[str]:
 def examples_tables(encoder: Encoder) -> list[Table]:
     """Precision and recall on the 60 hand-made questions, as a whole and by check."""
     examples = screening_examples()
-    drafts = [example_draft(example) for example in examples]
+    drafts = [question_draft(example) for example in examples]
     settings = {
         "rules": screen(drafts),
         "rules and encoder": screen(drafts, encoder=encoder),

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         search as search,
         show_collection as show_collection,
     )
-    from climassay.api.entailment import (
+    from climassay.api.scores import (
         apply_entailment as apply_entailment,
         evaluate_entailment as evaluate_entailment,
         train_entailment as train_entailment,
@@ -81,9 +81,9 @@ if TYPE_CHECKING:
         rank as rank,
         train_judge as train_judge,
     )
-    from climassay.api.long_answers import blind_answers as blind_answers, check_judge as check_judge
+    from climassay.api.experiments import blind_answers as blind_answers, check_judge as check_judge
     from climassay.api.models import check_model as check_model, list_models as list_models
-    from climassay.api.publishing import publish as publish
+    from climassay.api.generation import publish as publish
     from climassay.api.records import (
         export_records as export_records,
         import_records as import_records,
@@ -103,8 +103,8 @@ if TYPE_CHECKING:
         tag_statements as tag_statements,
         train_tagger as train_tagger,
     )
-    from climassay.api.text_checks import check_text as check_text
-    from climassay.api.topics import find_topics as find_topics, report_topics as report_topics
+    from climassay.api.documents import check_text as check_text
+    from climassay.api.confidence import find_topics as find_topics, report_topics as report_topics
     from climassay.api.tuning import finetune as finetune, pretrain as pretrain
     from climassay.api.validation import (
         apply_masker as apply_masker,

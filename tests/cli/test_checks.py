@@ -39,15 +39,6 @@ def test_the_list_shows_the_newest_first_with_verdicts_and_agreement(climassay, 
     assert "People agree with 100% of 1 reviewed (21% to 100%)." in out
 
 
-def test_the_list_as_json_can_be_filtered(climassay, kept):
-    found = json.loads(
-        done(climassay("list", "--verdict", "incorrect", "--review", "agreed", "--words", "SUN", "--json"))
-    )
-    assert [one["id"] for one in found["checks"]] == [kept[0]]
-    assert (found["total"], found["pages"], found["reviews"]["agreed"]["n"]) == (1, 1, 1)
-    assert json.loads(climassay("list", "--words", "penguins", "--json")[1])["checks"] == []
-
-
 @pytest.mark.parametrize(
     ("filters", "found"),
     [
@@ -77,16 +68,6 @@ def test_a_check_is_shown_with_verdict_and_reviews(climassay, kept):
     data = json.loads(climassay("show", kept[0], "--json")[1])
     assert from_data(data["transcript"]) == full_transcript()
     assert "No result; the check is failed: The model is away." in climassay("show", kept[1])[1]
-
-
-def test_all_checks_are_exported_one_a_line(climassay, kept, tmp_path):
-    file = tmp_path / "out" / "checks.jsonl"
-    code, _, error = climassay("export", file)
-    assert (code, "2 checks" in error) == (0, True)
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    assert [row["id"] for row in rows] == list(kept)
-    assert [review["comment"] for review in rows[0]["reviews"]] == ["[bold]Too harsh.", "", "Fine."]
-    assert json.loads(climassay("export", file, "--json")[1])["checks"] == 2
 
 
 @pytest.mark.parametrize(

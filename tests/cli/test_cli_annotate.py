@@ -89,25 +89,6 @@ def test_the_ending_of_a_file_tells_its_format(annotate, said, tmp_path):
     assert "no file at" in annotate("import", DATASET, tmp_path / "gone.jsonl", expected=2)
 
 
-def test_comments_go_with_the_labels_in_our_own_format(annotate, said, tmp_path):
-    said(("q0000", "ann", VALID))
-    file, again = tmp_path / "out.jsonl", tmp_path / "again.jsonl"
-    annotate("export", DATASET, "-o", file)
-    comment = {"key": "c", "draft": "q0000", "author": "ann", "text": "Well put.", "made_at": 1.0, "adjudicates": False}
-    file.write_text(file.read_text("utf-8") + json.dumps({"comment": comment}) + "\n", encoding="utf-8")
-    assert "1 comment stored" in annotate("import", DATASET, file)
-    annotate("export", DATASET, "-o", again)
-    assert [json.loads(line) for line in again.read_text("utf-8").splitlines()][-1] == {"comment": comment}
-
-
-def test_rows_that_make_no_label_are_told_and_the_others_stored(annotate, tmp_path):
-    file = tmp_path / "in.csv"
-    file.write_text("draft,annotator,label\nq0000,dora,valid\nq0001,dora,perhaps\n", encoding="utf-8")
-    found = json.loads(annotate("import", DATASET, file, "--json"))
-    assert found["stored"] == 1
-    assert found["refused"] == ["in.csv, row 2: 'perhaps' is neither valid nor invalid"]
-
-
 def test_retraining_needs_labels_of_both_kinds(annotate, said):
     said(("q0000", "ann", VALID))
     assert "at least two valid and two invalid" in annotate("retrain", DATASET, expected=2)

@@ -32,13 +32,6 @@ def test_table_and_page(compare, tmp_path):
     assert "side by side" in (tmp_path / "pages" / "out.html").read_text()
 
 
-def test_json(compare):
-    told = json.loads(done(compare("old.md", "new.md", "--json")))
-    assert told["counts"]["level changed"] == told["counts"]["dropped"] == 1
-    (changed,) = [one for one in told["changes"] if one["status"] == "level changed"]
-    assert (changed["old_level"], changed["new_level"], changed["step"]) == ("high", "medium", -1)
-
-
 def test_statements_of_extract_are_read(compare, climassay):
     climassay("confidence extract", "old.md", "--untagged", "-o", "old.jsonl")
     assert json.loads(compare("old.jsonl", "old.md", "--json")[1])["counts"]["unchanged"] == 2

@@ -69,15 +69,6 @@ def test_json(lint):
     assert DRAFT.split("\n")[3][8:29] == finding["words"]
 
 
-def test_github_annotations_are_escaped(lint):
-    _, out, _ = lint("draft.md", "--format", "github")
-    assert out.splitlines()[1].startswith(
-        "::error file=draft.md,title=likelihood-range,line=4,endLine=4,col=9,endColumn=29::"
-    )
-    assert "90 to 100%25" in out
-    assert not re.search(r"%(?!25)", out)
-
-
 def test_sarif(lint):
     _, out, _ = lint("draft.md", "good.md", "--format", "sarif")
     log = json.loads(out)

@@ -20,13 +20,12 @@ def tagger(tmp_path_factory):
     return path
 
 
-def test_one_statement(climassay, tagger) -> None:
-    data = json.loads(done(climassay("confidence tag apply", tagger, TEXT, "--context", "It is warm.", "--json")))
-    row = data["statements"][0]
-    assert row["tag"] == row["equal_shares"]["tag"] == "very high"
-    assert sum(row["probabilities"].values()) == pytest.approx(1)
-    assert data["tagger"]["measured"]["accuracy"] > 0.9
-    assert data["tagger"]["licence"] == "CC0"
+@pytest.mark.parametrize("more", [(), ("--context", "[/bold]")])
+def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, more) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
+    out = done(climassay("confidence tag apply", tagger, text, *more))
+    assert text in " ".join(out.split())
 
 
 def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from climassay.confidence.statement import write_statements
-from climassay.confidence.topics.clustering import Grouping, cluster_centres
+from climassay.confidence.topics.modelling import Grouping, cluster_centres
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting.html import report_from_data

@@ -160,25 +160,6 @@ def test_several_wordings_give_the_spread(climassay, table):
     }  # fmt: skip
 
 
-def test_several_layers_side_by_side_or_to_choose_from(climassay, table):
-    both = benchmark(climassay, table, "--aspect", "relevance", "--layer", "1,-1", "--limit-groups", 4)
-    assert both["layers"] == [[1, -1]] * 3
-    assert both["n_groups"] == 4
-    either = benchmark(climassay, table, "--aspect", "relevance", "--layer", "1", "--layer", "-1", "--limit-groups", 4)
-    assert {tuple(layers) for layers in either["layers"]} <= {(1,), (-1,)}
-    # Both are read from what the first run kept.
-    assert either["tokens_computed"] == 0
-
-
-def test_words_as_labels_and_a_quality_of_ones_own(climassay, table):
-    found = benchmark(
-        climassay, table, "--quality", "names a physical cause", "--label", "grade", "--levels", "low,medium|mid,high"
-    )
-    assert found["quality"] == "quality"
-    assert found["kind"] == "own"
-    assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
-
-
 @pytest.mark.model
 def test_one_group_is_split_by_item_and_compared_in_part(climassay, table):
     found = benchmark(
@@ -206,11 +187,16 @@ def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, pr
     assert np.array_equal(load_probe(out).weights, load_probe(probe).weights)
 
 
-@pytest.mark.parametrize("method", ["zero-shot", "pairs", "direct", "direct-expected"])
-def test_compare_without_a_probe(climassay, method):
-    out = done(climassay("compare", "Ice melts.", "Ice.", "--aspect", "fluency", "--method", method))
-    assert out.startswith("fluency: ")
-    assert "P(A) = " in out
+def test_compare_with_a_probe_is_antisymmetric(climassay, probe):
+    texts = (SUMMARIES[0], SUMMARIES[1])
+    context = ("--context", ARTICLES["ice"])
+    one, other = (
+        json.loads(climassay("compare", *order, *context, "--probe", probe, "--json")[1])
+        for order in (texts, texts[::-1])
+    )
+    assert one["probability_a"] == pytest.approx(1 - other["probability_a"])
+    assert one["quality"] == "relevance"
+    assert {one["better"], other["better"]} in ({"A", "B"}, {"equal"})
 
 
 def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table, probe, tmp_path):
@@ -230,6 +216,13 @@ def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table
     assert "Agreement with the experts" in climassay("evaluate", "pairs", table, *COLUMNS, "--aspect", "relevance")[1]
 
 
+def test_apply_ranks_as_rank_does_and_writes_lines(climassay, table, probe, tmp_path):
+    file = tmp_path / "ranked.jsonl"
+    out = done(climassay("apply", probe, table, *COLUMNS, "-o", file, "--json"))
+    rows = json.loads(climassay("rank", table, *COLUMNS, "--probe", probe, "--json")[1])["items"]
+    assert json.loads(out)["items"] == rows == [json.loads(line) for line in file.read_text().splitlines()]
+
+
 @pytest.mark.parametrize("sort", ["exact", "greedy", "strengths"])
 def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     found = json.loads(done(climassay(
@@ -245,18 +238,17 @@ def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     assert "Ranking by relevance" in (tmp_path / "r.html").read_text()
 
 
-def test_insert_gives_every_item_a_label_of_the_scale(climassay, table, tmp_path):
+def test_items_without_a_label_are_ranked_and_inserted_too(climassay, table, tmp_path):
     new = tmp_path / "new.csv"
-    new.write_text("summary,said\nSomething new on ice.,low\nAnother text on heat and rain.,high\n", encoding="utf-8")
-    arguments = (
-        "insert", new, "--anchors", table, "--text", "summary", "--kind", "claims", "--method", "pairs", "--label",
-        "grade", "--levels", "low,medium,high", "--truth", "said", "--samples", 2,
-    )  # fmt: skip
-    found = json.loads(done(climassay(*arguments, "--json")))
-    assert [row["label"] in LEVELS for row in found["items"]] == [True, True]
-    assert all(row["comparisons"] <= 4 for row in found["items"])
-    assert found["scores"]["accuracy"]["n"] == 2
-    assert climassay(*arguments)[1].splitlines()[0].startswith("Labels")
+    new.write_text("summary,said\nSnow melts.,low\nWarm rain.,\nDry wind.,unknown\n", encoding="utf-8")
+    common = ("--text", "summary", "--quality", "is wet", "--method", "direct", "--levels", "low,medium,high", "--json")
+    out = done(climassay("rank", new, *common, "--label", "said"))
+    assert sorted(row["text"] for row in json.loads(out)["items"]) == ["Dry wind.", "Snow melts.", "Warm rain."]
+    found = json.loads(
+        done(climassay("insert", new, "--anchors", table, *common, "--label", "grade", "--truth", "said"))
+    )
+    assert len(found["items"]) == 3
+    assert found["scores"]["accuracy"]["n"] == 1
 
 
 def test_ablate_compares_with_random_directions(climassay, table, probe):
@@ -317,6 +309,15 @@ def test_a_mistake_in_benchmark_is_one_sentence_and_exit_code_two(climassay, tab
     (line,) = err.strip().splitlines()
     assert line.startswith("climassay: ")
     assert sentence in line
+
+
+def test_a_probe_brings_the_number_format_that_it_reads(climassay, table, probe, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
+    out = done(climassay("rank", table, *COLUMNS, "--probe", probe, "--json"))
+    assert len(json.loads(out)["items"]) == 15
+    assert "number format (--dtype)" in refused(
+        climassay("rank", table, *COLUMNS, "--probe", probe, "--dtype", "bfloat16")
+    )
 
 
 def test_other_mistakes(climassay, table, probe, tmp_path, model):

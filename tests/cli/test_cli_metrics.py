@@ -34,14 +34,6 @@ def test_score_prints_means_and_writes_every_answer(climassay, tmp_path, answers
     )
 
 
-def test_score_as_json_and_jsonl(climassay, tmp_path, answers):
-    each = tmp_path / "each.jsonl"
-    data = json.loads(done(climassay("metrics score", answers, "-m", "bleu", "-o", each, "--json")))
-    assert data["answers"] == [json.loads(line) for line in each.read_text().splitlines()]
-    assert 0 < data["means"]["bleu"]["value"] < 0.16
-    assert data["computed_by"]["bleu"].startswith("sacreBLEU")
-
-
 def test_score_of_cloze_answers(climassay, tmp_path):
     file = tmp_path / "cloze.csv"
     file.write_text("reference,answer,statement\nice,Ices,The <blank> melts.\nice,snow,no gap\n")
@@ -133,9 +125,3 @@ def test_a_judge_needs_questions(monkeypatch, climassay, tmp_path, answers):
         code, _, err = climassay("metrics score", answers, "-m", "judged_accuracy", *judge)
     assert code == 2
     assert "question" in err
-
-
-def test_a_floor_beyond_its_range_is_refused(climassay):
-    code, out, err = climassay("metrics calibrate-window --floor 2")
-    assert (code, out) == (2, "")
-    assert "Invalid value for '--floor': Input should be less than or equal to 1" in err

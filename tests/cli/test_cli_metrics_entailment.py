@@ -33,31 +33,6 @@ def test_validate_the_bundled_scorer(climassay, tmp_path, pairs):
     assert "Entailment scorers" in page.read_text(encoding="utf-8")
 
 
-def test_figures_and_long_names_stay_whole_on_any_screen(monkeypatch, climassay, tmp_path, pairs):
-    folder = tmp_path / "a-folder-with-a-long-name" / "and-another-folder-in-it"
-    folder.mkdir(parents=True)
-    head = folder / "head.safetensors"
-    code, _, _ = climassay("metrics entailment train", pairs, "-o", head, "--hold-out", 5, "--folds", 3)
-    assert code == 0
-    evaluate = ("metrics", "entailment", "evaluate", head, pairs, "--beside", "bundled")
-    scorers = json.loads(climassay(*evaluate, "--json")[1])["scorers"]
-    for width in (72, 90, 160):
-        monkeypatch.setenv("COLUMNS", str(width))
-        out = done(climassay(*evaluate))
-        for scorer in scorers:
-            assert scorer["scorer"] in "".join(line.strip() for line in out.splitlines())
-            for figure in (
-                scorer["two_class"]["accuracy"],
-                scorer["two_class"]["auroc"],
-                scorer["three_class"]["macro_f1"],
-            ):
-                low, high = figure["interval"]
-                assert f"{figure['value']:.3f} [{low:.3f}, {high:.3f}]" in out
-            assert f"{scorer['calibration']['expected_calibration_error']:.3f}" in out
-        for heading in ("accuracy", "most frequent", "balanced", "AUROC", "calibration", "macro-F1", "failed"):
-            assert heading in out
-
-
 def test_train_then_validate_on_what_was_held_out(climassay, tmp_path, pairs):
     head = tmp_path / "head.safetensors"
     data = json.loads(

@@ -9,10 +9,7 @@ from api_server import ApiServer, Behaviour
 from climassay.errors import InputError
 from climassay.generation import Draft, Origin, SourcePassage, Wording, write_drafts
 from climassay.models import load_model
-from climassay.models.contract import GenerationRequest, Message
 from climassay.models.openai.capabilities import FILE_NAME
-from climassay.session import Session
-from climassay.workspace import Workspace
 from command_line import done, run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace
 from tiny_models import smollm2
@@ -116,24 +113,6 @@ def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(
         assert {request.body["reasoning_effort"] for request in server.asked} == {"low"}
         code, _, err = climassay(*debating, "-m", local, "--base-url", server.url)
     assert (code, "--base-url does not go with local: models" in err) == (2, True)
-
-
-def test_nothing_is_made_where_no_model_is_loaded(files, monkeypatch, climassay):
-    monkeypatch.chdir(files)
-    before = sorted(files.iterdir())
-    done(climassay("generate mask evaluate statistics", "cloze.jsonl"))
-    assert sorted(files.iterdir()) == before
-
-
-def test_a_call_by_a_models_name_keeps_what_it_can_do(tmp_path, monkeypatch):
-    place = Workspace.open(tmp_path)
-    with ApiServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        with Session(place) as session:
-            model = session.model("openai:m")
-            [answer] = model.generate([GenerationRequest((Message("user", "[[say yes]]"),))])
-    assert answer.text == "yes"
-    assert (tmp_path / FILE_NAME).is_file()
 
 
 @pytest.mark.model

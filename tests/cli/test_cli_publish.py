@@ -2,14 +2,12 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from climassay.generation import write_drafts
 from climassay.generation.publishing import read_dataset
 from climassay.questions import read_questions
 from command_line import done, refused
 from generated_drafts import draft, rejected
-from published_sample import write_sample
 
 
 def write_silver(folder: Path) -> Path:
@@ -35,22 +33,6 @@ def test_drafts_become_a_dataset_with_tasks_on_its_test_split(climassay, tmp_pat
         for question in read_questions(out / f"data/{kind}/test.parquet").questions
     }
     assert asked == test
-
-
-def test_one_card_names_the_questions_and_the_prompts(climassay, tmp_path):
-    out = tmp_path / "out"
-    done(climassay("generate publish", write_sample(tmp_path), "-o", out, "--inspect"))
-    card = (out / "README.md").read_text()
-    configs = {one["config_name"]: one for one in yaml.safe_load(card.split("---\n")[1])["configs"]}
-    assert set(configs) == {kind + end for kind in ("mcq", "freeform", "cloze") for end in ("", "_prompts")}
-    for config in configs.values():
-        for part in config["data_files"]:
-            paths = [part["path"]] if isinstance(part["path"], str) else part["path"]
-            assert all((out / path).is_file() for path in paths)
-    hub = yaml.safe_load((out / "eval.yaml").read_text())
-    assert {task["config"] for task in hub["tasks"]} == {"mcq_prompts", "freeform_prompts", "cloze_prompts"}
-    assert "inspect eval inspect_tasks.py" in card
-    assert "lm_eval" not in card
 
 
 def contents(folder):

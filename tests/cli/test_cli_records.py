@@ -42,14 +42,6 @@ def run_id(tmp_path):
     return run.id
 
 
-def test_an_empty_workspace_says_that_it_is_empty(climassay, tmp_path):
-    for command in ("runs", "usage"):
-        code, out, err = climassay(command)
-        assert (code, out) == (0, "")
-        assert "yet in sqlite:" in err
-        assert json.loads(climassay(command, "--json")[1]) == []
-
-
 def test_runs(climassay, run_id):
     out = done(climassay("runs"))
     line = next(line for line in out.splitlines() if run_id in line)

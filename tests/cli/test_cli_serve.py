@@ -56,12 +56,6 @@ def test_bad_input_is_one_sentence(climassay, tmp_path, arguments, sentence):
     assert sentence in refused(climassay(*arguments, "-w", str(tmp_path)))
 
 
-def test_what_is_open_is_one_of_three(climassay, tmp_path):
-    code, _, err = climassay("serve", "--public", "all", "-w", str(tmp_path))
-    assert code == 2
-    assert "'all' is not one of 'nothing', 'read', 'check'" in err
-
-
 def test_a_port_in_use_is_said_before_anything_is_loaded(climassay, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

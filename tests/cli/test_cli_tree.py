@@ -5,10 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
 
-from climassay.cli.main import HEADINGS, _HeadedGroup, app
 from climassay.workspace import Workspace
 
 OLD = {
@@ -37,19 +34,6 @@ def test_an_old_name_answers_and_says_the_new_one(climassay, words, now):
     assert f"climassay {now}" in out.splitlines()[0]
     assert now.split()[0] in err
     assert err.count("\n") == 1
-
-
-def test_old_names_are_not_in_help():
-    shown = CliRunner().invoke(app, ["--help"]).output
-    assert not [name for name in _HeadedGroup.old_names if f"  {name} " in shown]
-    assert {name for commands in HEADINGS.values() for name in commands} == set(get_command(app).commands)
-
-
-@pytest.mark.parametrize("words", [("factcheck", "run"), ("generate", "run"), ("ask",), ("check",)])
-def test_help_shows_one_name_of_every_option(climassay, words):
-    _, out, _ = climassay(*words, "--help")
-    for old in ("--dry ", "--dry,", "--at-once", "--estimate,", "--html", "--csv", "--markdown"):
-        assert old not in out
 
 
 def test_a_result_is_saved_in_several_forms_by_one_option(tmp_path, climassay):

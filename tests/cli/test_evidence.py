@@ -67,13 +67,6 @@ def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     assert raw["predictions"] != data["predictions"]
 
 
-def test_tables_on_the_screen(climassay, file):
-    code, out, err = climassay("factcheck", "evidence", file, "--limit", 6)
-    assert code == 0
-    assert "constant" in out
-    assert f"{CLAIMS - 6} claims of claims.jsonl were left out" in err
-
-
 def test_claims_without_verdicts_are_listed(climassay, tmp_path):
     file = tmp_path / "plain.csv"
     file.write_text("claim,evidence_1,evidence_2\nIce melts.,Warm ice melts.,\nIce stays.,,\n")

@@ -2,14 +2,12 @@
 
 import json
 import re
-import tomllib
 
 import pytest
 
-from climassay.factcheck.configuration import load_settings
 from climassay.factcheck.scales import ACCURACY
 from climassay.factcheck.transcript import Transcript, from_data
-from command_line import done, refused
+from command_line import done
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 
 
@@ -78,28 +76,6 @@ def test_what_is_no_claim_about_the_climate_is_told_so_without_asking_a_model(cl
     assert stored(workspace, "answers") == before
 
 
-def test_a_plain_advocate_needs_no_collection(climassay, model, tmp_path):
-    options = ("--wording", "brief", "--json", "--workspace", tmp_path)
-    told = json.loads(done(climassay("check", CLAIM, "--plain", "--model", model, *QUICK, *options)))
-    assert told["sources"] == []
-    assert told["advocates"][0]["kind"] == "plain"
-
-
-def test_init_writes_a_file_that_the_command_reads_and_never_overwrites(climassay, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    out = done(climassay("factcheck", "init"))
-    assert out == "Wrote debate.toml; run it with: climassay check CLAIM --config debate.toml\n"
-    settings = load_settings(tmp_path / "debate.toml")
-    assert [advocate.name for advocate in settings.advocates] == ["IPCC", "abstracts"]
-
-    err = refused(climassay("factcheck", "init"))
-    assert err == "climassay: debate.toml is there already: name another file.\n"
-
-    out = done(climassay("factcheck", "init", "new/other.toml", "--json"))
-    assert json.loads(out) == {"file": "new/other.toml"}
-    assert tomllib.loads((tmp_path / "new" / "other.toml").read_text(encoding="utf-8"))["rounds"] == settings.rounds
-
-
 def test_the_command_follows_its_file_and_flags_go_before_it(climassay, model, tmp_path):
     file = tmp_path / "debate.toml"
     climassay("factcheck", "init", file)
@@ -163,22 +139,3 @@ def assert_refused(code, out, err, sentence):
     assert sentence in err
     assert err.startswith("climassay: ")
     assert err.count("\n") == 1
-
-
-ENTRIES = {
-    "unknown": ("colour = 1\n", "has no entry 'colour'"),
-    "unknown of an advocate": ('[[advocate]]\nname = "a"\nhead = "x"\n', "[[advocate]] has no entry 'head'"),
-    "unknown of the mediator": ('[mediator]\nmood = "bad"\n', "[mediator] has no entry 'mood'"),
-    "of another kind": ('rounds = "three"\n', "it must be a whole number"),
-    "no toml": ("rounds = \n", "is not valid TOML"),
-    "no rounds": ('rounds = 0\n[[advocate]]\nname = "a"\ncollections = ["book"]\n', "at least one round"),
-}
-
-
-@pytest.mark.parametrize("name", ENTRIES)
-def test_a_bad_entry_of_the_file_is_one_sentence(name, climassay, tmp_path):
-    text, sentence = ENTRIES[name]
-    file = tmp_path / "debate.toml"
-    file.write_text(text, encoding="utf-8")
-    code, out, err = climassay("check", CLAIM, "--config", file)
-    assert_refused(code, out, err, sentence)

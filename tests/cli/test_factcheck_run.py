@@ -109,12 +109,6 @@ def test_without_published_verdicts_the_given_ones_are_told(climassay, claims, w
     assert len({one["claim"] for one in told["verdicts"]} & {text for text, _ in CLAIMS}) == 2
 
 
-def test_rows_without_a_claim_are_left_out_and_named(climassay, workspace, model, tmp_path):
-    file = write_claims(tmp_path / "gaps.csv", [CLAIMS[0], ("", "correct")])
-    out = done(climassay(*command(file, workspace, model, "--json")))
-    assert json.loads(out)["skipped"] == ["row 2 has no claim"]
-
-
 def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(climassay, claims, tmp_path, model):
     workspace = make_workspace(tmp_path / "dry")
     told = json.loads(done(climassay(*command(claims, workspace, model, "--dry", "--json"))))

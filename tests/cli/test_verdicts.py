@@ -1,7 +1,6 @@
 """``climassay factcheck score`` as a user meets it."""
 
 import csv
-import gzip
 import json
 
 import pytest
@@ -63,68 +62,11 @@ def test_json_has_every_figure_with_its_interval(score, table):
     assert data["confusion"]["predicted"][-2:] == ["not enough information", "no verdict"]
 
 
-def test_tables_on_the_screen(score, table):
-    code, out, err = score(table, *COLUMNS, "--classes", 2)
-    assert (code, err) == (0, "")
-    assert out.index("all rows") < out.index("each claim once") < out.index("Confusion matrix")
-    for words in ("climate-feedback, 2 classes", "macro F1", "const.: always 'incorrect'", "missing: 1", "left out: 1"):
-        assert words in out
-
-
-def test_every_form_of_file_reads_the_same(score, table, tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    files = [table, tmp_path / "c.jsonl", tmp_path / "c.json", tmp_path / "c.parquet", tmp_path / "c.csv.gz"]
-    files[1].write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
-    files[2].write_text(json.dumps([{**row, "model": row["model"] or None} for row in ROWS]), encoding="utf-8")
-    pq.write_table(pa.Table.from_pylist(ROWS), files[3])
-    files[4].write_bytes(gzip.compress(table.read_bytes()))
-    results = [score(file, *COLUMNS, "--classes", 5, "--json") for file in files]
-    assert [code for code, _, _ in results] == [0] * 5
-    assert len({out for _, out, _ in results}) == 1
-
-
-def test_files_that_are_written(score, table, tmp_path):
-    written = {name: tmp_path / "out" / f"scores.{name}" for name in ("csv", "md", "html")}
-    options = [part for path in written.values() for part in ("--output", path)]
-    assert score(table, *COLUMNS, "--classes", 2, *options)[0] == 0
-    rows = list(csv.DictReader(written["csv"].open(encoding="utf-8")))
-    assert [row["figure"] for row in rows[:4]] == ["accuracy", "macro precision", "macro recall", "macro F1"]
-    assert {row["rows"] for row in rows} == {
-        "all rows",
-        "without NEI",
-        "each claim once",
-        "each claim once, without NEI",
-    }
-    assert "| truth | incorrect | correct |" in written["md"].read_text(encoding="utf-8")
-    page = written["html"].read_text(encoding="utf-8")
-    assert "Verdicts of model in claims.csv" in page
-    assert "Confusion matrix" in page
-
-
 @pytest.mark.parametrize("name", ["claim", "Statement", "text"])
 def test_the_claim_column_is_found(score, tmp_path, name):
     rows = [{name: row["claim"], "expert": row["expert"], "model": row["model"]} for row in ROWS]
     table = write_table(tmp_path / "renamed.csv", rows)
     assert json.loads(score(table, *COLUMNS, "--json")[1])["duplicates"] == 1
-
-
-def test_no_claim_column(score, tmp_path):
-    rows = [{"sentence": row["claim"], "expert": row["expert"], "model": row["model"]} for row in ROWS]
-    table = write_table(tmp_path / "renamed.csv", rows)
-    data = json.loads(score(table, *COLUMNS, "--json")[1])
-    assert (data["duplicates"], data["without_duplicates"], data["claims"]) == (None, None, 6)
-    assert json.loads(score(table, *COLUMNS, "--claim", "sentence", "--json")[1])["duplicates"] == 1
-
-
-def test_a_scale_of_ones_own(score, tmp_path):
-    (tmp_path / "own.toml").write_text('labels = ["no", "yes"]\ncorrect = ["yes"]\n', encoding="utf-8")
-    rows = [{"expert": "no", "model": "No"}, {"expert": "yes", "model": "YES"}, {"expert": "yes", "model": "no"}]
-    table = write_table(tmp_path / "own.csv", rows)
-    data = json.loads(score(table, *COLUMNS, "--scale", tmp_path / "own.toml", "--json")[1])
-    assert data["scale"] == "own"
-    assert data["accuracy"]["value"] == pytest.approx(2 / 3)
 
 
 def test_predictions_that_are_not_of_the_scale(score, tmp_path):
@@ -174,15 +116,3 @@ def test_files_that_are_no_table(score, tmp_path, content, words):
     file = tmp_path / "t.csv"
     file.write_bytes(content)
     assert words in refused(score(file, *COLUMNS))
-
-
-def test_a_missing_file(score, tmp_path):
-    code, _, err = score(tmp_path / "none.csv", *COLUMNS)
-    assert (code, "There is no file at" in err) == (2, True)
-
-
-def test_cells_beyond_the_heading_and_short_rows(score, tmp_path):
-    file = tmp_path / "ragged.csv"
-    file.write_text("expert,model\ncorrect,correct,more\nincorrect\n", encoding="utf-8")
-    data = json.loads(score(file, *COLUMNS, "--json")[1])
-    assert (data["n"], data["missing"], data["accuracy"]["value"]) == (2, 1, 0.5)

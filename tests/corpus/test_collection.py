@@ -7,7 +7,7 @@ import pytest
 
 from climassay.corpus import collection as collections
 from climassay.corpus.collection import Collection, list_collections, open_or_create, remove_collection
-from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore
+from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore, DamagedCollectionError
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
@@ -145,14 +145,6 @@ def test_other_passage_settings_are_refused(tmp_path, encoder, collection):
     assert CollectionStore.at(tmp_path).names() == ["ocean"]
 
 
-def test_what_is_not_said_is_what_the_collection_remembers(tmp_path, encoder):
-    open_or_create(tmp_path, "small", passage_size=500, passage_overlap=50)
-    again = open_or_create(tmp_path, "small")
-    assert (again.settings.passage_size, again.settings.passage_overlap) == (500, 50)
-    assert again.settings.encoder == "local:minilm"
-    assert again.settings.encoder_fingerprint == encoder.fingerprint
-
-
 @pytest.mark.parametrize("name", ["", "a/b", "../up", "with space", "é", "-x", "x" * 64, "a.b"])
 def test_a_name_that_is_none_is_refused(tmp_path, encoder, name):
     with pytest.raises(InputError, match="cannot name a collection"):
@@ -256,10 +248,43 @@ def test_the_version_changes_with_the_content_only(tmp_path, collection, encoder
     assert other.version not in (before, added)
 
 
-def test_pages_and_address_of_a_document_are_told(collection):
-    whole = document(1, "First page.", "Second page.", url="https://example.org/book")
-    parts = tuple(Block(f"Part {n}.", chapter=str(n), url=f"https://example.org/{n}") for n in range(2))
-    report = collection.add([whole, Document("d2", "Title 2", "file2.csv", parts)])
-    one, two = collection.documents()
-    assert (one.pages, one.url, two.pages, two.url) == (2, "https://example.org/book", None, None)
-    assert report.added == (one, two)
+KEY = b"lance-schema:unenforced-primary-key:position"
+
+
+def test_what_was_interrupted_before_its_first_version_is_none_yet(tmp_path):
+    for part in ("_versions", "_transactions"):
+        (tmp_path / "ice.lance" / part).mkdir(parents=True)
+    (tmp_path / "ice.lance" / "_transactions" / "0-a.txn").write_bytes(b"begun")
+    assert list_collections(tmp_path) == []
+    with pytest.raises(InputError, match="There is no collection 'ice'"):
+        Collection.open(tmp_path, "ice")
+    collection = open_or_create(tmp_path, "ice")
+    collection.add([Document("d", "Report", "r.txt", (Block("The glacier lost ice.", chapter="1"),))])
+    assert len(Collection.open(tmp_path, "ice")) == 1
+
+
+def test_a_collection_that_lost_its_versions_is_damaged_and_not_begun_anew(tmp_path):
+    collection = open_or_create(tmp_path, "ice")
+    collection.add([Document("d", "Report", "r.txt", (Block("The glacier lost ice.", chapter="1"),))])
+    for file in (tmp_path / "ice.lance" / "_versions").iterdir():
+        file.unlink()
+    with pytest.raises(DamagedCollectionError):
+        open_or_create(tmp_path, "ice")
+
+
+def test_the_key_that_an_interrupted_making_did_not_set_is_set_by_the_next(tmp_path, monkeypatch):
+    store = CollectionStore.at(tmp_path)
+    whole = open_or_create(tmp_path, "whole")
+    assert KEY in whole._table.schema.field("id").metadata
+
+    import lancedb.table
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(lancedb.table.LanceTable, "set_unenforced_primary_key", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.create("half", whole.settings)
+    assert KEY not in (store.open("half").schema.field("id").metadata or {})
+    assert KEY in store.create("half", whole.settings).schema.field("id").metadata

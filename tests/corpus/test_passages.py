@@ -58,16 +58,6 @@ class TestCutting:
 
 
 class TestBorders:
-    def test_never_across_top_headings(self) -> None:
-        blocks = (
-            Block("First.", headings=("A", "x")),
-            Block("Second.", headings=("A", "y")),
-            Block("3.", headings=("B",)),
-        )
-        passages = split_passages(document(*blocks))
-        assert [passage.text for passage in passages] == ["First.\nSecond.", "3."]
-        assert [passage.headings for passage in passages] == [("A",), ("B",)]
-
     def test_a_new_section_begins_a_passage_once_the_last_is_half_full(self) -> None:
         half = " ".join(sentence(number, 50) for number in range(2))
         blocks = (Block(half, headings=("A", "x")), Block(half, headings=("A", "y")))

@@ -142,14 +142,6 @@ class TestCleaning:
         assert texts(document) == [OTHER, RIGHT, OTHER, RIGHT]
         assert [block.page for block in document.blocks] == [1, 2, 3, 4]
 
-    def test_heads_that_change_with_the_section_go_by_their_page_number(self, tmp_path: Path) -> None:
-        sections = ["Introduction", "Observations", "Theory", "Projections"]
-        pages = [
-            [Text(60, 760, f"{n} {section} {20 + n}", 8), *column(text, 50, 700, 480)]
-            for n, (section, text) in enumerate(zip(sections, [OTHER, LATER, OTHER, LATER], strict=True), start=1)
-        ]
-        assert texts(only_document(read_bytes(tmp_path, build_pdf(pages)))) == [OTHER, LATER, OTHER, LATER]
-
     def test_words_are_joined_as_the_document_itself_spells_them(self, tmp_path: Path) -> None:
         known = "A short-lived gas is removed within days. Projections of temperature follow from emissions and models."
         lines = [

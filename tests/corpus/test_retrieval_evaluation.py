@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.documents import Block, Document, Hit, Passage
+from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.retrieval_evaluation import (
     GoldText,
@@ -317,18 +317,3 @@ def test_question_files_that_cannot_be_used(tmp_path, content, words):
     (tmp_path / "bad").write_bytes(content)
     with pytest.raises(InputError, match=words):
         read_labelled(tmp_path / "bad")
-
-
-def test_a_document_of_the_gold_set_may_be_cut(tmp_path):
-    """A gold passage over the edge of two passages counts once both are found."""
-    sentences = [f"Station {n} measured the depth of the snow {n} times that winter." for n in range(40)]
-    made = Collection.create(tmp_path, "cut", load_encoder(), passage_size=200, passage_overlap=0)
-    made.add([Document("d", "T", "t.txt", tuple(Block(" ".join(sentences[n : n + 40])) for n in (0,)))])
-    passages = [made.passage(f"d-{n}").text for n in range(2)]
-    gold = " ".join(passages)
-    question = LabelledQuestion("Which station measured snow?", gold, "q")
-    report = evaluate_retrieval(made, [question], ks=(1, 40), modes=["bm25"])
-    hits = made.search(question.question, k=40, mode="bm25")
-    ranks = [hit.rank for hit in hits if hit.passage.id in ("d-0", "d-1")]
-    assert report.modes[0].ranks == (max(ranks),)
-    assert report.modes[0].recall[0].found == 0

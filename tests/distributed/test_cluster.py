@@ -48,7 +48,7 @@ def test_a_worker_lies_within_one_node(cluster, workers, gpus, share):
         (SMALL, ClusterOptions("auto", 9), "9 workers need 9 CPUs, there are 8 CPUs and 0 GPUs on 2 nodes"),
         (GRAPHICS, ClusterOptions("auto", 5), "5 workers need 5 CPUs and 5 GPUs, there are 32 CPUs and 4 GPUs"),
         (nodes({"CPU": 4.0, "GPU": 1.0}, {"CPU": 4.0, "GPU": 1.0}), ClusterOptions("auto", 1, 2.0), "and 2 GPUs"),
-        (nodes({"CPU": 2.0}, {"CPU": 2.0}, dead={1}), ClusterOptions("auto", 3), "2 CPUs and 0 GPUs on 1 nodes"),
+        (nodes({"CPU": 2.0}, {"CPU": 2.0}, dead={1}), ClusterOptions("auto", 3), "2 CPUs and 0 GPUs on 1 node"),
     ],
     ids=["cpus", "gpus", "gpus of one node", "dead node"],
 )

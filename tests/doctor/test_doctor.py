@@ -11,11 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from climassay import doctor
 from climassay.corpus import open_or_create, read
-from climassay.doctor import Finding, examine, is_healthy, servers, workspace_files
-from climassay.doctor.machine import examine_installation
-from climassay.doctor.servers import examine_servers
-from climassay.doctor.workspace_files import examine_workspace, header_fault
+from climassay.doctor import (
+    Finding,
+    examine,
+    examine_installation,
+    examine_servers,
+    examine_workspace,
+    header_fault,
+    is_healthy,
+)
 from climassay.optional_dependencies import EXTRAS, extra_with
 from climassay.records import Records
 from climassay.workspace import Workspace
@@ -34,8 +40,8 @@ def no_servers(monkeypatch):
 @pytest.fixture(autouse=True)
 def in_no_hurry(monkeypatch):
     """The doctor looks for moments only; here it finds what is there on a busy machine too."""
-    monkeypatch.setattr(workspace_files, "INTEGRITY_SECONDS", PATIENCE)
-    monkeypatch.setattr(servers, "SECONDS", PATIENCE)
+    monkeypatch.setattr(doctor, "INTEGRITY_SECONDS", PATIENCE)
+    monkeypatch.setattr(doctor, "SECONDS", PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +169,7 @@ def test_a_database_of_a_newer_version_is_broken(workspace):
 def test_a_large_database_is_looked_at_for_a_while_only(workspace, monkeypatch):
     with Records(Workspace(workspace).records_url) as records, records.run("test", {}) as run:
         run.save_results("rows", [{"number": number, "text": "x" * 200} for number in range(3000)])
-    monkeypatch.setattr(workspace_files, "INTEGRITY_SECONDS", -1.0)
+    monkeypatch.setattr(doctor, "INTEGRITY_SECONDS", -1.0)
     assert by_name(examine_workspace(workspace))["records"].level == "ok"
 
 
@@ -191,14 +197,14 @@ def test_a_postgresql_that_answers_is_left_as_it_is(workspace, monkeypatch, post
 
 
 def test_a_collection_of_another_encoder_is_broken(workspace, monkeypatch):
-    monkeypatch.setattr(workspace_files, "_fingerprint_here", lambda encoder: "0" * 64)
+    monkeypatch.setattr(doctor, "_fingerprint_here", lambda encoder: "0" * 64)
     found = by_name(examine_workspace(workspace))["collection heat"]
     assert found.level == "broken"
     assert "other weights" in found.said
 
 
 def test_a_collection_whose_encoder_is_not_here_is_left_alone(workspace, monkeypatch):
-    monkeypatch.setattr(workspace_files, "_fingerprint_here", lambda encoder: None)
+    monkeypatch.setattr(doctor, "_fingerprint_here", lambda encoder: None)
     assert by_name(examine_workspace(workspace))["collection heat"].level == "ok"
 
 

@@ -1,5 +1,6 @@
-"""Several runs side by side, and single evaluations in the shape of an experiment."""
+"""Several runs side by side, two benchmarks, and the numbers that the paper prints."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,8 @@ from climassay.evaluation.comparing import (
     rank_agreement,
     self_preference,
 )
-from climassay.evaluation.scores import score_experiment
+from climassay.evaluation.scores import PUBLISHED_QUESTIONS, published_models, published_scores, score_experiment
+from climassay.metrics.registry import METRICS
 from experiments import experiment, question, questions_of
 
 GOLD, SILVER = published_means("gold"), published_means("silver")
@@ -43,15 +45,6 @@ def test_published_silver_ranks_models_as_gold_does():
     # Gold: 4o > llama > mixtral > gemma > 3.5; silver: 4o > mixtral > gemma > llama > 3.5. Squared gaps of ranks: 6.
     assert found["accuracy"].spearman.value == pytest.approx(1 - 6 * 6 / (5 * 24))
     assert all(one.spearman.value > 0.6 for one in found.values())
-
-
-def test_benchmarks_of_the_same_skills_rank_alike(runs):
-    first, second = (experiment_means(run) for run in runs)
-    accuracy = rank_agreement(first, second, resamples=100)[0]
-    assert accuracy.metric == "accuracy"
-    assert accuracy.spearman.value > 0.8
-    assert accuracy.over_questions.low > 0.3
-    assert accuracy.over_questions.low <= accuracy.spearman.value <= accuracy.over_questions.high + 1e-9
 
 
 @pytest.mark.parametrize(("means", "models"), [(GOLD, 7), (SILVER, 5)], ids=["gold", "silver"])
@@ -188,3 +181,67 @@ def test_a_metric_that_is_no_share_is_tested_by_sign_flips():
     assert all(0 < test.result.p_value <= test.result.p_holm <= 1 for test in found.tests)
     with pytest.raises(InputError, match="There is no metric 'beauty'"):
         compare_runs(runs, "beauty")
+
+
+GOLD_SCORES, SILVER_SCORES = published_scores("gold"), published_scores("silver")
+
+
+def value(scores, model, setting, metric, level="overall"):
+    [found] = [s.value for s in scores if (s.model, s.setting, s.metric, s.level) == (model, setting, metric, level)]
+    return found
+
+
+def test_every_cell_of_the_four_tables_is_there():
+    # 35 rows of Table 3, 32 of Table 5, five each of Tables 6 and 7; 6 or 12 numbers a row.
+    assert Counter(score.task for score in GOLD_SCORES) == {"mcq": 35 * 4, "cloze": 35 * 2, "freeform": 32 * 12}
+    assert Counter(score.task for score in SILVER_SCORES) == {"mcq": 5 * 4, "cloze": 5 * 2, "freeform": 5 * 12}
+    names = [(s.dataset, s.model, s.setting, s.metric, s.level) for s in GOLD_SCORES + SILVER_SCORES]
+    assert len(set(names)) == len(names)
+    assert len(published_models()) == 8
+
+
+@pytest.mark.parametrize(
+    ("model", "setting", "metric", "level", "expected"),
+    [
+        ("gpt-4o", "default", "accuracy", "overall", 0.8571),
+        ("gpt-4o", "rag-source", "accuracy", "base", 0.9577),
+        ("llama3.1-8b", "rag-source", "exact_match", "overall", 0.725),
+        ("mistral-7b", "fine-tuned", "accuracy", "overall", 0.7551),
+        ("mistral-7b", "continued-pretraining", "bleu_char", "reasoning", 0.176),
+        ("gemini-1.5-flash", "long-context-held-out", "phrase_similarity", "overall", 0.87),
+        ("gpt-3.5-turbo", "few-shot", "bert_score", "hypothetical", 0.915),
+        ("llama3-70b", "default", "factual_accuracy", "hypothetical", 0.85),
+    ],
+)
+def test_numbers_are_those_printed(model, setting, metric, level, expected):
+    assert value(GOLD_SCORES, model, setting, metric, level) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "bleu_char", "bert_score", "factual_accuracy"])
+def test_overall_is_the_mean_of_the_levels_weighted_by_their_questions(metric):
+    # Half a unit of rounding on either side: of 0.01 per cent, 0.001, or (factual accuracy) 0.01. No row is off.
+    rounding = {"accuracy": 1e-4, "factual_accuracy": 1e-2}.get(metric, 1e-3)
+    rows = {(s.model, s.setting) for s in GOLD_SCORES if s.metric == metric}
+    sizes = PUBLISHED_QUESTIONS["gold", METRICS[metric].kinds[0]]
+    assert len(rows) in (32, 35)
+    for model, setting in rows:
+        levels = [level for level in sizes if level != "overall"]
+        total = sum(sizes[level] * value(GOLD_SCORES, model, setting, metric, level) for level in levels)
+        gap = total / sizes["overall"] - value(GOLD_SCORES, model, setting, metric)
+        assert abs(gap) <= rounding + 1e-9, (model, setting)
+
+
+def test_levels_of_the_silver_sample_can_be_told_from_its_accuracies():
+    # The paper prints no sizes; 100, 53 and 47 of 200 questions reproduce every overall accuracy.
+    for model in {s.model for s in SILVER_SCORES}:
+        levels = [
+            value(SILVER_SCORES, model, "default", "accuracy", level) for level in ("base", "reasoning", "hypothetical")
+        ]
+        mean = sum(n * share for n, share in zip((100, 53, 47), levels, strict=True)) / 200
+        assert mean == pytest.approx(value(SILVER_SCORES, model, "default", "accuracy"), abs=1e-4)
+
+
+def test_models_can_be_chosen():
+    assert {score.model for score in published_scores("gold", ["gpt-4o"])} == {"gpt-4o"}
+    with pytest.raises(InputError, match="no model gpt-5: they have gemma-27b"):
+        published_scores("gold", ["gpt-5"])

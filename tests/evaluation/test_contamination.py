@@ -11,7 +11,6 @@ from climassay.evaluation import contamination as module
 from climassay.evaluation.contamination import (
     ShownText,
     contamination,
-    contamination_tables,
     question_text,
     shown_text,
 )
@@ -87,27 +86,6 @@ def test_portions_change_nothing(monkeypatch):
     whole = contamination(questions, texts)
     monkeypatch.setattr(module, "_WORDS_AT_ONCE", 50)
     assert contamination(questions, iter(texts)) == whole
-
-
-def test_tables_count_by_task_and_level():
-    options = ("a b c d e f g h i j", "other words here", "no", "yes")
-    asked = [
-        Question("m", "mcq", "What?", options[0], "reasoning", options, 0),
-        Question("n", "mcq", "Which one of these is it?", "no", "base", ("no", "yes"), 0),
-        ASKED,
-    ]
-    shares, worst = contamination_tables(contamination(asked, [SENTENCE, "a b c d e f g h i j k"], against="a corpus"))
-    assert [row[:2] for row in shares.rows] == [
-        ("mcq", "base"),
-        ("mcq", "reasoning"),
-        ("freeform", "base"),
-        ("all", "all"),
-    ]
-    assert [row[3].split()[0] for row in shares.rows] == ["0", "1", "1", "2"]
-    assert [row[4].split()[0] for row in shares.rows] == ["0", "0", "1", "1"]
-    assert [row[-1] for row in shares.rows] == ["1", "0", "0", "1"]
-    assert [row[0] for row in worst.rows] == ["q1", "m"]
-    assert "a corpus" in shares.title
 
 
 @pytest.mark.parametrize(

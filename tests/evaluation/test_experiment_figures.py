@@ -23,23 +23,6 @@ def scores(given):
     return score_experiment(given)
 
 
-def test_levels_have_one_figure_a_published_metric(scores):
-    figures = level_figures(scores, "primer")
-    assert [figure.axis for figure in figures] == [
-        "accuracy",
-        "BLEU (characters)",
-        "BERTScore",
-        "factual accuracy",
-    ]
-    assert figures[0].groups == ("small", "large")
-    assert [label for label, _ in figures[0].rows] == ["base", "reasoning", "hypothetical"]
-    assert [figure.measure.percent for figure in figures] == [True, False, False, False]
-    values = {s.level: s.estimate.value for s in scores.scores if s.cell.model == "large" and s.metric == "accuracy"}
-    assert [dot.value for dot in figures[0].dots if dot.group == "large"] == [
-        values[level] for level in ("base", "reasoning", "hypothetical")
-    ]
-
-
 def test_more_models_than_colours_are_parted():
     many = experiment({(f"m{n}", "default"): 0.5 for n in range(7)}, questions=questions_of(6, 0, 0))
     assert [len(figure.groups) for figure in level_figures(score_experiment(many), "primer")] == [5, 2]

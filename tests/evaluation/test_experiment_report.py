@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from climassay.evaluation import published_scores
-from climassay.evaluation.contamination import ShownText, contamination
+from climassay.evaluation.contamination import contamination
 from climassay.evaluation.report import answer_tables, experiment_report, is_wrong
 from climassay.evaluation.results import Cell
 from experiments import experiment, outcome, question
@@ -34,40 +34,6 @@ def test_the_page_has_every_part(given):
     assert "Questions that share words with a corpus" in page
     assert ("Run", "r00000001") in report.facts
     assert ("Metric BERTScore", "bundled encoder") in report.facts
-
-
-def test_the_summary_names_the_best_cell_with_its_interval(given):
-    from climassay.evaluation.scores import score_experiment
-
-    scores = score_experiment(given)
-    best = max(
-        (s for s in scores.scores if s.metric == "accuracy" and s.level == "overall"), key=lambda s: s.estimate.value
-    )
-    [first, *_] = experiment_report(given, scores=scores).sections[0].blocks
-    assert f"Highest accuracy: {best.cell.model}, {best.cell.setting}, {100 * best.estimate.value:.1f}" in first.text
-    assert "best constant answer 25.0" in first.text
-    assert "Of 10 paired comparisons" in first.text
-
-
-def test_what_questions_share_with_texts_has_a_table_and_no_note(given):
-    shown = ShownText("3 passages", 2)
-    found, unknown = (
-        replace(given.cells[0], texts=shown.texts, contaminated=shown.touched, notes=("a note", shown.note)),
-        replace(given.cells[1], texts="training texts that are not known"),
-    )
-    report = experiment_report(replace(given, cells=(found, unknown, *given.cells[2:])))
-    words = [block.text for block in report.sections[0].blocks]
-    assert "Note: a note" in words
-    assert not any(shown.note in text for text in words)
-    [table] = [block for block in report.sections[1].blocks if block.title.startswith("Questions that stand in")]
-    asked = [sum(one.kind == cell.cell.task for one in given.questions["primer"]) for cell in (found, unknown)]
-    assert table.rows == (
-        (found.cell.model, found.cell.setting, found.cell.task, "3 passages", str(asked[0]), "2"),
-        (unknown.cell.model, unknown.cell.setting, unknown.cell.task, unknown.texts, str(asked[1]), "not known"),
-    )
-    assert not any(
-        block.title.startswith("Questions that stand in") for block in experiment_report(given).sections[1].blocks
-    )
 
 
 def test_every_answer_is_there_with_its_scores(given):

@@ -132,15 +132,3 @@ def test_the_same_experiment_asks_nothing_again_and_gives_the_same_figures(store
         for path, value in figures(FIGURES["experiment"]["scores"]).items()
     }
     assert figures(listed(done)) == wanted
-
-
-def test_an_experiment_shows_position_bias_where_options_are_permuted(store):
-    done = ask(store, kept.few("mcq", 6), tasks=["mcq"], permutations=kept.ORDERS)
-    scores = score_experiment(done)
-    old = next(row for row in FIGURES["mcq"]["scores"]["position"] if row["scoring"] == "likelihood")
-    [one, _] = scores.positions.values()
-    assert one.recall_spread == pytest.approx(old["recall_spread"])
-    assert {test.test for test in scores.tests} == {"sign flip"}
-    (overall,) = [s for s in scores.scores if s.level == "overall" and s.cell.setting == "default"]
-    before = next(r for r in FIGURES["mcq"]["scores"]["accuracy"] if r["level"] == "overall")
-    assert overall.estimate.value == pytest.approx(before["accuracy"]["value"])

@@ -241,13 +241,6 @@ def test_a_judge_marks_freeform_answers_and_its_reasons_are_kept_and_shown(store
     assert "not judged: " in experiment_report(other).to_html()
 
 
-def test_other_runs_are_no_experiments(store):
-    with store.run(command="ask", config={}) as other:
-        pass
-    with pytest.raises(InputError, match="'ask'"):
-        load_experiment(store, other.id)
-
-
 def test_letters_are_read_where_a_model_asks_for_it(store):
     more = 'scoring = "letter"\ntasks = ["mcq"]'
     lab = Lab(write=lambda prompt, schema: " b" if "Which gas warms" in prompt else " neither")

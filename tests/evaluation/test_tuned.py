@@ -11,8 +11,7 @@ from climassay.corpus import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
 from climassay.evaluation.experiment_file import parse_plan
-from climassay.evaluation.settings import TaskPrompts
-from climassay.evaluation.tuned import chosen_config, collection_documents, find_adapter, question_data, split_questions
+from climassay.evaluation.tuned import chosen_config, collection_documents, find_adapter, split_questions
 from climassay.models import load_model
 from climassay.models.contract import Message
 from climassay.models.encoders import load_encoder
@@ -165,16 +164,3 @@ def test_a_document_of_two_collections_is_read_once(workspace):
     assert [one.text.title for one in found] == ["alpha", "beta", "gamma"]
     assert [one.stored.source for one in found] == ["alpha.txt", "beta.txt", "gamma.txt"]
     assert [f"{one.text.title} says that it is warm in place 1." in one.text.text for one in found] == [True] * 3
-
-
-def test_the_context_is_learned_from_only_where_that_is_asked_for():
-    questions = [
-        Question("q1", "freeform", "Why?", "Because.", context="It is so."),
-        Question("q2", "freeform", "A?", "B"),
-    ]
-    plain, given = (
-        question_data("x", questions, TaskPrompts.load(), with_contexts=asked).examples for asked in (False, True)
-    )
-    assert ["It is so." in example.messages[-1].content for example in plain] == [False, False]
-    assert ["It is so." in example.messages[-1].content for example in given] == [True, False]
-    assert [example.answer.strip() for example in given] == ["Because.", "B"]

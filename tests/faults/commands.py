@@ -125,7 +125,7 @@ KILLED: Mapping[str, str] = {
     "evaluate inspect": (
         "tests/integrations/test_inspect_experiments.py::test_an_ended_command_asks_only_what_is_missing"
     ),
-    "generate run": "tests/generation/test_line.py::test_a_killed_line_goes_on_as_if_it_had_never_stopped",
+    "generate run": "tests/generation/test_pipeline.py::test_a_killed_pipeline_goes_on_as_if_it_had_never_stopped",
     "generate screen": _HERE + "command_ends_as_if_it_had_never_been_killed",
     "judge benchmark": "tests/cli/test_cli_judge_kill.py::test_a_killed_benchmark_goes_on_where_it_stopped",
     "judge train": "tests/learning/test_harvest_kill.py",

@@ -180,8 +180,8 @@ def _configurations() -> list[Reader]:
 
 
 def _confidence() -> list[Reader]:
-    predictions = _called("confidence.trends.predictions:read_predictions")
-    sections, draft = _called("confidence.tagging.labelled:read_sections"), "confidence.linting.reading:read_draft"
+    predictions = _called("confidence.trends.analysis:read_predictions")
+    sections, draft = _called("confidence.tagging.labelled:read_sections"), "confidence.linting.draft:read_draft"
     statements, climatex = "confidence.statement:read_statements", "confidence.tagging.labelled:read_labelled"
     return [
         Reader("statements", "s.jsonl", "jsonl", samples.statements, _called(statements)),

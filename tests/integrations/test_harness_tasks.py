@@ -12,7 +12,7 @@ pytest.importorskip("lm_eval")
 from api_server import ApiServer, Reply
 from climassay.api import benchmarks
 from climassay.errors import InputError
-from climassay.evaluation import experiment_tables, load_experiment, load_plan, score_experiment
+from climassay.evaluation import experiment_report, experiment_tables, load_experiment, load_plan, score_experiment
 from climassay.evaluation.results import Cell
 from climassay.integrations.lm_eval_model import ClimassayLM, chosen_text
 from climassay.integrations.task_outcomes import SampleScores
@@ -100,6 +100,18 @@ def test_every_figure_is_the_harness_s(run, theirs, weights):
                     assert found.estimate.interval.low <= value <= found.estimate.interval.high
                     compared += 1
     assert compared == 4 * (4 + 1 + 1 + 2 + 2)
+
+
+def test_everything_shows_the_tasks(run):
+    result, experiment = run
+    [overview] = [one.table for one in experiment_tables(score_experiment(experiment)) if one.name == "overview"]
+    assert {row[0] for row in overview.rows} == {*TASKS, "climate_more", "climate"}
+    page = experiment_report(experiment).to_html()
+    assert all(name in page for name in (*TASKS, "exact_match (first)", "jackknife"))
+    assert result.to_dict()["scores"]
+    assert len(result.tables()) > 10
+    [question] = [one for one in experiment.questions["climate_topics"] if one.id.endswith("-4")]
+    assert question.options[question.correct] == question.answer == "mitigation"
 
 
 def test_parts_in_a_macro_f1_have_its_mean_and_its_spread():

@@ -13,7 +13,9 @@ import torch
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
 from climassay.models.cpu_settings import choose_threads
+from climassay.models.local import loading
 from climassay.models.local.loading import load_local, stated_licence
+from climassay.models.local.model import LocalModel
 from climassay.models.model_files import file_digest, is_remembered
 from tiny_models import save_tiny, save_tokenizer
 
@@ -288,3 +290,13 @@ def test_a_spoilt_memory_of_digests_is_ignored(tmp_path: Path, monkeypatch: pyte
     (entry,) = (tmp_path / "cache" / "digests").iterdir()
     entry.write_text("{half", encoding="utf-8")
     assert file_digest(file).startswith("ba7816bf")
+
+
+def test_a_bundled_name_may_stand_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save_tiny(tmp_path)
+    monkeypatch.setattr(loading, "bundled_path", lambda name: folder)
+    model = load_model("smollm2")
+    assert isinstance(model, LocalModel)
+    assert (model.name, model.licence, model.device, model.dtype) == ("local:smollm2", "Apache-2.0", "cpu", "float32")
+    model.close()
+    assert model.reader.cache.tokens == ()

@@ -233,9 +233,9 @@ def test_a_long_beginning_becomes_the_path_and_branches_are_packed_after_it() ->
 
 
 def test_what_the_cache_holds_is_left_out() -> None:
-    forest = PrefixTree([[1, 2, 3, 4], [1, 2, 9]], held=[1, 2, 3, 4])
-    assert forest.held == 2
-    (step,) = forest.steps(pack=10, longest=10)
+    tree = PrefixTree([[1, 2, 3, 4], [1, 2, 9]], held=[1, 2, 3, 4])
+    assert tree.held == 2
+    (step,) = tree.steps(pack=10, longest=10)
     assert (step.kept, step.size) == (2, 3)
 
 
@@ -249,10 +249,10 @@ def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:
 def test_every_position_is_computed_once_after_the_right_tokens(
     sequences: list[list[int]], pack: int, longest: int, held: list[int]
 ) -> None:
-    forest = PrefixTree(sequences, held=held)
+    tree = PrefixTree(sequences, held=held)
     path = held
     seen: dict[tuple[int, int], int] = {}
-    for step in forest.steps(pack=pack, longest=longest):
+    for step in tree.steps(pack=pack, longest=longest):
         path = path[: step.kept]
         assert len(path) == step.kept
         assert len(step.segments) == 1 or step.size <= pack
@@ -265,7 +265,7 @@ def test_every_position_is_computed_once_after_the_right_tokens(
                     seen[sequence, position] = seen.get((sequence, position), 0) + 1
         if len(step.segments) == 1:
             path = [*path, *step.segments[0].tokens]
-    expected = {(index, place) for index, row in enumerate(sequences) for place in range(forest.held, len(row))}
+    expected = {(index, place) for index, row in enumerate(sequences) for place in range(tree.held, len(row))}
     assert seen == dict.fromkeys(expected, 1)
 
 

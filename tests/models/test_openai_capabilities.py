@@ -9,7 +9,8 @@ from api_server import ApiServer, Behaviour, Connection, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.connection import Connection as Client
+from climassay.models.openai.connection import RetryPolicy, retry_policy
 from climassay.models.openai.replies import parse_error_reply, parse_window
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)
@@ -330,3 +331,20 @@ def test_a_limit_of_all_answers_stands_in_place_of_the_requests_own():
 )
 def test_the_window_is_read_where_servers_tell_it(body, window):
     assert parse_window(json.dumps(body).encode(), "m") == window
+
+
+def test_an_attempt_may_take_as_long_as_the_deadline_unless_set(monkeypatch):
+    assert retry_policy(deadline=900).attempt_timeout is None
+    assert (retry_policy(900, 60).deadline, retry_policy(900, 60).attempt_timeout) == (900, 60)
+    waited = []
+
+    async def attempt(self, body, timeout, show):
+        waited.append(timeout)
+        raise RuntimeError("far enough")
+
+    client = OpenAIModel("m", base_url="http://localhost/v1", policy=retry_policy(deadline=900))
+    monkeypatch.setattr(Client, "_attempt", attempt)
+    with pytest.raises(RuntimeError):
+        client.generate([request("one")])
+    client.close()
+    assert waited == [pytest.approx(900, abs=60)]

@@ -188,3 +188,8 @@ def test_a_request_without_options_is_a_failure():
         (scores,), _ = weigh(server, request("which?", ()))
         assert scores.error == "The request has no options."
         assert server.asked == []
+
+
+def test_the_generated_token_counts_when_the_list_leaves_it_out():
+    seen = Position(TopLogprob("b", log(0.3)), (TopLogprob("a", log(0.6)),))
+    assert probabilities(("a", "b"), seen) == [0.6, 0.3]

@@ -141,3 +141,19 @@ def test_json_is_found_inside_of_what_models_write(text, found):
 def test_what_is_no_satisfying_json_is_refused(text):
     with pytest.raises(ValueError, match=r"^(It is not|The answer lacks|The field \"a\")"):
         satisfying_json(text, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+
+
+def test_an_answer_that_never_satisfies_the_schema_is_a_failure():
+    with ApiServer(Behaviour(schema="refuse"), rule=lambda asked: Reply("{}")) as server:
+        (completion,), _ = complete(server, request("is it?"))
+    assert completion.error.startswith("No answer in 3 satisfied the schema")
+    assert '"verdict", "reason"' in completion.error, "all that is missing, by name"
+    assert completion.usage.requests == 4
+
+
+def test_a_prompt_that_is_too_long_fails_in_the_servers_words_with_a_schema_too():
+    with ApiServer() as server:
+        (failed, fine), _ = complete(server, request("[[400 too long for this model]]"), request("short"))
+        assert server.asked[-1].body.get("response_format"), "the schema is still offered"
+    assert failed.error == "The server answered 400: too long for this model."
+    assert fine.error is None

@@ -11,8 +11,7 @@ from climassay import primer
 from climassay.errors import InputError, ModelError
 from climassay.generation import DatasetStore
 from climassay.generation.annotation import AnnotationStore
-from climassay.quickstart import NAME, STEPS, QuickstartContext, run_quickstart
-from climassay.quickstart.steps import debate_settings
+from climassay.quickstart import NAME, STEPS, QuickstartContext, debate_settings, run_quickstart
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import done

@@ -25,7 +25,6 @@ from climassay.records.queries import iterate_answers
 pytestmark = pytest.mark.process
 
 SERVER = Path(__file__).parents[1] / "api_server.py"
-DRIVER = Path(__file__).with_name("killed_driver.py")
 KILLS = 20 if os.environ.get("CLIMASSAY_FAULTS") == "full" else 6
 SEED = 20240607
 
@@ -168,12 +167,6 @@ def check_promise(subject: Subject, server: Server, tmp_path: Path, results: Cal
     partial = [life for life in lives if life.killed and 0 < len(life.stored) < len(needed)]
     assert len(partial) >= KILLS // 2
     assert all(len(asked[life.name]) == len(set(asked[life.name])) for life in lives), "asked twice by one process"
-
-
-@pytest.mark.slow
-def test_a_driver_killed_at_random_moments_asks_only_what_is_missing(server: Server, tmp_path: Path) -> None:
-    subject = Subject(server, lambda folder: [sys.executable, str(DRIVER), str(folder), server.url])
-    check_promise(subject, server, tmp_path, json.loads)
 
 
 def write_questions(path: Path, count: int) -> None:

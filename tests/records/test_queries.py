@@ -13,6 +13,7 @@ from climassay.records import RecordedModel, Records, tables
 from climassay.records.queries import (
     answers_to,
     iterate_answers,
+    list_runs,
     seconds_per_answer,
     usage_by_model,
 )
@@ -151,3 +152,12 @@ def test_a_file_is_written_whole_or_not_at_all(store, tmp_path, monkeypatch):
 def test_a_file_that_cannot_be_written_is_one_sentence(store, tmp_path, name):
     with pytest.raises(InputError, match=r"choose"):
         export_answers(store.database, tmp_path / name)
+
+
+def test_usage_of_one_run_is_what_it_asked(store):
+    _, second = list_runs(store.database)
+    a, b = usage_by_model(store.database, second.id)
+    assert (a.answers, a.failed, a.attempts, a.cost, a.unpriced) == (2, 1, 4, None, 1)
+    assert (b.answers, b.prompt_tokens) == (1, 7)
+    with pytest.raises(RecordsError, match="There is no run r00000000"):
+        usage_by_model(store.database, "r00000000")

@@ -341,3 +341,9 @@ def test_the_key_is_the_hash_of_what_it_says(store):
     settings = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     identity = ["generate", "f" * 64, "<user>text<assistant>", settings]
     assert kept.key == hashlib.sha256(json.dumps(identity, separators=(",", ":")).encode()).hexdigest()
+
+
+def test_a_model_that_does_not_stream_is_asked_without(store):
+    with store.run("test", {}) as run:
+        [answer] = RecordedModel(Echo(), store, run).generate_stream([ask("a")], on_text=pytest.fail)
+    assert answer.text == "echo of a"

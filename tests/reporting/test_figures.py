@@ -81,18 +81,6 @@ def test_a_line_plot_draws_points_lines_and_intervals_where_they_belong():
     assert [line["class"] for line in drawn] == ["line g0", "whisker g0", "reference d0"]
 
 
-def test_a_scatter_plot_tells_kinds_apart_by_shape_too():
-    plot = ScatterPlot(
-        "Cloud", (Cloud("yes", ((0, 0), (1, 1))), Cloud("no", ((0.5, 0.5),)), Cloud("even", ())), SHARE, SHARE
-    )
-    text = page(plot)
-    drawing = Drawing(text)
-    assert len(drawing.of("circle", **{"class": "mark g0"})) == 3
-    assert len(drawing.of("path", **{"class": "mark g1"})) == 2
-    assert "yes (2)" in text
-    assert "no: 1 point around 0.5, 0.5" in text
-
-
 def test_figures_can_be_read_without_seeing_them():
     text = page(line_plot(), line_plot())
     drawing = Drawing(text)
@@ -146,3 +134,15 @@ def test_all_values_of_dots_and_bars_can_be_read():
     bars = StackedBars("B", (Category("yes"), Category("no")), (StackedBar("few", (1, 30)), StackedBar("none", (0, 0))))
     assert bars.table.rows == (("few", "31", "1 (3%)", "30 (97%)"), ("none", "0", "0 (0%)", "0 (0%)"))
     assert ">1 (3%)</td>" in page(bars)
+
+
+def test_percentages_have_the_decimals_that_tell_ticks_apart():
+    for values, words in (
+        ([0.1, 0.9], "20%"),
+        ([0.788, 0.804], "79.5%"),
+        ([0.7981, 0.7989], "79.82%"),
+    ):
+        axis = Axis.over("precision", values, percent=True)
+        shown = [axis.words(tick) for tick in axis.ticks]
+        assert len(set(shown)) == len(shown)
+        assert words in shown

@@ -1,7 +1,7 @@
 import pytest
 
 from climassay.errors import InputError
-from climassay.tuning import TuningConfig, find_preset
+from climassay.tuning import PRESETS, TuningConfig, find_preset
 from climassay.tuning.result import FORMAT, RESULT_FILE, read_result
 
 
@@ -47,3 +47,10 @@ def test_an_adapter_of_a_newer_climassay_is_refused(tmp_path):
     (tmp_path / RESULT_FILE).write_text(f'{{"format": {FORMAT + 1}}}')
     with pytest.raises(InputError, match=r"written by a newer climassay .*: update climassay\.$"):
         read_result(tmp_path)
+
+
+def test_every_preset_says_its_name_and_task() -> None:
+    for name, preset in PRESETS.items():
+        assert (preset.name, preset.task) == (name, name.rpartition("-")[2])
+    with pytest.raises(InputError, match="There is no tuning preset 'gpt'"):
+        find_preset("gpt")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from browser import arriving, sideways
-from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, OpenedTagger
+from climassay.confidence.linting.checking import MeasuredAccuracy, OpenedTagger
 from climassay.errors import InputError, ModelError
 from climassay.web.confidence import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
 from faults.samples import docx

@@ -18,10 +18,10 @@ from climassay.web.library.uploads import (
     SentFile,
     allowed_suffix,
     is_web_address,
+    optional_address,
     receive,
     shown_name,
     sweep,
-    told_address,
 )
 from faults.samples import docx
 from library_parts import OCEAN, pdf_of
@@ -90,12 +90,12 @@ def test_other_kinds_are_refused_by_name(name):
 
 
 def test_addresses_lead_to_the_web():
-    assert told_address(" https://example.org/a ") == "https://example.org/a"
-    assert told_address("  ") is None
+    assert optional_address(" https://example.org/a ") == "https://example.org/a"
+    assert optional_address("  ") is None
     for wrong in ("javascript:alert(1)", "data:text/html,x", "//evil.example", "https:", "http:///x", "ftp://x"):
         assert not is_web_address(wrong)
         with pytest.raises(InputError, match="must begin with http"):
-            told_address(wrong)
+            optional_address(wrong)
 
 
 @pytest.mark.parametrize(

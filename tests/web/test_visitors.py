@@ -219,7 +219,7 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
         lines = [[] for _ in range(500)]
         tasks = [asyncio.create_task(followed(place.streams, job, one)) for one in lines]
         await until_async(lambda: all(lines))
-        await until_async(lambda: not place.streams._told)
+        await until_async(lambda: not place.streams._changed)
         await settled()
         before = len(queries)
         await settled()

@@ -1,22 +1,31 @@
-"""From passages to questions: generated, screened and published."""
+"""From passages to questions: generated, screened, and published as a folder under one card."""
 
-from collections.abc import Sequence
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from climassay.errors import InputError
+from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
-from climassay.reporting import Table
-from climassay.reporting.results import Shown, listing
+from climassay.questions import KINDS, TYPES, Kind
+from climassay.reporting import Table, counted
+from climassay.reporting.results import Result, Shown, listing
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.generation import Draft, Recipe
     from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
     from climassay.generation.pipeline import PipelineCounts, PipelineProgress
+    from climassay.generation.publishing import PublishedDataset
+    from climassay.integrations import PublishedBenchmark
     from climassay.models.contract import Generator, Usage
     from climassay.questions import QuestionSet
+
 
 PRIMER = "primer"
 
@@ -272,3 +281,266 @@ def datasets(*, workspace: Place = None) -> Shown:
     states = ("accepted", "rejected", "failed")
     rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in found]
     return Shown(records, (Table.of("Datasets", ("name", "begun", *states), rows, left=2),))
+
+
+_BENCHMARK = "benchmark.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication(Result):
+    """What was written."""
+
+    dataset: "PublishedDataset"
+    tasks: "PublishedBenchmark | None"
+    skipped: tuple[str, ...] = ()
+    """Rows of the source that were left out."""
+    address: str | None = None
+    """Where on the hub it was uploaded."""
+    remarks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Folder, name, counts and files."""
+        told = {"folder": self.dataset.folder, "name": self.dataset.name} if self.tasks is None else asdict(self.tasks)
+        return {**told, "dataset": asdict(self.dataset), "skipped": self.skipped, "pushed": self.address}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per kind and split."""
+        counted = self.dataset.counts
+        return [
+            {"kind": kind, "split": split, "questions": count}
+            for kind, counts in counted.items()
+            for split, count in counts.items()
+        ]
+
+    def _files(self) -> list[str]:
+        more = () if self.tasks is None else self.tasks.written
+        return sorted({*self.dataset.written, *more})
+
+    def lines(self) -> Iterator[str]:
+        """What was published, and the files that are new."""
+        words = "; ".join(
+            f"{sum(counts.values())} {kind} ({', '.join(f'{count} {split}' for split, count in counts.items())})"
+            for kind, counts in self.dataset.counts.items()
+        )
+        yield f"{self.dataset.name} in {self.dataset.folder}: {words}."
+        if self.tasks is not None:
+            counts = ", ".join(f"{count} {kind}" for kind, count in self.tasks.counts.items())
+            yield f"Tasks on {counts}; for {' and '.join(self.tasks.parts)}."
+        for path in self._files():
+            yield f"  {path}"
+        if self.address is not None:
+            yield f"Uploaded to {self.address}"
+
+    def notes(self) -> Iterator[str]:
+        """What is the same, left out, removed or not known."""
+        yield from self.remarks
+        written, files = self.dataset, self._files()
+        same = len(written.unchanged) + (0 if self.tasks is None else len(set(self.tasks.unchanged) - set(files)))
+        yield f"{counted(len(files), 'file')} written, {same} unchanged."
+        if written.rejected:
+            yield f"Only in drafts.jsonl: {counted(written.rejected, 'rejected draft')}."
+        if written.waiting:
+            yield f"Left out for want of a term: {counted(written.waiting, 'cloze statement')}."
+        if written.unlicensed:
+            yield f"The licence is not known of: {', '.join(written.unlicensed)}."
+        removed = [*written.removed, *(self.tasks.removed if self.tasks is not None else ())]
+        if removed:
+            yield f"Removed {counted(len(removed), 'file')} of the dataset that was there before."
+        if self.skipped:
+            yield f"{counted(len(self.skipped), 'row')} left out, the first: {self.skipped[0]}"
+
+
+def publish(
+    dataset: str,
+    output: Path,
+    *,
+    inspect: bool | None = None,
+    lm_eval: bool | None = None,
+    name: str | None = None,
+    kinds: Sequence[Kind] = KINDS,
+    splits: str = "0.8,0.1,0.1",
+    licence: str | None = None,
+    canary: bool = True,
+    tasks_on: Literal["all", "test"] | None = None,
+    examples: int = 0,
+    pool: str = PRIMER,
+    seed: int = 0,
+    push: str | None = None,
+    private: bool = False,
+    force: bool = False,
+    workspace: Place = None,
+) -> Publication:
+    """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
+
+    Args:
+        dataset: A dataset of the workspace, a file of drafts or questions, a folder published before, or ``primer``.
+        output: The folder.
+        inspect: Write tasks for Inspect.
+        lm_eval: Write tasks for lm-evaluation-harness.
+        name: Name of the dataset; begins the names of its tasks. By default the file's name.
+        kinds: Kinds of questions.
+        splits: Train, dev and test: shares, or numbers of questions with one -1 for the rest.
+        licence: Licence of the questions, as hubs spell it.
+        canary: Carry a canary in the files.
+        tasks_on: Questions of the tasks; by default those of the test split for drafts, else all.
+        examples: Number of worked examples in every prompt of the tasks.
+        pool: Question file of the examples.
+        seed: Seed of the splits and of the draw of examples.
+        push: Repository of the Hugging Face hub, ``OWNER/NAME``, to upload to.
+        private: Make a new repository private.
+        force: Replace what another dataset left in the folder.
+        workspace: Where generated datasets lie.
+
+    Raises:
+        InputError: The dataset cannot be read, or the folder holds another one.
+    """
+    from climassay.generation.publishing import (
+        SplitPlan,
+        check_free,
+        check_repository,
+        prepare_dataset,
+        push_dataset,
+        read_manifest,
+        write_dataset,
+    )
+    from climassay.integrations import publish_benchmark
+
+    if push is not None:
+        check_repository(push)
+    source = _read(dataset, workspace)
+    prepared = prepare_dataset(
+        source,
+        output,
+        name=_name(dataset, name),
+        plan=SplitPlan(_parts(splits), seed),
+        kinds=kinds,
+        licence=licence,
+        canary=canary,
+    )
+    check_free(output, prepared.facts.name, force=force)
+    if inspect is None and lm_eval is None:
+        # Where nobody names a framework, types that none has tasks for are published without.
+        inspect = lm_eval = any(TYPES[one].climaqa for one in prepared.facts.kinds)
+    tasks = None
+    remarks: list[str] = []
+    more: dict[str, Any] = {}
+    if not (inspect or lm_eval):
+        if (output / _BENCHMARK).is_file() and not force:
+            raise InputError(
+                f"{output} has tasks for other frameworks, which --data-only would leave behind as they are: publish "
+                "without it, or into another folder."
+            )
+    else:
+        wanted = tasks_on or ("test" if isinstance(source, list) else "all")
+        questions = prepared.questions("test") if wanted == "test" else ()
+        if wanted == "test" and not questions:
+            remarks.append("The test split is empty: the tasks ask all questions.")
+        # The folder of a dataset that had no tasks so far is not foreign, though the tasks' writer does not know it.
+        known = read_manifest(output) is not None and not (output / _BENCHMARK).is_file()
+        with tempfile.TemporaryDirectory() as folder, Session.opened(workspace) as session:
+            file = Path(folder) / "questions.jsonl"
+            file.write_text(_as_lines(questions or prepared.questions()), encoding="utf-8")
+            tasks = publish_benchmark(
+                file,
+                output,
+                name=prepared.facts.name,
+                inspect=bool(inspect),
+                lm_eval=bool(lm_eval),
+                examples=examples,
+                pool=pool,
+                seed=seed,
+                prompts=session.options.prompts,
+                force=force or known,
+            )
+        notes = keep_framework_notes(output)
+        more = {"more": notes.text, "configs": notes.configs}
+    written = write_dataset(prepared, output, force=force, **more)
+    skipped = () if isinstance(source, list) else source.skipped
+    address = None if push is None else push_dataset(output, push, private=private)
+    return Publication(written, tasks, (*skipped, *(() if tasks is None else tasks.skipped)), address, tuple(remarks))
+
+
+def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
+    from climassay.generation import DatasetStore, read_drafts
+    from climassay.generation.publishing import read_dataset, read_dataset_questions, read_manifest
+    from climassay.questions import read_questions
+
+    if dataset == PRIMER:
+        return read_questions(dataset)
+    path = Path(dataset)
+    if path.is_dir():
+        manifest = read_manifest(path)
+        if manifest is not None and "drafts.jsonl" not in manifest["files"]:
+            return read_dataset_questions(path)
+        return read_dataset(path)
+    if not path.exists():
+        with Session.opened(workspace) as session:
+            if session.workspace.has_records and dataset in (store := DatasetStore(session.records)):
+                return list(store.drafts(dataset))
+    return list(read_drafts(path)) if holds_drafts(path) else read_questions(dataset)
+
+
+def _name(dataset: str, name: str | None) -> str:
+    if name is not None:
+        return name
+    if dataset == PRIMER:
+        return "climassay_primer"
+    stem = Path(dataset.rstrip("*")).name.partition(".")[0].lower()
+    return re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
+
+
+def _parts(splits: str) -> tuple[float, float, float]:
+    try:
+        train, dev, test = (float(part) for part in splits.split(","))
+    except ValueError:
+        raise InputError(f"--splits takes three numbers, as 0.8,0.1,0.1 or -1,100,100, not {splits!r}.") from None
+    return train, dev, test
+
+
+def _as_lines(questions: Any) -> str:
+
+    rows = [asdict(question) for question in questions]
+    return "".join(json.dumps({**row, "passage": row.pop("context")}, ensure_ascii=False) + "\n" for row in rows)
+
+
+_CARD = "README.md"
+_HUB_TASKS = "eval.yaml"
+_SUFFIX = "_prompts"
+"""Ends the names of the configurations that hold prompts: the plain names are the dataset's."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkNotes:
+    """What the dataset's card says of the tasks."""
+
+    text: str
+    """Sections of Markdown."""
+    configs: tuple[Mapping[str, Any], ...]
+    """Configurations of the prompts, under names of their own."""
+
+
+def keep_framework_notes(folder: Path) -> FrameworkNotes:
+    """Make room for the dataset's card where a benchmark was just written, and keep what its own card says.
+
+    ``load_dataset(folder, "mcq")`` is to give the questions, so the prompts that Inspect reads from a hub are named
+    ``mcq_prompts``, in ``eval.yaml`` as well.
+    """
+    import yaml
+
+    _, head, body = (folder / _CARD).read_text(encoding="utf-8").split("---\n", 2)
+    configs = tuple({**one, "config_name": one["config_name"] + _SUFFIX} for one in yaml.safe_load(head)["configs"])
+    hub = folder / _HUB_TASKS
+    if hub.is_file():
+        data = yaml.safe_load(hub.read_text(encoding="utf-8"))
+        for task in data["tasks"]:
+            task["config"] += _SUFFIX
+        write_file(hub, yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120).encode())
+    return FrameworkNotes(_sections(body), configs)
+
+
+def _sections(body: str) -> str:
+    """The list of files and the sections on frameworks, one heading lower."""
+    parts = {part.partition("\n")[0]: part.partition("\n")[2] for part in body.split("\n## ")[1:]}
+    listed = "\n".join(line for line in parts.pop("Files", "").split("\n") if line.startswith(("- ", "  ")))
+    lower = "\n".join(f"### {heading}\n{text.rstrip()}\n" for heading, text in parts.items())
+    return f"## Tasks for other frameworks\n\n{listed}\n\n{lower}"

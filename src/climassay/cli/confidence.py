@@ -1,8 +1,7 @@
 """``climassay confidence``: the certainty that assessment reports state."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
 
@@ -32,7 +31,7 @@ from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.confidence.trends import ColumnKind
+    from climassay.api.confidence import TopicTrends
 
 
 class _TagGroup(DefaultCommandGroup):
@@ -172,7 +171,7 @@ def lint(
     if html is not None:
         write_text(html, found.page())
     if output is not None:
-        from climassay.confidence.linting.word_comments import write_comments
+        from climassay.confidence.linting.presentation import write_comments
 
         write_comments(files[0], found.drafts[0], output)
     if as_json:
@@ -216,14 +215,6 @@ add_verb(app, "compare", api.compare_confidence, after=_hint)
 StatementsArgument = Annotated[Path, typer.Argument(metavar="STATEMENTS", help="Made by climassay confidence extract.")]
 
 
-class ComparedBy(StrEnum):
-    """What scores are compared between."""
-
-    cycle = "cycle"
-    group = "working-group"
-    report = "report"
-
-
 @app.command()
 def topics(
     statements: StatementsArgument,
@@ -258,12 +249,11 @@ def topics(
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
-    from climassay.api.topics import find_topics
     from climassay.confidence.topics import TopicSettings
 
     settings = TopicSettings(wanted, seed, min_cluster_size, outliers, join)
     with to.session(loading) as session:
-        found = find_topics(
+        found = api.find_topics(
             statements,
             output,
             settings,
@@ -275,48 +265,25 @@ def topics(
     to.emit(found)
 
 
-@app.command()
-def report(
-    statements: StatementsArgument,
-    topics_file: Annotated[Path, typer.Argument(metavar="TOPICS", help="Made by climassay confidence topics.")],
-    tables: Annotated[Path | None, typer.Option(help="Folder for all tables as CSV.")] = None,
-    by: Annotated[
-        ComparedBy | None,
-        typer.Option(help="Columns to compare; by default cycles where there are several, else working groups."),
-    ] = None,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(help="A tagger's probabilities (CSV or JSON lines: id and a column for each level), held out."),
-    ] = None,
-    tagger: Annotated[
-        str | None, typer.Option(metavar="FILE|bundled", help="Tag the untagged statements that have a topic.")
-    ] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Number of untagged statements that --tagger tags, drawn at random.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals' resampling, and of --sample.")] = 0,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Score topics by cycle or working group, with intervals, tags, a map, and why a topic is silent somewhere."""
-    from climassay.api.topics import report_topics
+def _write_tables(found: "TopicTrends", folder: Path) -> None:
     from climassay.reporting import as_csv
 
-    kind = cast("ColumnKind | None", by.value.replace("-", " ") if by else None)
-    with to.session() as session:
-        found = report_topics(
-            statements,
-            topics_file,
-            by=kind,
-            predictions=predictions,
-            tagger=tagger,
-            sample=sample,
-            seed=seed,
-            workspace=session,
-        )
-    if tables:
-        for name, table in found.all_tables().items():
-            write_text(tables / f"{name}.csv", as_csv(table))
-    to.emit(found)
+    for name, table in found.all_tables().items():
+        write_text(folder / f"{name}.csv", as_csv(table))
+
+
+add_verb(
+    app,
+    "report",
+    api.report_topics,
+    writes={"tables": (typer.Option(help="Folder for all tables as CSV."), _write_tables)},
+    statements=typer.Argument(metavar="STATEMENTS"),
+    topics=typer.Argument(metavar="TOPICS"),
+    by=Annotated[Literal["cycle", "working-group", "report"] | None, typer.Option()],
+    tagger=typer.Option(metavar="FILE|bundled"),
+    sample=typer.Option(min=1),
+    seed=typer.Option(min=0),
+)
 
 
 LABELLED = typer.Argument(

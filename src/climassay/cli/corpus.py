@@ -10,7 +10,6 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import documents as api
-from climassay.api import text_checks
 from climassay.cli.option_groups import CommandGroup, grouped
 from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions
 from climassay.cli.verbs import add_verb, verb_command
@@ -94,25 +93,29 @@ def list_(to: ResultOptions = ResultOptions()) -> None:
         raise damaged[-1]
 
 
-@app.command()
-def search(
-    name: Annotated[str, COLLECTION],
-    query: Annotated[str, Argument(help="A question or statement.")],
-    k: Annotated[int, Option("-k", min=1, max=1000, help="Maximum number of hits.")] = 8,
-    mode: Annotated[str, Option("--mode", "-m", help="hybrid, dense, bm25 or rrf.")] = "hybrid",
+@dataclass(frozen=True)
+class ThresholdOptions:
+    """How relevant a passage must be."""
+
     min_cosine: Annotated[
         float | None, Option(help="Leave out passages of lower cosine [default: the encoder's measured threshold].")
-    ] = None,
-    everything: Annotated[bool, Option("--all", help="Apply no threshold.")] = False,
-    full: Annotated[bool, Option("--full", help="Print whole passages.")] = False,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Find passages."""
-    threshold: Any = None if everything else "measured" if min_cosine is None else min_cosine
-    with to.session() as session:
-        to.emit(api.search(name, query, k=k, mode=mode, threshold=threshold, full=full, workspace=session))
+    ] = None
+    everything: Annotated[bool, Option("--all", help="Apply no threshold.")] = False
+
+    def made(self) -> float | str | None:
+        """The threshold of :func:`climassay.search`."""
+        return None if self.everything else "measured" if self.min_cosine is None else self.min_cosine
 
 
+add_verb(
+    app,
+    "search",
+    api.search,
+    collections=Annotated[str, COLLECTION],
+    k=Option("-k", min=1, max=1000),
+    mode=Option("--mode", "-m"),
+    threshold=ThresholdOptions,
+)
 add_verb(app, "show", api.show_collection, name=COLLECTION, passage=Argument(metavar="[PASSAGE]"))
 add_verb(app, "compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
 add_verb(app, "rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
@@ -197,7 +200,7 @@ ask = grouped(
 )
 check_text = grouped(
     verb_command(
-        text_checks.check_text,
+        api.check_text,
         reach=LoadingOptions,
         text=Annotated[
             str,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from climassay.api import benchmarks, experiments, long_answers
+from climassay.api import benchmarks, experiments
 from climassay.cli.option_groups import CommandGroup
 from climassay.cli.options import (
     LoadingOptions,
@@ -106,7 +106,7 @@ add_verb(
     app, "contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0)
 )
 add_verb(app, "compare", experiments.compare_benchmarks, resamples=Option(min=1))
-add_verb(app, "blind", long_answers.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
+add_verb(app, "blind", experiments.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
 
 
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
@@ -279,7 +279,7 @@ def judge_check(
         raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
     labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
     with to.session(loading) as session:
-        checked = long_answers.check_judge(
+        checked = experiments.check_judge(
             file or dataset or "",
             model=model,
             labels=labels,

@@ -169,7 +169,7 @@ def publish(
     The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
     splits that share no passage. Tasks are written for the frameworks named, for both where none is.
     """
-    from climassay.api.publishing import publish
+    from climassay.api.generation import publish
     from climassay.questions import KINDS
 
     unknown = next((one for one in kind or () if one not in KINDS), None)

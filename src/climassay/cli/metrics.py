@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from climassay.api import entailment as api
 from climassay.api import scores
 from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
 from climassay.cli.options import FOLDS, HOLD_OUT, LABELS, LIMIT, OUTPUT, SEED, LoadingOptions, ReachOptions
@@ -35,7 +34,7 @@ add_verb(
 
 add_verb(app, "calibrate-window", scores.calibrate_window, file=typer.Argument(), floor=typer.Option(min=-1, max=1))
 add_verb(app, "faithfulness", scores.measure_faithfulness, file=LABELS, truth=typer.Option(), seed=SEED)
-add_verb(entailment, "train", api.train_entailment, output=OUTPUT, hold_out=HOLD_OUT, folds=FOLDS, seed=SEED)
-add_verb(entailment, "evaluate", api.evaluate_entailment, reach=ReachOptions, limit=LIMIT, seed=SEED)
-add_verb(entailment, "apply", api.apply_entailment, reach=ReachOptions)
+add_verb(entailment, "train", scores.train_entailment, output=OUTPUT, hold_out=HOLD_OUT, folds=FOLDS, seed=SEED)
+add_verb(entailment, "evaluate", scores.evaluate_entailment, reach=ReachOptions, limit=LIMIT, seed=SEED)
+add_verb(entailment, "apply", scores.apply_entailment, reach=ReachOptions)
 app.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

@@ -198,8 +198,8 @@ def distinct_titles(documents: Iterable[StoredDocument]) -> dict[str, str]:
     for title, same in files.items():
         names = Counter(source for _, source in same)
         for one, source in same:
-            told = source if names[source] == 1 else f"{source}, {one[:8]}"
-            titles[one] = title if len(same) == 1 else f"{title} ({told})"
+            name = source if names[source] == 1 else f"{source}, {one[:8]}"
+            titles[one] = title if len(same) == 1 else f"{title} ({name})"
     return titles
 
 
@@ -402,7 +402,7 @@ def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
         InputError: The disk is full.
         DamagedCollectionError: Anything else.
     """
-    said = (str(error).split(", /")[0].strip().splitlines() or [type(error).__name__])[0][:200]
+    message = (str(error).split(", /")[0].strip().splitlines() or [type(error).__name__])[0][:200]
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     if full or "No space left" in str(error) or "File too large" in str(error):
         raise InputError(
@@ -410,7 +410,7 @@ def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
             "command again."
         ) from error
     raise DamagedCollectionError(
-        f"The collection {name!r} in {address} cannot be read ({said.rstrip('.')}): if it is damaged, delete "
+        f"The collection {name!r} in {address} cannot be read ({message.rstrip('.')}): if it is damaged, delete "
         f"{name}.lance there and add its documents again."
     ) from error
 

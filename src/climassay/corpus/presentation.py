@@ -145,8 +145,8 @@ class SearchResult(Result):
 def passage_lines(passage: Passage) -> Iterator[str]:
     """A passage in full, with what is known of its place."""
     yield passage.citation
-    told = {"id": passage.id, "file": passage.source, "date": passage.date, "edition": passage.edition}
-    yield "; ".join(f"{key} {value}" for key, value in (told | {"licence": passage.licence}).items() if value)
+    facts = {"id": passage.id, "file": passage.source, "date": passage.date, "edition": passage.edition}
+    yield "; ".join(f"{key} {value}" for key, value in (facts | {"licence": passage.licence}).items() if value)
     yield ""
     yield passage.text
 

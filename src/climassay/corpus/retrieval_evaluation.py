@@ -442,7 +442,7 @@ def evaluate_retrieval(
             f"The collection {collection.name!r} has none of the {len(questions)} gold passages: "
             "add the documents that they were taken from, or take another collection."
         )
-    gathered = _Gathered.of(collection, questions, golds, within_group)
+    gathered = _Questions.of(collection, questions, golds, within_group)
     scored = [_Ranking.of(collection, gathered, max(ks), mode, share) for mode in modes]
     best = max(scored, key=lambda one: float(one.ndcg.mean()))
     return RetrievalReport(
@@ -464,7 +464,7 @@ def evaluate_retrieval(
 
 
 @dataclass(frozen=True, slots=True)
-class _Gathered:
+class _Questions:
     """Pairs gathered by question, with what is relevant in the collection."""
 
     texts: tuple[str, ...]
@@ -481,7 +481,7 @@ class _Gathered:
     @classmethod
     def of(
         cls, collection: Collection, pairs: Sequence[LabelledQuestion], golds: Sequence[GoldText], within_group: bool
-    ) -> "_Gathered":
+    ) -> "_Questions":
         places: dict[tuple[str, str], list[int]] = {}
         for number, pair in enumerate(pairs):
             places.setdefault((pair.question, pair.group), []).append(number)
@@ -491,13 +491,13 @@ class _Gathered:
             raise InputError("Searching within groups needs a group for every question: name the column of groups.")
         reports: dict[str, str | None] = {}
 
-        def told() -> Iterator[Passage]:
+        def passages() -> Iterator[Passage]:
             for passage in collection.each_passage():
                 if within_group:
                     reports[passage.id] = passage.report
                 yield passage
 
-        by_pair = judge(golds, [pair.relevance for pair in pairs], told())
+        by_pair = judge(golds, [pair.relevance for pair in pairs], passages())
         judged = []
         for (_, group), numbers in places.items():
             grades: dict[str, float] = {}
@@ -548,7 +548,7 @@ class _Ranking:
     """One a question."""
 
     @classmethod
-    def of(cls, collection: Collection, gathered: _Gathered, depth: int, mode: SearchMode, share: float) -> "_Ranking":
+    def of(cls, collection: Collection, gathered: _Questions, depth: int, mode: SearchMode, share: float) -> "_Ranking":
         ranks: list[int | None] = [None] * len(gathered.golds)
         gains = np.zeros(len(gathered.texts))
         for numbers, report in gathered.blocks():
@@ -561,10 +561,10 @@ class _Ranking:
                     ranks[place] = gathered.golds[place].rank_in(hits, share)
         return cls(mode, tuple(ranks), gains)
 
-    def by_question(self, gathered: _Gathered, figure: Callable[[list[int | None]], float]) -> NDArray[np.float64]:
+    def by_question(self, gathered: _Questions, figure: Callable[[list[int | None]], float]) -> NDArray[np.float64]:
         return np.array([figure([self.ranks[place] for place in places]) for places in gathered.places])
 
-    def recall(self, gathered: _Gathered, k: int) -> NDArray[np.float64]:
+    def recall(self, gathered: _Questions, k: int) -> NDArray[np.float64]:
         """Share of each question's gold passages that are among the first k hits."""
         return self.by_question(gathered, lambda ranks: float(np.mean([_within(rank, k) for rank in ranks])))
 
@@ -573,7 +573,7 @@ def _within(rank: int | None, k: int) -> bool:
     return rank is not None and rank <= k
 
 
-def _mode_scores(one: _Ranking, gathered: _Gathered, ks: Sequence[int], seed: int) -> ModeScores:
+def _mode_scores(one: _Ranking, gathered: _Questions, ks: Sequence[int], seed: int) -> ModeScores:
     reciprocal = one.by_question(gathered, lambda ranks: max(0.0 if rank is None else 1.0 / rank for rank in ranks))
     plain = gathered.number_of_groups is None and len(one.ranks) == len(gathered.texts)
     recalls = []
@@ -587,7 +587,7 @@ def _mode_scores(one: _Ranking, gathered: _Gathered, ks: Sequence[int], seed: in
 
 
 def _differences(
-    scored: Sequence[_Ranking], best: _Ranking, gathered: _Gathered, k: int, seed: int
+    scored: Sequence[_Ranking], best: _Ranking, gathered: _Questions, k: int, seed: int
 ) -> tuple[ModeDifference, ...]:
     others = [one for one in scored if one is not best]
     tested = []

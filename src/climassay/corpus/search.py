@@ -169,13 +169,13 @@ class Searcher:
             ensure_text_index(self.table)
             self.index_words()
             version = self._indexed = self.table.version
-        vectors, held = None, None
+        vectors, loaded = None, None
         if mode != "bm25" or min_cosine is not None:
-            vectors, held = encoder().encode(queries, role="query"), self._held(version)
+            vectors, loaded = encoder().encode(queries, role="query"), self._load_vectors(version)
         found: list[tuple[Scores, Scores]] = []
         for number, query in enumerate(queries):
             words = self._by_words(query, depth, where) if mode != "dense" else {}
-            near, cosines = ({}, {}) if vectors is None else self._compare(vectors[number], held, depth, words, where)
+            near, cosines = ({}, {}) if vectors is None else self._compare(vectors[number], loaded, depth, words, where)
             match mode:
                 case "dense":
                     scores = near
@@ -193,26 +193,26 @@ class Searcher:
     def _compare(
         self,
         query: NDArray[np.float32],
-        held: _Vectors | None,
+        loaded: _Vectors | None,
         depth: int,
         others: Iterable[str],
         where: str | None,
     ) -> tuple[Scores, Scores]:
         """The ``depth`` passages of greatest cosine to a query; and the cosines of these and of ``others``."""
-        if held is None:
+        if loaded is None:
             near = self._dense_on_disk(query, depth, where)
             return near, near | self._cosines_on_disk(query, [item for item in others if item not in near])
-        among = None if where is None else self._rows_of(where, held)
-        near = _first(_ordered(held.cosines(query, _within_reach(held.matrix, query, depth, among))), depth)
-        known = held.cosines(query, [held.rows[item] for item in others if item in held.rows])
+        among = None if where is None else self._rows_of(where, loaded)
+        near = _first(_ordered(loaded.cosines(query, _within_reach(loaded.matrix, query, depth, among))), depth)
+        known = loaded.cosines(query, [loaded.rows[item] for item in others if item in loaded.rows])
         # What another process has stored since the vectors were read.
-        late = self._cosines_on_disk(query, [item for item in others if item not in held.rows])
+        late = self._cosines_on_disk(query, [item for item in others if item not in loaded.rows])
         return near, near | known | late
 
-    def _rows_of(self, where: str, held: _Vectors) -> NDArray[np.intp]:
+    def _rows_of(self, where: str, loaded: _Vectors) -> NDArray[np.intp]:
         """Rows of the vectors that meet a condition, as far as they were read."""
         found = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
-        rows = (held.rows.get(item) for item in found["id"].to_pylist())
+        rows = (loaded.rows.get(item) for item in found["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
     def _dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
@@ -265,7 +265,7 @@ class Searcher:
         listed = ", ".join(quoted(item) for item in ids) or "''"
         return self.table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
 
-    def _held(self, version: int) -> _Vectors | None:
+    def _load_vectors(self, version: int) -> _Vectors | None:
         """All vectors, read again when the table has changed; None when they are too many for memory."""
         if self._vectors is None or self._vectors.version != version:
             if self.table.count_rows() * self.width * 4 > self.memory_budget:

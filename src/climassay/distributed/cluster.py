@@ -88,9 +88,10 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
     most = sum(int(count / gpus_each + 1e-9) for count in graphics) if gpus_each else cpus
     workers = options.workers or max(1, min(most, cpus))
     if workers > most or workers > cpus:
-        needed = f"{workers:g} CPUs" + (f" and {workers * gpus_each:g} GPUs" if gpus_each else "")
+        needed = _counted(workers, "CPU") + (f" and {_counted(workers * gpus_each, 'GPU')}" if gpus_each else "")
+        there = f"{_counted(cpus, 'CPU')} and {_counted(gpus, 'GPU')} on {_counted(len(resources), 'node')}"
         raise InputError(
-            f"{workers} workers need {needed}, there are {cpus} CPUs and {gpus:g} GPUs on {len(resources)} nodes: "
+            f"{_counted(workers, 'worker')} {'needs' if workers == 1 else 'need'} {needed}, there are {there}: "
             "take fewer with --ray-workers, or less of a GPU each with --ray-gpus-per-worker."
         )
     # The most whole CPUs that so many workers can have each, none of them across two nodes.
@@ -98,6 +99,10 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
     while each > 1 and sum(count // each for count in processors) < workers:
         each -= 1
     return Share(workers, each, gpus_each)
+
+
+def _counted(number: float, noun: str) -> str:
+    return f"{number:g} {noun}{'' if number == 1 else 's'}"
 
 
 def _check(options: ClusterOptions) -> None:

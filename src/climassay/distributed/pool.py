@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -221,17 +221,7 @@ class WorkerPool:
         """Number of workers."""
         return self.share.workers
 
-    def load_model(
-        self,
-        name: str,
-        *,
-        device: str | None = None,
-        dtype: str | None = None,
-        adapter: str | None = None,
-        concurrency: int | None = None,
-        max_output_tokens: int | None = None,
-        **served: Any,
-    ) -> Generator:
+    def load_model(self, name: str, **options: Any) -> Generator:
         """As :func:`climassay.models.load_model`, with the weights of a local model in the workers.
 
         A model behind a server is asked from this process: one client keeps the server's rate limit, hundreds of
@@ -244,12 +234,14 @@ class WorkerPool:
         from climassay.models import load_model
         from climassay.models.bundled import BUNDLED
 
-        if not (name.startswith("local:") or name in BUNDLED) or any(map(served.get, ("base_url", "reasoning_effort"))):
-            local: dict[str, Any] = {"device": device, "dtype": dtype, "adapter": adapter, "concurrency": concurrency}
-            return load_model(name, **local, max_output_tokens=max_output_tokens, **served)
+        is_local = name.startswith("local:") or name in BUNDLED
+        if not is_local or options.get("base_url") or options.get("reasoning_effort"):
+            return load_model(name, **options)
         shown = name if name.startswith("local:") else f"local:{name}"
-        placed = adapter and str(Path(adapter).absolute())
-        spec = ModelSpec(_anywhere(shown), device, dtype, placed, concurrency, max_output_tokens)
+        given = {one.name: options[one.name] for one in fields(ModelSpec) if one.name in options}
+        if given.get("adapter"):
+            given["adapter"] = str(Path(given["adapter"]).absolute())
+        spec = ModelSpec(_anywhere(shown), **given)
         info = self.info(spec)
         # Nodes with other processors would decide for another number format, and compute another model.
         return DistributedModel(self, replace(spec, dtype=info.dtype), shown, info)

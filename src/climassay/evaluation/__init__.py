@@ -8,29 +8,20 @@ if TYPE_CHECKING:
     from climassay.evaluation.comparing import (
         SelfPreference as SelfPreference,
         ModelMeans as ModelMeans,
-        RankAgreement as RankAgreement,
-        compare_runs as compare_runs,
         experiment_means as experiment_means,
         self_preference as self_preference,
         published_means as published_means,
         rank_agreement as rank_agreement,
     )
-    from climassay.evaluation.contamination import (
-        ContaminationReport as ContaminationReport,
-        LabelledText as LabelledText,
-    )
     from climassay.evaluation.experiment_file import (
         BenchmarkSpec as BenchmarkSpec,
         ExperimentPlan as ExperimentPlan,
         HarnessSpec as HarnessSpec,
-        InspectSpec as InspectSpec,
         ModelSpec as ModelSpec,
         load_plan as load_plan,
         parse_plan as parse_plan,
     )
     from climassay.evaluation.planning import (
-        Assumptions as Assumptions,
-        Plan as Plan,
         assume_binary as assume_binary,
         assume_from_run as assume_from_run,
         assume_mean as assume_mean,
@@ -69,11 +60,7 @@ if TYPE_CHECKING:
     )
     from climassay.evaluation.scores import (
         OVERALL as OVERALL,
-        AccuracyRow as AccuracyRow,
         ExperimentScores as ExperimentScores,
-        McqScores as McqScores,
-        PairedRow as PairedRow,
-        PositionRow as PositionRow,
         PublishedScore as PublishedScore,
         published_scores as published_scores,
         score_experiment as score_experiment,
@@ -82,14 +69,11 @@ if TYPE_CHECKING:
     from climassay.evaluation.settings import (
         ExamplePool as ExamplePool,
         Prepared as Prepared,
-        Retriever as Retriever,
         Setting as Setting,
-        SettingSpec as SettingSpec,
         Sources as Sources,
         TaskPrompts as TaskPrompts,
         Values as Values,
         after_prefix as after_prefix,
-        chat_examples as chat_examples,
         example_values as example_values,
         expected_answer as expected_answer,
         make_setting as make_setting,

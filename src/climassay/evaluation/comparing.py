@@ -283,13 +283,13 @@ def self_preference(
     for metric in (one.name for one in METRICS.ordered(means.means)):
         models = means.models(anchor, metric) if metric != anchor else []
         if generator in models and len(models) >= FEWEST_MODELS + 1:
-            found.append(_favour(means, generator, anchor, metric, models, resamples, seed))
+            found.append(_self_preference_by(means, generator, anchor, metric, models, resamples, seed))
     if not found:
         raise InputError(f"{means.name} has fewer than {FEWEST_MODELS + 1} models to compare {generator} with.")
     return found
 
 
-def _favour(
+def _self_preference_by(
     means: ModelMeans, generator: str, anchor: str, metric: str, models: list[str], resamples: int, seed: int
 ) -> SelfPreference:
     from scipy.stats import t

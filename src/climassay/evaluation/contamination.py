@@ -163,15 +163,15 @@ def question_parts(question: Question) -> dict[str, str]:
 def _portions(texts: Iterable[str | LabelledText]) -> Iterator[list[tuple[str, tuple[str, ...]]]]:
     """Labels and words of texts, some 200,000 words at a time."""
     portion: list[tuple[str, tuple[str, ...]]] = []
-    held = 0
+    count = 0
     for number, given in enumerate(texts, start=1):
         label, text = given if isinstance(given, LabelledText) else (f"text {number}", given)
         words = _split(text)
         portion.append((label, words))
-        held += len(words)
-        if held >= _WORDS_AT_ONCE:
+        count += len(words)
+        if count >= _WORDS_AT_ONCE:
             yield portion
-            portion, held = [], 0
+            portion, count = [], 0
     if portion:
         yield portion
 

@@ -14,7 +14,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import Field
 
@@ -26,6 +26,7 @@ from climassay.models.registry import FileModel, MaxOutputTokens
 from climassay.questions import KINDS, Kind
 from climassay.settings import check_bounds, commented, filled, is_tables, load_toml
 
+T = TypeVar("T")
 DEFAULT_ENTAILMENT = "bundled"
 
 
@@ -264,23 +265,21 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     for name, entries in tables.items():
         if not is_tables(entries):
             raise InputError(f"{where}: entries of {name} are tables that begin with [[{name}]].")
-    metrics = values.pop("metrics", {})
-    if not isinstance(metrics, Mapping):
-        raise InputError(f"{where}: the metrics are a table that begins with [metrics].")
     files = _texts(values.pop("benchmarks", []), where, "benchmarks")
     names = _texts(values.pop("settings", []), where, "settings")
-    seed = values.get("seed", 0)
+    seed = values.get("seed", 0) if isinstance(values.get("seed", 0), int) else 0
     made = [BenchmarkSpec(Path(file).stem, (file,)) for file in files]
     made += [filled(BenchmarkSpec, entry, where, "[[benchmark]]") for entry in tables["benchmark"]]
-    settings = [parse_spec(name, seed=seed if isinstance(seed, int) else 0) for name in names]
+    settings = [parse_spec(name, seed=seed) for name in names]
     settings += [_setting(entry, where, seed) for entry in tables["setting"]]
-    values["models"] = tuple(filled(ModelSpec, entry, where, "[[model]]") for entry in tables["model"])
+    models = tuple(filled(ModelSpec, entry, where, "[[model]]") for entry in tables["model"])
     values |= {
         "benchmarks": tuple(made),
         "settings": tuple(settings or [parse_spec("default")]),
-        "metrics": _metrics(metrics, values["models"], where),
+        "models": models,
+        "metrics": _with_model(MetricSpec, values.get("metrics", {}), "judge", models, where, "[metrics]"),
         "lm_eval": filled(HarnessSpec, values.get("lm_eval", {}), where, "[lm_eval]"),
-        "inspect": _inspect(values.get("inspect", {}), values["models"], where),
+        "inspect": _with_model(InspectSpec, values.get("inspect", {}), "grader", models, where, "[inspect]"),
         "folder": folder,
     }
     shown = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
@@ -327,48 +326,31 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
             raise InputError(f"{where}: two entries are called {what} {min(twice)!r}: give one another label.")
 
 
-def _setting(entry: Mapping[str, Any], where: str, seed: object) -> SettingSpec:
+def _setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
     """A table of a setting: ``use`` is its short name, everything else adds to it."""
     values = dict(entry)
     use = values.pop("use", None)
     if not isinstance(use, str):
         raise InputError(f'{where}: [[setting]] needs the entry use, for example use = "rag:books".')
-    training = values.pop("training", None)
-    if training is not None and not isinstance(training, Mapping):
-        raise InputError(f'{where}: training is a table, for example training = {{ questions = "silver.jsonl" }}.')
-    base = parse_spec(use, seed=seed if isinstance(seed, int) else 0)
-    if training is not None:
-        values["training"] = filled(Training, training, where, "training")
+    base = parse_spec(use, seed=seed)
+    if "training" in values:
+        values["training"] = filled(Training, values["training"], where, "[setting.training]")
     known = {entry.name: getattr(base, entry.name) for entry in fields(base)}
     return filled(SettingSpec, {**known, **values}, where, f"[[setting]] {use}")
 
 
-def _metrics(entries: Mapping[str, Any], models: Sequence[ModelSpec], where: str) -> MetricSpec:
-    """The table of metrics; its judge is a table like ``[[model]]``, the label of one of them, or a model's name."""
-    values = dict(entries)
-    if "judge" in values:
-        values["judge"] = _model_of(values["judge"], models, where, "[metrics.judge]")
-    return filled(MetricSpec, values, where, "[metrics]")
-
-
-def _inspect(entries: object, models: Sequence[ModelSpec], where: str) -> InspectSpec:
-    """The table of Inspect's tasks; its grader is a model as the judge of the metrics is."""
-    if not isinstance(entries, Mapping):
-        raise InputError(f"{where}: the tasks of Inspect are a table that begins with [inspect].")
-    values = dict(entries)
-    if "grader" in values:
-        values["grader"] = _model_of(values["grader"], models, where, "[inspect.grader]")
-    return filled(InspectSpec, values, where, "[inspect]")
-
-
-def _model_of(value: object, models: Sequence[ModelSpec], where: str, table: str) -> ModelSpec:
-    """A model of an entry: a table like ``[[model]]``, the label of one of them, or a name."""
+def _with_model(kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], where: str, part: str) -> T:
+    """A table with an entry that is a model: a table like ``[[model]]``, the label of one of them, or a name."""
+    if not isinstance(entries, Mapping) or name not in entries:
+        return filled(kind, entries, where, part)
+    value = entries[name]
     if isinstance(value, Mapping):
-        return filled(ModelSpec, value, where, table)
-    if isinstance(value, str):
-        return next((one for one in models if value in (one.shown, one.name)), ModelSpec(value))
-    entry = table.strip("[]").rpartition(".")[2]
-    raise InputError(f'{where}: the {entry} is a model, for example {entry} = "openai:NAME", or a table.')
+        model = filled(ModelSpec, value, where, f"{part[:-1]}.{name}]")
+    elif isinstance(value, str):
+        model = next((one for one in models if value in (one.shown, one.name)), ModelSpec(value))
+    else:
+        raise InputError(f'{where}: the {name} is a model, for example {name} = "openai:NAME", or a table.')
+    return filled(kind, {**entries, name: model}, where, part)
 
 
 def _texts(value: object, where: str, name: str) -> tuple[str, ...]:

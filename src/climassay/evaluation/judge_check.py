@@ -136,12 +136,12 @@ def read_ratings(
                     f"Row {number} of {file}: {value!r} in {column!r} is not a rating from {low:g} to {high:g}."
                 )
             given[dimension].append(LOWEST + (rating - low) / (high - low) * (HIGHEST - LOWEST))
-        asked, said = (" ".join(str(row.get(name) or "").split(" ")) for name in (question, answer))
-        if given and said.strip():
+        asked, text = (" ".join(str(row.get(name) or "").split(" ")) for name in (question, answer))
+        if given and text.strip():
             audience = str(row.get("audience") or "")
             ratings = {name: tuple(values) for name, values in given.items()}
             found.append(
-                RatedAnswer(LongAnswer(asked, said, (), audience), str(row[group] if group else asked), ratings)
+                RatedAnswer(LongAnswer(asked, text, (), audience), str(row[group] if group else asked), ratings)
             )
     if not found:
         raise InputError(f"{file} has no rated answer.")
@@ -317,7 +317,7 @@ def check_judge(
         preferred: Pairs that people compared; without any, whom they prefer follows from their ratings.
         pairs: Maximum number of pairs of answers that are compared in both orders, drawn by the seed.
         seed: Seed of draws and resampling.
-        on_step: Told what begins.
+        on_step: Called with the name of each step as it begins.
 
     Raises:
         InputError: A dimension is none of the eight.
@@ -410,10 +410,10 @@ def _verdict_agreement(items: Sequence[RatedAnswer], found: Sequence[Assessment]
     """Alpha of the judge's verdicts with what most people said, ties by the first of them; criteria as units."""
     people, judge, groups = [], [], []
     verdicts = list(CREDITS)
-    for item, said in zip(items, found, strict=True):
+    for item, assessed in zip(items, found, strict=True):
         for place, given in item.verdicts.items():
             people.append(float(verdicts.index(max(given, key=given.count))))
-            judge.append(float(verdicts.index(said.criteria[place].verdict)) if said.criteria else None)
+            judge.append(float(verdicts.index(assessed.criteria[place].verdict)) if assessed.criteria else None)
             groups.append(item.group)
     return alpha_estimate([people, judge], groups, seed, nominal=True)
 
@@ -493,11 +493,11 @@ def _compared(every: Sequence[Preferred], judge: Generator, most: int, seed: int
         for pair in pairs
         for answers in ((pair.first, pair.second), (pair.second, pair.first))
     ]
-    said = prefer(asked, judge) if asked else []
+    verdicts = prefer(asked, judge) if asked else []
     agreeing, decided, right = [], [], []
     signs = {"first": 1, "second": -1, "tie": 0}
     for number, pair in enumerate(pairs):
-        there, back = said[2 * number : 2 * number + 2]
+        there, back = verdicts[2 * number : 2 * number + 2]
         if isinstance(there, JudgeFailure) or isinstance(back, JudgeFailure):
             continue
         forth, other_way = signs[there[0]], -signs[back[0]]
@@ -510,7 +510,7 @@ def _compared(every: Sequence[Preferred], judge: Generator, most: int, seed: int
         JudgeTest("prefers the answer shown first", "", _share(decided), None),
         JudgeTest("prefers whom people prefer", "", mean_estimate(right, seed=seed) if right else None, 0.5),
     ]
-    return tests, sum(isinstance(one, JudgeFailure) for one in said)
+    return tests, sum(isinstance(one, JudgeFailure) for one in verdicts)
 
 
 def _share(values: Sequence[bool]) -> Estimate | None:

@@ -112,14 +112,14 @@ def compare_answers(
         if first.answer and second.answer:
             open_.append(number)
             items.append((questions[key].question, questions[key].audience, first.answer, second.answer))
-    said = dict(zip(open_, compare(items), strict=True))
+    verdicts = dict(zip(open_, compare(items), strict=True))
     found = []
     for number, (key, a, b) in enumerate(pairs):
-        told = said.get(number)
-        if isinstance(told, JudgeFailure):
-            found.append(Preference(a, b, key, None, error=told.error, judge=judge))
-        elif told is not None:
-            found.append(Preference(a, b, key, told[0], told[1], judge=judge))
+        verdict = verdicts.get(number)
+        if isinstance(verdict, JudgeFailure):
+            found.append(Preference(a, b, key, None, error=verdict.error, judge=judge))
+        elif verdict is not None:
+            found.append(Preference(a, b, key, verdict[0], verdict[1], judge=judge))
         else:
             here, there = bool(answers[a][key].answer), bool(answers[b][key].answer)
             better: Better = "tie" if here == there else "first" if here else "second"
@@ -168,12 +168,12 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     """
     cells = list(dict.fromkeys(cell for one in preferences for cell in (one.first, one.second)))
     keys = list(dict.fromkeys(one.question for one in preferences))
-    said = {(one.question, one.first, one.second): one.better for one in preferences}
+    verdicts = {(one.question, one.first, one.second): one.better for one in preferences}
     rows = []
     agreeing = 0
     for key in keys:
         for i, j in combinations(range(len(cells)), 2):
-            there, back = said.get((key, cells[i], cells[j])), said.get((key, cells[j], cells[i]))
+            there, back = verdicts.get((key, cells[i], cells[j])), verdicts.get((key, cells[j], cells[i]))
             if there is None or back is None:
                 continue
             forth = {"first": 1, "second": -1, "tie": 0}[there]
@@ -197,14 +197,14 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
         rates = (weights @ points)[totals > 0] / totals[totals > 0]
         rate = Estimate(float(points.mean()), percentile_interval(rates), len(set(unit[mine].tolist())))
         found.append(Contestant(cell, rate, float(strengths[number]), percentile_interval(drawn[:, number])))
-    decided = [better for better in said.values() if better in ("first", "second")]
+    decided = [better for better in verdicts.values() if better in ("first", "second")]
     return SideBySide(
         tuple(sorted(found, key=lambda each: -each.strength)),
         len(keys),
         float(np.mean(outcome == 0)),
         proportion(agreeing, len(rows)),
         proportion(decided.count("first"), len(decided)) if decided else Estimate(0.5, Interval(0.0, 1.0), 0),
-        sum(better is None for better in said.values()),
+        sum(better is None for better in verdicts.values()),
     )
 
 

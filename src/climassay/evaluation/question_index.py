@@ -18,7 +18,7 @@ from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import Kind, Question
 from climassay.records import tables
 from climassay.records.database import Database
-from climassay.records.store import kept
+from climassay.records.store import cached
 from climassay.reporting.html import report_data
 
 MANY_ROWS = 4000
@@ -113,7 +113,7 @@ def prepare_pages(
     Args:
         database: Where the experiment is kept, and this with it.
         experiment: What came of the run.
-        on_step: Told what is done next.
+        on_step: Called with the name of each step as it begins.
     """
     run = experiment.run
     rows = count_rows(database, run)
@@ -122,7 +122,7 @@ def prepare_pages(
         write_index(database, run, experiment, rows)
         answer_choices(database, run, rows)
         on_step("Computing tables and figures")
-        kept(database, ("run", run, rows, ""), lambda: experiment_data(experiment))
+        cached(database, ("run", run, rows, ""), lambda: experiment_data(experiment))
 
 
 def answer_choices(database: Database, run: str, rows: int) -> dict[str, list[Any]]:
@@ -150,7 +150,7 @@ def answer_choices(database: Database, run: str, rows: int) -> dict[str, list[An
                 found[name] = list(connection.execute(ordered).scalars())
         return found | {"model": list(dict.fromkeys(model for model, _ in found["columns"] if model))}
 
-    choices: dict[str, list[Any]] = kept(database, ("choices", run, rows), make) if rows > MANY_ROWS else make()
+    choices: dict[str, list[Any]] = cached(database, ("choices", run, rows), make) if rows > MANY_ROWS else make()
     return choices
 
 
@@ -179,14 +179,14 @@ def write_index(
     saved = (key for name, ones in listed for key in ((name, one.id) for one in ones))
     found = {key: place for place, key in enumerate(saved)} if places is None else places
     found_answers = list(_answer_rows(run, experiment, numbers, positions))
-    said = [row for row, _ in found_answers]
+    answer_rows = [row for row, _ in found_answers]
     scored = [
         {"run": run, "number": row["number"], "position": row["position"], "score": score}
         for row, score in found_answers
         if score is not None
     ]
     wrong: dict[int, int] = defaultdict(int)
-    for row in said:
+    for row in answer_rows:
         wrong[row["number"]] += row["wrong"]
     lines = [
         {
@@ -207,7 +207,7 @@ def write_index(
     def work(connection: sa.Connection) -> None:
         for table in (indexes, questions, answers, scores):
             connection.execute(table.delete().where(table.c.run == run))
-        for table, written in ((questions, lines), (answers, said), (scores, scored)):
+        for table, written in ((questions, lines), (answers, answer_rows), (scores, scored)):
             for start in range(0, len(written), _INSERTED):
                 connection.execute(table.insert(), written[start : start + _INSERTED])
         connection.execute(indexes.insert(), [{"run": run, "rows": rows}])

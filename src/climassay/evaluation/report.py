@@ -58,10 +58,10 @@ _PAPER = 3
 """Types of questions that the paper has."""
 
 
-def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None = None) -> list[DotPlot]:
-    """Models by level in a setting, by default the first: at most five models a figure (the paper's Figure 5)."""
+def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
+    """Models by level in the first setting: at most five models a figure (the paper's Figure 5)."""
     ours = [score for score in scores.scores if score.cell.benchmark == benchmark]
-    shown = setting or next((score.cell.setting for score in ours), "")
+    shown = next((score.cell.setting for score in ours), "")
     figures = []
     for metric in METRICS.values():
         chosen = [
@@ -517,8 +517,8 @@ def answer_row(one: Outcome, question: Question, metrics: Sequence[Metric], sour
         text = f"{option_letter(one.chosen)}) {one.answer}"
     remarks = [] if one.probability is None else [f"probability {one.probability:.2f}"]
     remarks += one.violations
-    if (said := one.judgement) is not None:
-        named = (f"judged {said.verdict}", said.reason) if said.verdict else (f"not judged: {said.error}",)
+    if (mark := one.judgement) is not None:
+        named = (f"judged {mark.verdict}", mark.reason) if mark.verdict else (f"not judged: {mark.error}",)
         remarks.append(": ".join(filter(None, named)))
     scores = []
     for metric in metrics:
@@ -546,9 +546,9 @@ _TONES: dict[str, Tone] = {"met": "right", "partly met": "middle", "not met": "o
 
 def _findings(assessment: Assessment, question: Question) -> Iterator[Finding]:
     """Criteria, dimensions and failures of a judge, in this order."""
-    for criterion, said in zip(question.rubric, assessment.criteria, strict=False):
+    for criterion, judged in zip(question.rubric, assessment.criteria, strict=False):
         head = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"
-        yield Finding(head, said.verdict, _TONES[said.verdict], said.reason, _quotation(said))
+        yield Finding(head, judged.verdict, _TONES[judged.verdict], judged.reason, _quotation(judged))
     for rated in assessment.ratings:
         tone: Tone = "right" if rated.rating >= 4 else "middle" if rated.rating >= 3 else "wrong"
         head = f"{rated.dimension}{': ' if rated.issues else ''}{'; '.join(rated.issues)}"
@@ -556,8 +556,8 @@ def _findings(assessment: Assessment, question: Question) -> Iterator[Finding]:
     yield from (Finding(error, "judge failed", "outside") for error in assessment.errors)
 
 
-def _quotation(said: CriterionJudgement | DimensionRating) -> str:
-    return said.quotation if said.quoted else f"{said.quotation} (not in the answer)"
+def _quotation(judged: CriterionJudgement | DimensionRating) -> str:
+    return judged.quotation if judged.quoted else f"{judged.quotation} (not in the answer)"
 
 
 def is_wrong(outcome: Outcome) -> bool:

@@ -131,7 +131,7 @@ class Progress:
 
 
 @dataclass(slots=True)
-class _Work:
+class _Run:
     """What the parts of a run share."""
 
     plan: ExperimentPlan
@@ -235,7 +235,7 @@ def run_experiment(
         "use_cache": use_cache,
     }
     with store.run(command=command, config=config, seeds={"plan": plan.seed}) as run:
-        work = _Work(plan, sets, resources, store, run, templates, use_cache, progress or Progress())
+        work = _Run(plan, sets, resources, store, run, templates, use_cache, progress or Progress())
         # Settings are made before any model is loaded: a missing collection is reported at once.
         settings = [make_setting(spec, resources.sources) for spec in plan.settings]
         if plan.metrics.collections:
@@ -290,7 +290,7 @@ def _trained_judge(plan: ExperimentPlan, resources: EvaluationResources) -> dict
     return {file.stem: resources.trained_judge(file)}
 
 
-def _compare(work: _Work, trained: Mapping[str, Comparer]) -> "Iterator[Preference]":
+def _compare(work: _Run, trained: Mapping[str, Comparer]) -> "Iterator[Preference]":
     """Long answers side by side, benchmark by benchmark, by each judge that the plan asks for."""
     judge = None if work.scorer is None else work.scorer.judge
     comparers: dict[str, Comparer] = {}
@@ -308,7 +308,7 @@ def _compare(work: _Work, trained: Mapping[str, Comparer]) -> "Iterator[Preferen
                 yield from compare_answers(asked, found, compare, name)
 
 
-def _run_harnesses(work: _Work, model: ModelSpec) -> None:
+def _run_harnesses(work: _Run, model: ModelSpec) -> None:
     for entry, framework in HARNESSES.items():
         if not getattr(work.plan, entry).tasks:
             continue
@@ -346,19 +346,19 @@ def _tuned(spec: SettingSpec) -> bool:
     return bool(spec.adapter) or spec.training is not None or SETTINGS.find(spec.kind).tuned
 
 
-def _run_setting(work: _Work, model: ModelSpec, loaded: Generator, setting: Setting, adapter: Adapter | None) -> None:
+def _run_setting(work: _Run, model: ModelSpec, loaded: Generator, setting: Setting, adapter: Adapter | None) -> None:
     for benchmark, question_set in work.sets.items():
         for task in work.plan.tasks:
             questions = question_set.of_kind(task)
             if questions:
-                asked = _Asked(model, loaded, setting, questions, adapter, work.passages)
+                asked = _CellQuestions(model, loaded, setting, questions, adapter, work.passages)
                 cell = Cell(benchmark, model.shown, setting.name, task)
                 work.progress.on_cell(cell, "asked")
                 (_choose if TYPES[task].options else _write)(work, cell, asked)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _CellQuestions:
     """Questions of one task, to be put to one model in one setting."""
 
     model: ModelSpec
@@ -390,8 +390,8 @@ class _Asked:
         notes = () if self.adapter is None else self.adapter.notes
         cuts = [one.note for one in self.given.values() if one.note]
         if cuts:
-            told = f"{len(cuts)} of {len(self.given)} questions, the first: {cuts[0]}"
-            notes = (*notes, f"the document was cut to the window for {told}")
+            which = f"{len(cuts)} of {len(self.given)} questions, the first: {cuts[0]}"
+            notes = (*notes, f"the document was cut to the window for {which}")
         return CellRecord(
             cell=cell,
             model=self.model.name,
@@ -408,7 +408,7 @@ class _Asked:
         )
 
 
-def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
+def _choose(work: _Run, cell: Cell, asked: _CellQuestions) -> None:
     ways = work.plan.ways(asked.model)
     recorded = work.recorded(asked.loaded)
     if any(scoring != "letter" for scoring in ways) and not isinstance(asked.loaded, OptionScorer):
@@ -441,7 +441,7 @@ def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
         left = RequestCounts()  # asked once, counted once
 
 
-def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
+def _write(work: _Run, cell: Cell, asked: _CellQuestions) -> None:
     recorded = work.recorded(asked.loaded)
     written = ask_written(asked.questions, recorded, asked.watched, work.prompts, on_progress=work.progress.on_answer)
     work.tallies.append(recorded.tally)
@@ -463,8 +463,8 @@ def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
     )
     check = work.resources.checker(work.scorer) if TYPES[cell.task].judged else None
     outcomes = []
-    for (question, one), given, said, assessed in zip(answers, scores, judgements, assessments, strict=True):
-        judged = {} if said is None or said.score is None else {"judged_accuracy": said.score}
+    for (question, one), given, judgement, assessed in zip(answers, scores, judgements, assessments, strict=True):
+        judged = {} if judgement is None or judgement.score is None else {"judged_accuracy": judgement.score}
         judged |= {} if assessed is None else assessment_scores(assessed, question.rubric)
         points = check(one.text, one.prepared) if check is not None and one.text else ()
         outcomes.append(
@@ -477,7 +477,7 @@ def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
                 violations=one.violations,
                 passages=one.prepared.passage_ids,
                 error=one.error,
-                judgement=said,
+                judgement=judgement,
                 assessment=assessed,
                 points=points,
             )

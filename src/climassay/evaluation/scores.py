@@ -33,7 +33,7 @@ from climassay.statistics import (
 
 OVERALL = "overall"
 Family = Literal["settings", "models"]
-_Asked = tuple[str, str, str]
+_Variant = tuple[str, str, str]
 """A model's label, a setting and a scoring."""
 
 
@@ -264,7 +264,7 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             PointCounts(
                 cell,
                 Counter(point.status for one in outcomes for point in one.points),
-                Counter(said.status for one in outcomes for point in one.points for said in point.references),
+                Counter(found.status for one in outcomes for point in one.points for found in point.references),
             )
             for cell, outcomes in cells.items()
             if any(one.points for one in outcomes)
@@ -472,7 +472,7 @@ def score_mcq(predictions: Sequence[Prediction], *, seed: int = 0) -> McqScores:
         predictions: What :func:`~climassay.evaluation.tasks.ask_mcq` gave.
         seed: Seed of bootstrap and sign flips.
     """
-    groups: dict[_Asked, list[Prediction]] = defaultdict(list)
+    groups: dict[_Variant, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
         groups[prediction.model, prediction.setting, prediction.scoring].append(prediction)
     rows = tuple(row for key, group in groups.items() for row in _accuracy_rows(key, group, seed))
@@ -481,7 +481,7 @@ def score_mcq(predictions: Sequence[Prediction], *, seed: int = 0) -> McqScores:
     return McqScores(rows, paired, tuple(_position_row(*one) for one in permuted))
 
 
-def _accuracy_rows(key: _Asked, group: Sequence[Prediction], seed: int) -> Iterator[AccuracyRow]:
+def _accuracy_rows(key: _Variant, group: Sequence[Prediction], seed: int) -> Iterator[AccuracyRow]:
     sizes = {row.question: len(row.order) for row in group}
     present = [level for level in LEVELS if any(row.level == level for row in group)]
     for level in [*present, OVERALL]:
@@ -508,7 +508,7 @@ def _by_question(rows: Iterable[Prediction]) -> dict[str, float]:
     return {question: float(np.mean(correct)) for question, correct in values.items()}
 
 
-def _paired_rows(family: Family, groups: Mapping[_Asked, Sequence[Prediction]], seed: int) -> Iterator[PairedRow]:
+def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]], seed: int) -> Iterator[PairedRow]:
     differs, shared = (1, 0) if family == "settings" else (0, 1)
     pairs = [(a, b) for a, b in combinations(groups, 2) if a[shared] == b[shared] and a[2] == b[2]]
     single = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
@@ -534,7 +534,7 @@ def _paired_rows(family: Family, groups: Mapping[_Asked, Sequence[Prediction]], 
         )
 
 
-def _position_row(key: _Asked, rows: Sequence[Prediction]) -> PositionRow:
+def _position_row(key: _Variant, rows: Sequence[Prediction]) -> PositionRow:
     from scipy.special import chdtrc  # scipy.stats takes a second to import.
 
     places = max(len(row.order) for row in rows)

@@ -104,7 +104,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _PresentedQuestion:
     """A question in one option order under one setting."""
 
     question: Question
@@ -216,7 +216,7 @@ def ask_mcq(
         read: list[OptionScores] | None = None
         for scoring in scorings:
             askings = [
-                _Asking(question, setting.name, number, order, given)
+                _PresentedQuestion(question, setting.name, number, order, given)
                 for question, given in zip(questions, prepared, strict=True)
                 for number, order in enumerate(
                     option_orders(len(question.options), orders_of(question.type, scoring, orders), seed)
@@ -267,7 +267,7 @@ def orders_of(kind: QuestionType, scoring: Scoring, wanted: int) -> int:
 
 def _from_texts(
     scoring: TextScoring,
-    askings: Sequence[_Asking],
+    askings: Sequence[_PresentedQuestion],
     requests: Sequence[OptionRequest],
     read: Sequence[OptionScores],
     prompt: Prompt,

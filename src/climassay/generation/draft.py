@@ -14,7 +14,6 @@ from pydantic import ConfigDict, TypeAdapter
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.io import first_problem, parse_json, read_lines, reason, written_beside
-from climassay.primer import ScreeningExample
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types.base import Content
 from climassay.reporting.results import write_rows
@@ -293,24 +292,6 @@ def question_draft(question: Question, document: str = "") -> Draft:
         wording=Wording(text, question.answer, question.options, question.correct),
         passages=(passage,) if context else (),
         origin=Origin(model="", fingerprint="", prompts=(), seed=0),
-    )
-
-
-def example_draft(one: ScreeningExample) -> Draft:
-    """A screening example of the primer as a draft."""
-    return question_draft(
-        Question(
-            id=one.id,
-            kind=one.kind,
-            question=one.question,
-            answer=one.answer,
-            level=cast(Level, one.level),
-            options=one.options,
-            correct=one.correct,
-            context=one.passage,
-            document=one.document,
-            section=one.section,
-        )
     )
 
 

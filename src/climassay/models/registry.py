@@ -18,6 +18,7 @@ from climassay.models.contract import (
     OptionRequest,
     OptionScorer,
     Sampling,
+    object_schema,
 )
 from climassay.models.provider import PROVIDERS, ModelProvider, provider
 from climassay.models.servers import LOCAL, OPENAI, configuration_file, is_served, normalised_base_url
@@ -357,9 +358,8 @@ def _learn_capabilities(model: Any) -> "Capabilities":
     question = (Message("user", "Is ice colder than steam? Answer with one word, yes or no."),)
     model.option_logprobs([OptionRequest(question, ("yes", "no"))])
     fields = {"answer": {"type": "string", "enum": ["yes", "no"]}, "reason": {"type": "string", "maxLength": 200}}
-    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     asked = (Message("user", "Is ice colder than steam? Say yes or no, and why."),)
     sampling = Sampling(max_tokens=None, temperature=0.5, top_p=0.9, stop=("\n\n\n\n",))
-    model.generate([GenerationRequest(asked, sampling, schema)])
+    model.generate([GenerationRequest(asked, sampling, object_schema(fields))])
     model.ask_window()
     return cast("Capabilities", model.capabilities)

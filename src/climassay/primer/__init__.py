@@ -8,9 +8,10 @@ as such, for tests against an adversarial source.
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from climassay.errors import InputError
-from climassay.questions import PRIMER, QuestionSet, read_questions
+from climassay.questions import PRIMER, Question, QuestionSet, read_questions
 from climassay.questions.formats import bundled_files
 
 _FOLDER = Path(__file__).parent
@@ -48,26 +49,15 @@ class GoldClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class ScreeningExample:
-    """A question with the faults that it has, for measuring a screening; written by hand, about the source books."""
+class ScreeningExample(Question):
+    """A question with the faults that it has, for measuring a screening; written by hand, about the source books.
 
-    id: str
-    kind: str
-    level: str
-    question: str
-    """The question; for cloze the whole statement, nothing masked."""
-    options: tuple[str, ...]
-    correct: int | None
-    """Index of the marked option (mcq only)."""
-    answer: str
-    """Text of the marked option, the answer, or the term to mask."""
-    document: str
-    section: str
-    passage: str
-    faults: tuple[str, ...]
+    A cloze statement is whole, nothing masked, and its answer is the term to mask.
+    """
+
+    faults: tuple[str, ...] = ()
     """Names of the checks that should find something; empty for a good question."""
-    note: str
-    hand_written: bool
+    note: str = ""
 
 
 def book_names() -> tuple[str, ...]:
@@ -107,14 +97,12 @@ def claims() -> tuple[GoldClaim, ...]:
     return tuple(GoldClaim(**json.loads(line)) for line in lines)
 
 
-def screening_examples_path() -> Path:
-    """The 60 good and faulty questions as JSON lines, with the fields of :class:`ScreeningExample`."""
-    return _FOLDER / "screening_examples.jsonl"
-
-
 def screening_examples() -> tuple[ScreeningExample, ...]:
     """The 60 good and faulty questions."""
-    rows = map(json.loads, screening_examples_path().read_text(encoding="utf-8").splitlines())
-    return tuple(
-        ScreeningExample(**{**row, "options": tuple(row["options"]), "faults": tuple(row["faults"])}) for row in rows
-    )
+    examples = []
+    for line in (_FOLDER / "screening_examples.jsonl").read_text(encoding="utf-8").splitlines():
+        row: dict[str, Any] = json.loads(line)
+        row |= {name: tuple(row[name]) for name in ("options", "faults")}
+        del row["hand_written"]
+        examples.append(ScreeningExample(context=row.pop("passage"), **row))
+    return tuple(examples)

@@ -5,7 +5,7 @@ is asking is marked, so that another run waits for the answer. The mark goes in 
 whoever waits finds the answer as soon as the mark is gone; where there is none (the request failed, or the run died),
 the one who waits asks. A run whose process has died on this machine is known to be dead at once.
 
-What takes long to compute from results is kept, too, by what it was computed from (:func:`kept`).
+What takes long to compute from results is kept, too, by what it was computed from (:func:`cached`).
 """
 
 import hashlib
@@ -642,7 +642,7 @@ computed = sa.Table(
 )
 
 
-def kept(database: Database, parts: tuple[object, ...], make: Callable[[], Any] | None = None) -> Any:
+def cached(database: Database, parts: tuple[object, ...], make: Callable[[], Any] | None = None) -> Any:
     """Something that was computed before, or that is computed now and kept.
 
     The parts, texts and numbers, say what it is and what it is computed from, for example ids of runs that have ended;

@@ -336,14 +336,14 @@ class ScatterPlot:
     @property
     def description(self) -> str:
         """What a reader who does not see the figure is told: where each cloud has its middle, and the names on it."""
-        told = []
+        parts = []
         for cloud in self.clouds:
             middle = ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*cloud.points, strict=True))
-            told.append(
+            parts.append(
                 f"{cloud.name}: {counted(len(cloud.points), 'point')}" + (f" around {middle}" if middle else "")
             )
         named = ", ".join(label.text for label in self.labels)
-        return f"{self.y.label} against {self.x.label}. {'; '.join(told)}." + (f" Named: {named}." if named else "")
+        return f"{self.y.label} against {self.x.label}. {'; '.join(parts)}." + (f" Named: {named}." if named else "")
 
 
 @dataclass(frozen=True, slots=True)

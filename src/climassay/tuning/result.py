@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from climassay.errors import InputError
 from climassay.io import parse_json, read_text, written_beside
 from climassay.reporting.results import Result
-from climassay.reporting.tables import Table
+from climassay.reporting.tables import Table, counted
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TextData, TuningData
 
@@ -133,6 +133,11 @@ class DataSummary:
     cut: int = 0
     """Examples whose prompt was too long and lost its beginning."""
 
+    @property
+    def counted(self) -> str:
+        """Number and kind, for example ``1 document``."""
+        return counted(self.size, self.kind.removesuffix("s"))
+
     @classmethod
     def of(cls, data: TuningData) -> "DataSummary":
         """What can be said before it is tokenised."""
@@ -203,11 +208,11 @@ class TuningResult(Result):
             for one in self.evaluations
         ]
         course = Table.of(
-            f"{self.name}: {self.base} on {self.train.size} {self.train.kind} of {self.train.name}",
+            f"{self.name}: {self.base} on {self.train.counted} of {self.train.name}",
             ("step", "validation loss", "perplexity", ""),
             rows,
             left=0,
-            note=f"Nats a token of {self.validation.size} {self.validation.kind} ({self.validation.name}, "
+            note=f"Nats a token of {self.validation.counted} ({self.validation.name}, "
             f"{self.validation.learned} tokens). Settings: {self._settings()}.",
             strong=[place for place, one in enumerate(self.evaluations) if one.step == self.best_step],
         )

@@ -67,7 +67,7 @@ def show_form(request: Request, app: App, _user: Asker, question: Annotated[str,
 
 
 @router.post("/ask")
-def take(request: Request, app: App, user: Asker, asked: Annotated[QuestionForm, Form()]) -> Response:
+def submit_question(request: Request, app: App, user: Asker, asked: Annotated[QuestionForm, Form()]) -> Response:
     """Have a question answered; the same one of the same person that still waits is shown instead."""
     try:
         payload = _cleaned(app, asked)

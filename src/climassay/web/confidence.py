@@ -9,9 +9,9 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import Response
 
 from climassay.confidence.linting import RULES, Checked, Draft, check, draft_of
+from climassay.confidence.linting.checking import OpenedTagger, levels_of, open_tagger
+from climassay.confidence.linting.draft import paged_draft
 from climassay.confidence.linting.presentation import finding_views, pieces
-from climassay.confidence.linting.reading import paged_draft
-from climassay.confidence.linting.tagger_rule import OpenedTagger, levels_of, open_tagger
 from climassay.corpus.documents import MEBIBYTE, ReadOptions
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import ClimassayError, InputError

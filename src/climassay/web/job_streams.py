@@ -47,7 +47,7 @@ class JobStreams:
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._topics: dict[str, _Topic] = {}
-        self._told: set[str] = set()
+        self._changed: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -68,13 +68,13 @@ class JobStreams:
                     earlier = await run_in_threadpool(self._jobs.events, job, after)
                     for event in earlier:
                         after = event.number
-                        yield _told(event)
+                        yield _event_lines(event)
                     if not earlier:
                         break
                 for event in told:
                     if event.number > after:
                         after = event.number
-                        yield _told(event)
+                        yield _event_lines(event)
                 state = json.dumps({"done": now.done, "total": now.total, "message": now.message, "state": now.state})
                 if state != shown:
                     shown, beats = state, topic.beats
@@ -112,7 +112,7 @@ class JobStreams:
                 self._loop.call_soon_threadsafe(self._note, job)
 
     def _note(self, job: str) -> None:
-        self._told.add(job)
+        self._changed.add(job)
         self._news.set()
 
     async def _watch(self) -> None:
@@ -124,7 +124,7 @@ class JobStreams:
                 await asyncio.wait_for(self._news.wait(), max(0.0, look - loop.time()))
                 await asyncio.sleep(QUIET_SECONDS)
             self._news.clear()
-            told, self._told, everything = self._told, set(), loop.time() >= look
+            told, self._changed, everything = self._changed, set(), loop.time() >= look
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
                 await self._read({job: one for job, one in self._topics.items() if everything or job in told})
             if everything:
@@ -155,5 +155,5 @@ class JobStreams:
                 woken.set()
 
 
-def _told(event: JobEvent) -> str:
+def _event_lines(event: JobEvent) -> str:
     return f"id: {event.number}\nevent: {event.kind}\ndata: {json.dumps(event.body)}\n\n"

@@ -139,14 +139,14 @@ class PathPrefix:
             if head and message["type"] == "http.response.body":
                 await send({"type": "http.response.body", "body": b""})
                 # What would have followed, perhaps for hours, nobody waits for.
-                raise _Told
+                raise _HeadSent
             await send(message)
 
-        with contextlib.suppress(_Told):
+        with contextlib.suppress(_HeadSent):
             await self._app(scope, receive, outwards)
 
 
-class _Told(Exception):
+class _HeadSent(Exception):
     """The head of an answer was sent, which was all that was asked for."""
 
 

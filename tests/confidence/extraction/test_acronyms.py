@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.extraction.acronyms import KNOWN_ACRONYMS, AcronymList, definitions_in
+from climassay.confidence.extraction.cleaning import KNOWN_ACRONYMS, AcronymList, definitions_in
 
 
 @pytest.mark.parametrize(

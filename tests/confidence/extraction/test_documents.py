@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract
-from climassay.confidence.extraction.documents import identify, language_of
+from climassay.confidence.extraction.extracting import identify, language_of
 from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Block, Document

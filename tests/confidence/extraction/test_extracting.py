@@ -99,6 +99,47 @@ SENTENCES = {
         "Droughts increase (NES: high confidence; WAF: medium confidence).",
         [("high", "Droughts increase (NES)."), ("medium", "Droughts increase (WAF).")],
     ),
+    "second infinitive": (
+        "Warming may increase debts (high confidence) and contribute to limits of adaptation (medium confidence).",
+        [("high", "Warming may increase debts."), ("medium", "Warming may contribute to limits of adaptation.")],
+    ),
+    "verbs of one form": (
+        "Warming increases heat stress in cities (high confidence) and amplifies warm nights (medium confidence).",
+        [("high", "Warming increases heat stress in cities."), ("medium", "Warming amplifies warm nights.")],
+    ),
+    "object of what is added": (
+        "Seas will rise, contributing to flooding in low-lying areas (high confidence) and retreat along sandy coasts "
+        "(medium confidence).",
+        [("high", "Seas will rise, contributing to flooding in low-lying areas."),
+         ("medium", "Seas will rise, contributing to retreat along sandy coasts.")],
+    ),
+    "list of short things": (
+        "Warming has led to a reduction in snow cover (high confidence), permafrost (high confidence), and ice mass "
+        "(low confidence).",
+        [("high", "Warming has led to a reduction in snow cover."),
+         ("high", "Warming has led to a reduction in permafrost."),
+         ("low", "Warming has led to a reduction in ice mass.")],
+    ),
+    "noun of two adjectives": (
+        "Emissions add to warming on both short (medium confidence) and long time scales (high confidence).",
+        [("medium", UNDIVIDED), ("high", "Emissions add to warming on long time scales.")],
+    ),
+    "interrupted subject": (
+        "Droughts induced by El Niño (medium confidence) have led to hunger (high confidence).",
+        [("medium", UNDIVIDED), ("high", "Droughts induced by El Niño have led to hunger.")],
+    ),
+    "concession": (
+        "Although there is high confidence that glaciers melt, there is low confidence in quantification of loss.",
+        [("high", "Glaciers melt."), ("low", "Quantification of loss.")],
+    ),
+    "who assessed": (
+        "Section 11.4 assessed high confidence in observed increases in rain, but low confidence in trends of hail.",
+        [("high", "Observed increases in rain."), ("low", "Trends of hail.")],
+    ),
+    "list of subjects": (
+        "Heat has grown with high confidence, and SAM, NES and SCA are projected to dry with medium confidence.",
+        [("high", "Heat has grown."), ("medium", "SAM, NES and SCA are projected to dry.")],
+    ),
     "numbers": (
         "The range is between 2°C (high confidence) and 5°C (medium confidence).",
         [("high", UNDIVIDED), ("medium", UNDIVIDED)],
@@ -144,7 +185,7 @@ UNSURE = {
     "place of a level": ("Seas have risen everywhere with high confidence, but with low confidence in Asia.", {1}),
     "subordinate clause alone": (
         "Heavy rain, which will become more frequent (high confidence), is driving losses of soil (medium confidence).",
-        None,
+        {0},
     ),
     "end of a noun phrase": (
         "Climate change has increased rain (medium confidence) and waves (high confidence) associated with cyclones.",
@@ -162,6 +203,21 @@ UNSURE = {
     "half of a noun": (
         "Changes are irreversible in some mountain (medium confidence) and Arctic ecosystems (high confidence).",
         {0},
+    ),
+    "exception": ("Rain will increase in cities (high confidence), except in deserts (low confidence).", {1}),
+    "subject elsewhere": (
+        "There is medium confidence that floods increase in Peru but low confidence of changes in Mexico.",
+        {1},
+    ),
+    "magnitude of what": ("There is high confidence that seas rise, but low confidence in the magnitude.", {1}),
+    "shared place": (
+        "Warming has increased heat (high confidence) and drought (medium confidence) on land, and doubled fires "
+        "(high confidence).",
+        None,
+    ),
+    "verb behind": (
+        "The transition to high risk is near 1°C (high confidence) and to very high risk at 2°C (low confidence).",
+        {1},
     ),
     "page break": ("AMOC will not collapse abruptly before 2100 (medium confidence), but if it (low confidence).", {1}),
 }

@@ -88,7 +88,7 @@ def test_web_pages_are_checked_on_their_source():
 
 
 def test_pages_are_told_by_paragraph():
-    from climassay.confidence.linting.reading import paged_draft
+    from climassay.confidence.linting.draft import paged_draft
 
     blocks = tuple(Block(text, page=page) for text, page in [("One.", 1), (f"Two {ODD}.", 1), (f"Three {ODD}.", 2)])
     draft = paged_draft(Document("id", "title", "a.pdf", blocks), "a.pdf")

@@ -3,8 +3,8 @@
 import pytest
 
 from climassay.confidence.linting import check, chosen_rules, draft_of
+from climassay.confidence.linting.draft import paged_draft
 from climassay.confidence.linting.presentation import data, github_lines, lint_page, sarif, text_lines
-from climassay.confidence.linting.reading import paged_draft
 from climassay.corpus.documents import Block, Document
 
 

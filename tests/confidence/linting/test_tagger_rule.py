@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.confidence.linting import MeasuredAccuracy, check, draft_of, tagger_rule
-from climassay.confidence.linting.tagger_rule import open_tagger
+from climassay.confidence.linting.checking import open_tagger
 from climassay.errors import InputError
 
 ACCURACY = MeasuredAccuracy(0.47, 0.42, 0.52, 300, "held-out statements")

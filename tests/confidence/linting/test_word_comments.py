@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from climassay.confidence.linting import check, read_draft
-from climassay.confidence.linting.word_comments import write_comments
+from climassay.confidence.linting.presentation import write_comments
 from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
 

@@ -5,8 +5,8 @@ import importlib
 import numpy as np
 import pytest
 
-from climassay.confidence.topics import TopicSettings, clustering, group_statements, map_of
-from climassay.confidence.topics.clustering import cluster_centres, join_clusters, nearest
+from climassay.confidence.topics import TopicSettings, group_statements, map_of, modelling
+from climassay.confidence.topics.modelling import cluster_centres, join_clusters, nearest
 from climassay.errors import InputError, MissingExtraError
 from planted_statements import NoisyTopicEncoder, planted
 
@@ -137,10 +137,10 @@ class OneHeap:
 
 
 def test_a_cluster_of_nearly_everything_is_cut_into_what_it_consists_of(data, monkeypatch):
-    monkeypatch.setattr(clustering, "_umap", lambda *_: OneHeap(truth(data[0])))
+    monkeypatch.setattr(modelling, "_umap", lambda *_: OneHeap(truth(data[0])))
     found = grouped(data)
     assert len(found.words) == 6
     assert np.bincount(found.groups[found.groups >= 0]).max() <= len(data[1]) / 2
     # Without the limit they are one, which is what HDBSCAN's excess of mass makes of them.
-    monkeypatch.setattr(clustering, "_LARGEST", 1.0)
+    monkeypatch.setattr(modelling, "_LARGEST", 1.0)
     assert sorted(np.bincount(grouped(data).groups)) == [30, 150]

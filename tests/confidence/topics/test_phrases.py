@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.confidence.topics.phrases import joined_name, phrases, plain, terms, written
+from climassay.confidence.topics.naming import joined_name, phrases, plain, terms, written
 
 EMISSIONS = [
     "Net greenhouse gas emissions were 59 GtCO2-eq yr⁻¹ in 2019.",

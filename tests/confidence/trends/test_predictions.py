@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from climassay.confidence.trends import cases_of, read_predictions, topic_accuracies, untagged_scores
-from climassay.confidence.trends.predictions import Predictions, confusion, held_out
+from climassay.confidence.trends.analysis import Predictions, confusion, held_out
 from climassay.errors import InputError
 from planted_statements import statement, topics_of
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from climassay.confidence.trends import analyse_trends, trend_data, trend_report, trend_tables
-from climassay.confidence.trends.figures import statement_map
-from climassay.confidence.trends.predictions import Predictions
-from climassay.confidence.trends.report import format_p_value, number, score_rows, signed
+from climassay.confidence.trends.analysis import Predictions
+from climassay.confidence.trends.report import format_p_value, number, score_rows, signed, statement_map
 from climassay.reporting.html import report_data, report_from_data
 from planted_statements import planted, statement, topics_of
 
@@ -91,7 +90,7 @@ def test_thirteen_thousand_statements_make_a_report_below_a_megabyte():
 
 
 def test_a_map_of_more_points_than_can_be_drawn_is_thinned_and_says_so(analysis, monkeypatch):
-    monkeypatch.setattr("climassay.confidence.trends.figures.MOST_POINTS", 50)
+    monkeypatch.setattr("climassay.confidence.trends.report.MOST_POINTS", 50)
     plot = statement_map(analysis)
     assert sum(len(cloud.points) for cloud in plot.clouds) == 36
     assert "36 of 72 statements are drawn" in plot.note

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.screening import MODEL_CHECKS, check_names, screen
+from climassay.generation.screening import MODEL_CHECKS, check_names, question_draft, screen
 from climassay.primer import screening_examples
 from screened_drafts import ANSWER, OPTIONS, PASSAGE, cloze, faults, freeform, mcq
 
@@ -171,11 +171,9 @@ def test_no_text_breaks_a_check(question, answer, options, correct):
 
 
 def test_the_examples_with_faults_are_stopped_and_the_good_ones_are_not():
-    from climassay.generation.draft import example_draft
-
     examples = screening_examples()
     assert len(examples) == 60
-    marked = screen([example_draft(example) for example in examples])
+    marked = screen([question_draft(example) for example in examples])
     for example, draft in zip(examples, marked, strict=True):
         found = {decision.reason for decision in draft.decisions if decision.accepted is False}
         ruled = set(example.faults) - set(MODEL_CHECKS)

@@ -1,6 +1,6 @@
 """Statements of assessment reports, with the level of confidence that their authors gave them."""
 
-from climassay.confidence.extraction.documents import documents_of_collection as documents_of_collection
+from climassay.confidence.extraction.extracting import documents_of_collection as documents_of_collection
 from climassay.confidence.extraction.extracting import (
     ExtractOptions as ExtractOptions,
     extract as extract,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from climassay.confidence.extraction.grammar import (
+from climassay.confidence.extraction.division import (
     ADDS,
     BEGINS_WITH_FORM,
     BEGINS_WITH_PREPOSITION,
@@ -53,7 +53,7 @@ _SHORT = 4
 _LAST_PLACE = re.compile(r".*\b(?:in|over|across|for|on)(?=(?:\s+\S+){1,5}$)", re.IGNORECASE | re.DOTALL)
 
 _LAST_NAME = re.compile(
-    r".*\b(?:in|over|across|for|on|throughout|around)(?=(?:\s+\S+){1,8}$)", re.IGNORECASE | re.DOTALL
+    r".*\b(?:in|over|across|for|on|throughout|around|during|since|under)(?=(?:\s+\S+){1,8}$)", re.IGNORECASE | re.DOTALL
 )
 """The last preposition of a clause that ends with a short name: "... in global ocean temperature"."""
 
@@ -65,9 +65,51 @@ _LINKS = re.compile(r"(?:with|including|such\s+as|due\s+to|leading\s+to|resultin
 """Openings of what is added, after which another thing may stand: ", with larger losses (...) and earlier peaks"."""
 
 _PROCESS = re.compile(
-    r"(?:an?\s+)?(?:\w+\s+)?(?:increases?|decreases?|reductions?|loss(?:es)?|changes?|impacts?|shifts?|declines?|risks?"
+    r"(?:an?\s+)?(?:(?!in\b|of\b|on\b|to\b|from\b)[\w-]+\s+){0,3}(?:increases?|decreases?|reductions?|loss(?:es)?|changes?|impacts?|shifts?|declines?|risks?"
     r"|intensification|degradation|damages?)\s+(?:in|of|on|to)\b|(?:more|fewer|less)\s",
     re.IGNORECASE,
+)
+
+_HEAD = re.compile(
+    r"(?<=\bto )(?:increases?|decreases?|reductions?|loss(?:es)?|changes?|shifts?|declines?)\s+(?:in|of)\b",
+    re.IGNORECASE,
+)
+"""A process behind a verb that no list has: "pointed to increases in"."""
+
+_ADDED_OBJECT = re.compile(
+    r"(.*(?:\bcontributing\s+to|\bleading\s+to|\bresulting\s+in|,\s+causing|\bdue\s+to))\s(?P<object>[^,]+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What has an object of its own at the end of a clause: ", contributing to A (...) and B (...)"."""
+
+_SHORT_ITEM = re.compile(r"(?:,\s*(?:(?:and|or)\s+)?|(?:and|or)\s+)[a-z][\w-]*(?:\s+[a-z][\w-]*){0,2}")
+"""One of a list of short things: ", coastal protection (...) and tourism (...)"."""
+
+_EFFECT_ON = re.compile(
+    r"(.*\b(?:increases?|decreases?|reductions?|declines?|changes?|effects?|impacts?|risks?|loss(?:es)?)\s+(?:in|of|on|to|for))"
+    r"(?:\s+[\w-]+){1,5}$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a list of short things goes on with, where it ends a sentence: "negative effects on structure and function"."""
+
+_LAST_THE = re.compile(
+    r"(.*\b(?:in|over|across|during|within|around|throughout))\s+(?:the(?=\s)|(?=[A-Z]))(?:\s*(?!of\b|in\b|and\b)\S+){1,6}$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+_TWO_CLAIMS = re.compile(r"^[^()]*(?:\([^()]*\)[^()]*)*\w;\s")
+"""A semicolon between claims of which a later clause has two, outside brackets."""
+
+_ADVERB_BEFORE_VERB = re.compile(r"\s+(?:(?!supply|family|anomaly|assembly)[a-z]+ly|also|now|already|still)$")
+
+_VERB_BEFORE_LIST = re.compile(
+    r"\b(?:include[sd]?|is|are|was|were|namely|as|to|by|on|in|for|of|through|with|from)$", re.IGNORECASE
+)
+
+_THIRD_PERSON = re.compile(r"(?!is\b|was\b|has\b|does\b)[a-z]{4,}s\s+(?!in\b|of\b|and\b|or\b)[a-z]")
+
+_BASE_FORM = re.compile(
+    r"(?:affect|reduce|increase|decrease|cause|limit|improve|enhance|support|drive)\s+(?!in\b|of\b|and\b|or\b)[a-z]"
 )
 
 _DETERMINER = re.compile(r"an?\s", re.IGNORECASE)
@@ -79,25 +121,39 @@ _SAID = re.compile(
 
 _PLACE_FIRST = re.compile(rf"(?:[^,]{{1,24}},\s+)?(?:{PREPOSITION})\b", re.IGNORECASE)
 
+_ADJUNCT = re.compile(
+    r"\s*,\s*(?:with|including|especially|particularly|leading\s+to|resulting\s+in|causing|due\s+to|because|which|while"
+    r"|although|though|whereas|despite|(?:\w+ly\s+)?\w{3,}ing)\b",
+    re.IGNORECASE,
+)
+"""What only adds to a sentence, so that its main verb is in the words before."""
+
 _JOINS = re.compile(r"\s*(?:[,;]\s*)?(?:and|but|while|whereas|although|though)\b|\s*;", re.IGNORECASE)
 
 _ALONE_IN_PAIR = re.compile(r"\bboth\s+(?!.*\band\b)", re.IGNORECASE | re.DOTALL)
 
-_BINDS = re.compile(r"\b(?:respectively|neither|nor|in\s+turn)\b", re.IGNORECASE)
+_BINDS = re.compile(r"\b(?:respectively|neither|nor|(?<!which )in\s+turn)\b", re.IGNORECASE)
 """Words that tie the clauses of a sentence together, so that none of them stands alone."""
 
 _LEFT_OPEN = re.compile(
-    r"\b(?:either|not\s+only)\b(?!.*\b(?:or|but)\b)|\bbetween\s+[\d–-](?!.*\b(?:and|to)\b)"
+    r"\b(?:either(?!\s+(?:direction|way|case|side)\b)|not\s+only)\b(?!.*\b(?:or|but)\b)|\bbetween\s+[\d–-](?!.*\b(?:and|to)\b)"
     r"|\b(?:and|or|but|nor|of|the|an?|that|which|where|when|if|(?:if|when|because)\s+it|in|to|by|for|with|from|than|as|at|its|their|is|are|was|were|has|have|be|been|we"
-    r"|whether|while|e\.g\.|including|such\s+as)\W*$"
+    r"|whether|while|e\.g\.|including|such\s+as|in\s+some)\W*$"
     r"|^\W*there\s+(?:is|was|are)\s+(?:that|among|between|for|in|due|because)\b|\bthe\s+assessment\s+(?:of|that)\b|^(?:stated|found|reported|assessed|concluded|noted|to\s+it)\b|\bmid\W*$|\band\s+(?:while|although|though|if|when)\b[^,]*$|^(?:due\s+to|despite|because|since|although|while|if|as)\b[^,]*$|^that\b"
     r"|\b(?:some|many|most|several|certain)\s+[a-z]*[^s\W]$",
     re.IGNORECASE | re.DOTALL,
 )
 
+_REMAINS = re.compile(
+    r"\b(?:where|which|who|when|if|whether)\s+\w+$|\bthere\s+(?:is|was|are|were)\s+that\b|\(\s*(?:from|all|but|both|albeit)\W"
+    r"|,\s+and\s+(?:low|medium|high|limited)\s+(?:agreement|evidence)\b|\bwith\s+in\b|(?<!-)\b(?:and|or|with|in|of)\s*\)",
+    re.IGNORECASE,
+)
+"""What a division leaves of words that a level stood among: "ranked as very high (very high risk and)"."""
+
 _NO_SENTENCE = re.compile(
     rf"(?:for|of)\s[^,]*$|{VERB}\s+\w+ly\b|(?:[^,]{{0,24}},\s+)?even\s+though\b|[^,]{{1,24}},\s+(?:while|although|though|whereas)\b[^,]*$"
-    r"|.*\(i\).*\(ii\)|.*\b(?:reports?|reported|assess(?:es|ed)|found|finds|conclude[sd]?|stated|suggests?|indicates?)\W*$",
+    r"|.*\(i\).*\(ii\)|.*(?<!was)(?<!were)(?<!also)\s(?:reports?|reported|assess(?:es|ed)|found|finds|conclude[sd]?|stated|expressed|suggests?|indicates?)\W*$",
     re.IGNORECASE | re.DOTALL,
 )
 """Openings after which no sentence comes: a preposition alone, a verb without subject, a concession."""
@@ -162,17 +218,41 @@ _HOLDS_LIST = re.compile(
 
 _RELATIVE_CLAUSE = re.compile(r",\s*(?:which|who)\b[^,]*(?:,|$)", re.IGNORECASE)
 _HANGS_ON = re.compile(
-    r"(?:[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|due\s+to|because|despite|if|when|as)\b",
+    r"(?:[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|due\s+to|because|despite|if|when|as(?!\s+(?:such|a\s+result|a\s+consequence)\b))\b",
     re.IGNORECASE,
 )
 
 _CONCESSION = re.compile(
-    r"(?P<remark>[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas),?\s+", re.IGNORECASE
+    r"(?P<remark>[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|given\s+that),?\s+",
+    re.IGNORECASE,
+)
+
+_CONCESSION_WITHIN = re.compile(
+    r"(?P<reported>.*\bthat),?\s+(?:even\s+though|although|though|while|whilst|whereas),?\s+(?P<clause>[^,]+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A concession that is all of what is reported before the first level: "assesses that, while A (...), B"."""
+
+_ATTRIBUTED = re.compile(
+    r"(?:[^,;:]{1,60}:\s+)?(?:(?:this|which|we|they|it|(?:[Cc]hapter|[Ss]ection|Table|Atlas|WGI|Cross-Chapter\s+Box)[^,;:]{0,40}"
+    r"|(?:the\s+)?(?:results|projections|(?:climate\s+)?models|studies))\s+)?(?:also\s+)?"
+    r"(?:assess(?:es|ed)?|finds?|found|indicates?|reports?|reported|suggests?|(?:leads?|led|leading)\s+to|results?\s+in|resulting\s+in|gives?|giving"
+    r"|provides?)\s+(?:(?:only|mostly|generally|overall)\s+)?the\s+assessment\s+of\s+(?:both\s+)?",
+    re.IGNORECASE,
+)
+"""Who gives a level in running words, or from what it follows: "Section 11.9 assessed low confidence in"."""
+
+_ENDS_WITH_ADJECTIVE = re.compile(
+    r"\b(?:in|of|on|at|for|the|to|under|from|across|over|during|both|and|or)\s+(?:\w+ly\s+)?(?:\w{3,}(?:ern|ernmost|(?<!re)most|ous|ible|able|ful)"
+    r"|[a-z]{2,}[^v]al(?<!coal)(?<!potential)(?<!material)(?<!animal)(?<!signal)|(?-i:[a-z])\w+(?:stic|tric|phic|omic|atic)"
+    r"|\w+-(?:borne|based|related|driven|term|induced|sensitive|dependent|scale|latitude)|short|long|high|low|near|mid|early|late|small|large|past|upper|lower|warm|cold|dry|wet|moderate|marine|terrestrial"
+    r"|\w+(?:’|')s?)$",
+    re.IGNORECASE,
 )
 
 _REMARK = re.compile(
     r"(?:in\s+(?:summary|addition|particular|general|conclusion|contrast|turn|fact|total|short|other\s+words)|for\s+(?:example"
-    r"|instance)|on\s+the\s+other\s+hand|at\s+the\s+same\s+time|by\s+contrast|over\s*all)\b",
+    r"|instance)|on\s+the\s+other\s+hand|at\s+the\s+same\s+time|at\s+present|by\s+contrast|over\s*all|with\s+(?:few|some|the)\s+exceptions?)\b",
     re.IGNORECASE,
 )
 """Openings of a sentence that say nothing of where or when it holds."""
@@ -201,20 +281,30 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
     found: list[CompletedClause] = []
     base, base_sure = "", False
     broken = 0
+    shortly = len(clauses) > _FEWEST_WORDS and all(_SHORT_ITEM.fullmatch(clause.strip()) for clause in clauses[1:])
     for number, clause in enumerate(clauses):
         words = clause.strip()
         plain = CONJUNCTION.sub("", words).strip()
         goes_on_directly = bool(found) and plain == words
         if number < len(opened) and opened[number]:
-            one = CompletedClause(_SAID.sub(" that", plain), True)
+            one = _opened(plain) if len(clauses) > 1 else CompletedClause(_SAID.sub(" that", plain), True)
             goes_on_directly = False
         elif base:
-            one = _completed(words, CompletedClause(base, base_sure), clauses[number - 1].strip(), found[-1], shared)
+            one = _completed(
+                words, CompletedClause(base, base_sure), clauses[number - 1].strip(), found[-1], shared, shortly
+            )
         else:
             one = _first(words, [*clauses[number + 1 :], tail], shared)
-        if goes_on_directly and not _INTERRUPTED_GOES_ON.match(plain):
-            broken = number + 1  # its mark interrupts a clause, whose words the clauses before may share
+        if goes_on_directly and not _INTERRUPTED_GOES_ON.match(plain) and not _goes_on(plain, found):
+            # Its mark interrupts a clause, whose words the clauses before may share; or only the sentence's subject.
+            subject_first = number == 1 and one.text == f"{clauses[0].strip()} {plain}"
+            broken = number if subject_first else number + 1
         one = one._replace(text=_ALONE_IN_PAIR.sub("", one.text))
+        shared_end = number > 0 and (
+            _is_another_thing(clauses[number - 1], ()) or re.search(r"\band\s+(?:an?|the)\b", plain)
+        )
+        if goes_on_directly and shared_end and _INTERRUPTED_GOES_ON.match(plain):
+            broken = number  # "heat waves (...) and drought (...) on land": nothing says where the first ones are
         if number < len(opened) and opened[number]:
             one = one._replace(sure=not (shared and number + 1 == len(clauses)) and one.sure)
         elif shared and one.text and not has_verb(one.text):
@@ -224,21 +314,61 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             )
         elif own_tail and number == len(clauses) - 1:
             one = CompletedClause(f"{one.text.rstrip(_END)} {own_tail}", one.sure)
+        if len(clauses) > 1 and re.search(r"\b(?:is|are|was|were|has|have|be|been|that)\W*$", one.text):
+            one = one._replace(sure=False)  # "there is" goes on behind its mark
         found.append(one)
         hangs = SUBORDINATE.match(plain) or BEGINS_WITH_VERB.match(plain)
         if number == 0 or not base or (has_verb(plain) and not hangs):
             base, base_sure = one
+            if number == 0 and _HANGS_ON.match(words) and not has_verb(one.text, surely=True):
+                base = words
     if len(clauses) == 1:
         return [CompletedClause(one.text, not _is_left_open(one.text)) for one in found]
     shares = _is_another_thing(clauses[-1], opened[-1:]) or re.match(r"\s*and\b", clauses[-1])
+    but = re.match(r"\s*but\s+", clauses[-1])
+    shares = shares or (
+        but and (SURELY_BEGINS_WITH_VERB.match(clauses[-1], but.end()) or INFINITIVE.match(clauses[-1], but.end()))
+    )
     if own_tail and found and shares:
         # "has increased A (...) and B (...) associated with C": nothing says that A is not.
         broken = max(broken, len(found) - 1)
     tied = _BINDS.search(" ".join([*clauses, tail])) is not None
     return [
-        CompletedClause(one.text, one.sure and not tied and place >= broken and not _is_left_open(one.text))
+        one._replace(
+            sure=one.sure
+            and not tied
+            and place >= broken
+            and not _is_left_open(one.text)
+            and _REMAINS.search(one.text) is None
+            and not ((place or (opened and opened[0])) and _TWO_CLAIMS.search(clauses[place]))
+            and not _lacks_noun(one.text, [*clauses, tail][place + 1])
+        )
         for place, one in enumerate(found)
     ]
+
+
+def _goes_on(plain: str, found: Sequence[CompletedClause]) -> bool:
+    """Whether words without a comma or conjunction only add to the sentence before, as words in "-ing" do."""
+    adds = re.match(r"(?:\w+ly\s+)?(?!during\b|spring\b)\w{3,}ing\s+\w", plain)
+    return adds is not None and len(found) == 1 and found[0].sure
+
+
+def _opened(words: str) -> CompletedClause:
+    """A clause that its mark opens, without the words that only bind it to others."""
+    words = _SAID.sub(" that", words)
+    attributed = _ATTRIBUTED.match(words)
+    if attributed:
+        words = words[attributed.end() :]
+    concession = _CONCESSION.match(words)
+    if concession is None or "," in words[concession.end() :]:
+        return CompletedClause(words, concession is None)
+    return CompletedClause(f"{concession['remark'] or ''}{words[concession.end() :]}", True)
+
+
+def _lacks_noun(text: str, following: str) -> bool:
+    """Whether a clause ends with an adjective whose noun comes with the next: "in northern (...) and western Asia"."""
+    joined = re.match(r"\s*,?\s*(?:and|or|to)\s", following) is not None
+    return joined and _ENDS_WITH_ADJECTIVE.search(text) is not None and not has_verb(following, surely=True)
 
 
 def _is_another_thing(clause: str, opened: Sequence[bool]) -> bool:
@@ -274,7 +404,9 @@ def _tail_words(tail: str) -> tuple[str, str]:
     return "", words
 
 
-def _completed(words: str, base: CompletedClause, before: str, last: CompletedClause, shared: str) -> CompletedClause:
+def _completed(
+    words: str, base: CompletedClause, before: str, last: CompletedClause, shared: str, listed_shortly: bool
+) -> CompletedClause:
     """A later clause made to stand alone.
 
     ``base`` is the last clause that has a verb, completed; ``before`` the clause before in its own words, ``last`` the
@@ -283,26 +415,41 @@ def _completed(words: str, base: CompletedClause, before: str, last: CompletedCl
     plain = CONJUNCTION.sub("", words).strip()
     if not plain:
         return CompletedClause("", False)
+    if _lacks_noun(last.text, words):
+        # "on short (...) and long time scales": the words take the place of the adjective.
+        return CompletedClause(f"{last.text.rsplit(None, 1)[0]} {plain}", last.sure)
     exchanged = None if ADDS.match(plain) else _in_place_of_same_form(words, plain, base, last)
     if exchanged:
         return exchanged
+    even = re.match(r"even\s+(?:under|in|at|with|where|if)\b[^,]*,\s", plain)
+    if even and has_verb(plain[even.end() :], surely=True):
+        return CompletedClause(plain, True)
     if SUBORDINATE.match(plain):
-        adds = ADDS.match(plain) is not None and re.search(r",\s+(?:whereas|while|but)\b", plain) is None
-        return CompletedClause(f"{last.text.rstrip(_END)}, {plain}", last.sure and adds)
-    infinitive = INFINITIVE.match(plain) and not _CLAUSE_FOLLOWS.match(words) and _with_infinitive(plain, base)
+        own = re.search(r",\s+(?:whereas|while|but)\b|^with\b.*,\s+and\s(?P<clause>.*)", plain)
+        adds = ADDS.match(plain) is not None and (own is None or (own["clause"] and not has_verb(own["clause"])))
+        return CompletedClause(f"{last.text.rstrip(_END)}, {plain}", last.sure and bool(adds))
+    infinitive = _is_infinitive(plain, base.text) and not _CLAUSE_FOLLOWS.match(words) and _with_infinitive(plain, base)
     if infinitive:
         return infinitive
     begins = BEGINS_WITH_VERB.match(plain)
+    if begins and not _JOINS.match(words) and base.text == before and not has_verb(before.partition(" ")[2]):
+        # "A and B (...) have affected C (...)": the first level interrupts the sentence.
+        whole = re.match(r"(?:has|have|had|is|are|was|were|will|can|may|could|would|caused|led)\b", plain) is not None
+        return CompletedClause(f"{before.rstrip(_END)}{',' if ', ' in before else ''} {plain}", whole)
     if begins and not (NOUN_TOO.fullmatch(begins.group()) and HAS_AUXILIARY.search(plain, begins.end())):
         return _with_subject(plain, base)
-    if has_verb(plain):
+    preposition = None if _REMARK.match(plain) else BEGINS_WITH_PREPOSITION.match(plain)
+    if has_verb(plain, surely=preposition is not None):
         return _own_clause(words, plain, base.text)
-    preposition = BEGINS_WITH_PREPOSITION.match(plain)
+    if words == plain and re.match(r"(?:\w+ly\s+)?(?!during\b|spring\b)\w{3,}ing\s+\w", plain):
+        return CompletedClause(f"{last.text.rstrip(_END)} {plain}", last.sure and _HOLDS_LIST.search(last.text) is None)
     if preposition and words == plain:
         # "compromises food (medium confidence) through exposure (low confidence)" goes on with what comes before.
         return CompletedClause(
             f"{last.text.rstrip(_END)} {plain}", last.sure and not re.search(r",\s+(?:and|but)\b", plain)
         )
+    if preposition and re.match(r"in\s+(?:some|many|most|certain|both|all)\s+cases\b", plain):
+        return CompletedClause(f"{last.text.rstrip(_END)} {plain}", False)
     if preposition:
         return _in_its_place(plain, preposition["word"].lower(), last)
     if shared:
@@ -311,8 +458,18 @@ def _completed(words: str, base: CompletedClause, before: str, last: CompletedCl
     link = _LINKS.match(CONJUNCTION.sub("", before).strip())
     if link and last.text != base.text:
         in_list = re.match(r"\s*(?:,\s+(?!and\b|or\b|as\b)|and\b|or\b)", words) is not None
-        return CompletedClause(f"{base.text.rstrip(_END)}, {link.group()} {plain}", base.sure and in_list)
-    return _as_object(words, plain, base, before, last)
+        one_thing = _PART_OF_THING.search(CONJUNCTION.sub("", before)[link.end() :]) is None
+        one_thing = one_thing or _PROCESS.match(plain) is not None or re.match(r"\w+(?:er|ed)\s", plain) is not None
+        return CompletedClause(f"{base.text.rstrip(_END)}, {link.group()} {plain}", base.sure and in_list and one_thing)
+    return _as_object(words, plain, base, before, last, listed_shortly)
+
+
+def _is_infinitive(plain: str, base: str) -> bool:
+    """Whether words begin with an infinitive: "increase in frequency" does after "projected to decrease in number"."""
+    return INFINITIVE.match(plain) is not None or (
+        re.match(r"(?:in|de)crease\s+in\b", plain) is not None
+        and re.search(r"\bto\s+(?:in|de)crease\s+in\b", base) is not None
+    )
 
 
 def _with_infinitive(words: str, base: CompletedClause) -> CompletedClause | None:
@@ -332,8 +489,19 @@ def _first(words: str, following: Sequence[str], shared: str) -> CompletedClause
     are nouns too, or that no list has, are left to be theirs then.
     """
     concession = _CONCESSION.match(words)
-    if concession and "," not in words[concession.end() :] and SURELY_FINITE.search(words, concession.end()):
-        return CompletedClause(f"{concession['remark'] or ''}{words[concession.end() :]}", True)
+    main_clause = [*following, ""][0]
+    main_follows = re.match(r"\s*,\s", main_clause) and not _JOINS.match(main_clause)
+    main_follows = main_follows and not ADDS.match(CONJUNCTION.sub("", main_clause)) and has_verb(main_clause)
+    if concession and (
+        main_follows or ("," not in words[concession.end() :] and SURELY_FINITE.search(words, concession.end()))
+    ):
+        # A main clause may stand between the concession and the level too: "although A, B (...), C".
+        parts = words[concession.end() :].split(", ")[1:]
+        alone = not any(has_verb(part) for part in parts if not CONJUNCTION.match(part))
+        return CompletedClause(f"{concession['remark'] or ''}{words[concession.end() :]}", alone)
+    within = _CONCESSION_WITHIN.match(words)
+    if within:
+        return CompletedClause(f"{within['reported']} {within['clause']}", has_verb(within["clause"], surely=True))
     if shared:
         # Where a predicate follows the last mark, the first words may be its subject alone, behind "that" too.
         return CompletedClause(words, SURELY_FINITE.search(re.split(r"\bthat\b", words)[-1]) is not None)
@@ -350,7 +518,7 @@ def _first(words: str, following: Sequence[str], shared: str) -> CompletedClause
         BEGINS_WITH_VERB.match(other) or (has_verb(other) and part.lstrip()[:1] not in {",", ";"})
         for part, other in zip(following, others, strict=True)
     )
-    joined = any(_JOINS.match(part) for part in following)
+    joined = any(_JOINS.match(part) for part in following) or all(_ADJUNCT.match(part) for part in following if part)
     goes_on = WORD.match(following[-1].lstrip()) is not None and not CONJUNCTION.match(following[-1])
     return CompletedClause(words, joined and not predicate_follows and not goes_on and not _PLACE_FIRST.match(words))
 
@@ -367,14 +535,18 @@ def _in_place_of_same_form(
         verb = SURELY_FINITE.search(last.text)
         found = list(place.finditer(last.text, verb.end() if verb and begins.match("doing it") else 0))
         if len(found) == 1:
-            return CompletedClause(f"{last.text[: found[0].start(group)]}{plain}", last.sure)
+            start = found[0].start(group)
+            # "the transition to high risk is (...) and to very high risk" has its verb behind what is replaced.
+            verb_stays = group or not plain.startswith("to ") or main_verb(last.text[:start]) is not None
+            return CompletedClause(f"{last.text[:start]}{plain}", last.sure and bool(verb_stays))
         if BEGINS_WITH_FORM.match(plain) is None or found:
             return CompletedClause(f"{last.text.rstrip(_END)} and {plain}", False)
         if plain.split()[0].lower().endswith("ing") or re.match(r"\w+ly\s+\w+ing\b", plain):
             # ", causing A (...)" goes on with what comes before; after "and", nothing says with what.
             goes_on = re.match(r"\s*,(?!\s*(?:and|or|but|as)\b)", words) is not None
             return CompletedClause(
-                f"{last.text.rstrip(_END)}, {plain}", last.sure and goes_on and _HOLDS_LIST.search(last.text) is None
+                f"{last.text.rstrip(_END)}, {plain}",
+                last.sure and goes_on and _HOLDS_LIST.search(last.text, verb.end() if verb else 0) is None,
             )
         finite = SURELY_FINITE.search(base.text)
         if finite and not HAS_AUXILIARY.match(finite.group()) and not re.search(r"\b(?:which|who|that)\b", base.text):
@@ -395,7 +567,7 @@ def _own_clause(words: str, plain: str, base: str) -> CompletedClause:
         return CompletedClause(plain, True)
     if BEGINS_WITH_PREPOSITION.match(plain):
         return CompletedClause(plain, False)  # "in Asia may already be reached" has no subject
-    opening = _CONDITION.match(base) or (None if _REMARK.match(base) else _INTRODUCED.match(base))
+    opening = None if _REMARK.match(base) else _CONDITION.match(base) or _INTRODUCED.match(base)
     if opening is None:
         return CompletedClause(plain, True)
     contrast = re.match(r"[\s,;]*(?:but|yet|although|though|however)\b", words, re.IGNORECASE)
@@ -409,15 +581,19 @@ def _with_subject(words: str, base: CompletedClause) -> CompletedClause:
     finite = main_verb(base.text)
     if finite is None or not base.text[: finite.start()].strip():
         return CompletedClause(f"{base.text.rstrip(_END)} and {words}", False)
-    subject = base.text[: finite.start()].rstrip(_END)
+    subject = _ADVERB_BEFORE_VERB.sub("", base.text[: finite.start()].rstrip(_END))
     if INFINITE.match(words):
         group = VERB_GROUP.search(base.text, finite.start())
         auxiliary = re.match(r"\w+(?:\s+(?:be\s+)?\w+(?:ed|en)\b)?", group.group()) if group else None
         return CompletedClause(f"{subject} {auxiliary.group() if auxiliary else ''} {words}", False)
     plain_subject = SUBORDINATOR.search(subject) is None and SURELY_FINITE.match(base.text, finite.start())
     relative = re.search(r"\b(?:which|who|that)\b", base.text)
-    sure = base.sure and bool(plain_subject) and not relative and SURELY_BEGINS_WITH_VERB.match(words) is not None
-    return CompletedClause(f"{subject} {words}", sure)
+    sure = bool(plain_subject) and SURELY_BEGINS_WITH_VERB.match(words) is not None
+    # Two verbs of the same form, "increases A (...) and amplifies B", are no nouns.
+    alike = _THIRD_PERSON.match(base.text, finite.start()) and _THIRD_PERSON.match(words) and not subject.endswith("s")
+    of_plural = subject.endswith("s") and _BASE_FORM.match(base.text, finite.start()) and HAS_AUXILIARY.match(words)
+    sure = sure or (bool(alike or of_plural) and SUBORDINATOR.search(base.text) is None)
+    return CompletedClause(f"{subject} {words}", base.sure and sure and not relative)
 
 
 def _in_its_place(words: str, preposition: str, last: CompletedClause) -> CompletedClause:
@@ -439,8 +615,13 @@ def _in_its_place(words: str, preposition: str, last: CompletedClause) -> Comple
     return CompletedClause(f"{text.rstrip(_END)} {words}", False)
 
 
-def _as_object(words: str, plain: str, base: CompletedClause, before: str, last: CompletedClause) -> CompletedClause:
+def _as_object(
+    words: str, plain: str, base: CompletedClause, before: str, last: CompletedClause, listed_shortly: bool
+) -> CompletedClause:
     """``plain`` as another thing of what ``base`` says: after its colon, or after its verb."""
+    own = CONJUNCTION.sub("", before)
+    if INFINITIVE.match(own) or SURELY_BEGINS_WITH_VERB.match(own):
+        base, before = last, last.text  # "will shift A (...), reduce B (...) and C" shares the nearer verb
     text = base.text
     if _CLAUSE_FOLLOWS.match(words) or _LIKELY_THAT.match(plain):
         return CompletedClause(f"{text.rstrip(_END)} and {plain}", False)  # its verb is not known to be one
@@ -461,12 +642,36 @@ def _as_object(words: str, plain: str, base: CompletedClause, before: str, last:
             and (_same_form(plain, text[listed.end() :].strip()) or DESCRIBED.match(plain) is not None)
         )
         short = len(plain.split()) < FEW_WORDS + 1 and _PART_OF_THING.search(text, listed.end()) is not None
-        return CompletedClause(
-            f"{text[: listed.end()].rstrip(_END)} {plain}", last.sure and in_list and once and not short
-        )
+        head = text[: listed.end()].rstrip(_END)
+        colon_stays = ":" if colon and not _VERB_BEFORE_LIST.search(head) else ""
+        return CompletedClause(f"{head}{colon_stays} {plain}", last.sure and in_list and once and not short)
     if re.match(r"\s*,\s*(?:and|but)\b", words) and before == text and not _PROCESS.match(plain):
         return CompletedClause(plain, False)  # a comma and "and" join things in longer lists, else clauses
+    process = _HEAD.search(text)
+    if process and main_verb(text) is None and _PROCESS.match(plain) and not _LISTS.search(text):
+        return CompletedClause(f"{text[: process.start()]}{plain}", base.sure and len(_HEAD.findall(text)) == 1)
+    object_of = _ADDED_OBJECT.search(last.text)
+    joined = re.match(r"\s*,?\s*(?:and|or)\b", words) is not None
+    alike = (
+        object_of
+        and not has_verb(object_of["object"], surely=True)
+        and (_PART_OF_THING.search(plain) or not _PART_OF_THING.search(object_of["object"]))
+    )
+    if object_of and alike and joined and before == last.text and not re.match(r"\s*,", words):
+        return CompletedClause(f"{object_of[1]} {plain}", last.sure and not _NOT_THING.match(plain))
+    the_same = _LAST_THE.search(last.text) if joined and plain.startswith("the ") else None
+    if (
+        the_same
+        and re.search(r"\bthe\b", last.text[found.end() if (found := main_verb(last.text)) else 0 : the_same.end(1)])
+        is None
+    ):
+        return CompletedClause(f"{the_same[1]} {plain}", last.sure and not has_verb(plain))
+    effect = _EFFECT_ON.search(text)
+    if listed_shortly and effect and not _PART_OF_THING.search(plain) and len(plain.split()) <= _SHORT:
+        return CompletedClause(f"{effect[1]} {plain}", base.sure)
     place = (_LAST_NAME if plain[0].isupper() else _LAST_PLACE).search(last.text)
+    if place and has_verb(last.text[place.end() :]):
+        place = None
     if place and len(plain.split()) <= _SHORT and not PLACE_OR_TIME.search(plain) and not _PROCESS.match(plain):
         return CompletedClause(f"{last.text[: place.end()]} {plain}", last.sure and plain[0].isupper())
     finite = main_verb(text)
@@ -481,8 +686,17 @@ def _as_object(words: str, plain: str, base: CompletedClause, before: str, last:
     first_words = [{word.rstrip("s,") for word in words.split()[:_SHORT]} for words in (plain, replaced)]
     alike = alike or any(len(word) >= _LONG_WORD for word in first_words[0] & first_words[1])
     repeats = group.group().split()[-1].lower() in plain.lower().split()
-    sure = base.sure and bool(replaced) and (one_thing or alike) and not repeats and not _NOT_THING.match(plain)
-    sure = sure and not GOVERNS_INFINITIVE.fullmatch(group.group()) and _same_form(plain, replaced)
+    degree = re.search(r"\s+\w+ly$", group.group()) if HAS_AUXILIARY.match(group.group()) else None
+    sure = (
+        base.sure
+        and bool(replaced)
+        and not degree
+        and (one_thing or alike)
+        and not repeats
+        and not _NOT_THING.match(plain)
+    )
+    same_form = _same_form(plain, replaced) or _INCLUDES.fullmatch(group.group().split()[0]) is not None
+    sure = sure and not GOVERNS_INFINITIVE.fullmatch(group.group()) and same_form
     return CompletedClause(f"{text[: group.end()].rstrip(_END)} {plain}", sure)
 
 

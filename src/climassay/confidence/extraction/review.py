@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import Literal, get_args
 
 from climassay.confidence.extraction.cleaning import paragraph_label
-from climassay.confidence.extraction.documents import identify
-from climassay.confidence.extraction.extracting import explains_terms, split_report_sentences
+from climassay.confidence.extraction.extracting import explains_terms, identify, split_report_sentences
 from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOODS, TAGS

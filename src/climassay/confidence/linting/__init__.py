@@ -18,5 +18,5 @@ from climassay.confidence.linting.draft import (
     Rule as Rule,
     Severity as Severity,
 )
-from climassay.confidence.linting.reading import draft_of as draft_of, read_draft as read_draft
-from climassay.confidence.linting.tagger_rule import MeasuredAccuracy as MeasuredAccuracy, tagger_rule as tagger_rule
+from climassay.confidence.linting.draft import draft_of as draft_of, read_draft as read_draft
+from climassay.confidence.linting.checking import MeasuredAccuracy as MeasuredAccuracy, tagger_rule as tagger_rule

@@ -1,6 +1,6 @@
 """What statements are about: topics found by clustering, named by words, by a model or by hand."""
 
-from climassay.confidence.topics.clustering import (
+from climassay.confidence.topics.modelling import (
     Grouping as Grouping,
     group_statements as group_statements,
     map_of as map_of,

@@ -1,29 +1,296 @@
-"""From statements to named topics."""
+"""From statements to named topics.
 
+Groups of statements: BERTopic with seeded UMAP and HDBSCAN, and joining of what is alike.
+
+Vectors are of a statement with its context, words of the statement alone: neighbouring statements share most of their
+context, so that its words would be counted many times over.
+
+References:
+    Grootendorst 2022, BERTopic (arXiv 2203.05794); McInnes, Healy and Melville 2018, UMAP (arXiv 1802.03426);
+    Campello, Moulavi and Sander 2013, HDBSCAN; Carbonell and Goldstein 1998, maximal marginal relevance;
+    Maiya 2024, appendix C.2 (206 topics of 10,065 statements, joined to 49).
+"""
+
+import logging
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.confidence.statement import Statement
-from climassay.confidence.topics.clustering import Grouping, group_statements, map_of, nearest
 from climassay.confidence.topics.naming import (
     NamedTopic,
     NameProposal,
+    joined_name,
     judge_names,
     match_names,
+    phrases,
     propose_names,
     smallest_hashes,
+    terms,
+    written,
 )
-from climassay.confidence.topics.phrases import joined_name, phrases, written
 from climassay.confidence.topics.topic import OUTSIDE, AssignedStatement, Topic, TopicModel, TopicSettings
-from climassay.errors import InputError
+from climassay.errors import InputError, MissingExtraError
 from climassay.models.contract import Encoder, Generator
 from climassay.models.encoders import cached_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+LEAST_STATEMENTS = 20
+"""Fewer have no neighbourhoods to speak of."""
+_LARGEST = 0.5
+"""Share of all statements that a cluster has at most; a larger one is cut into what it consists of."""
+_CANDIDATE_WORDS = 30
+"""Words that maximal marginal relevance chooses among."""
+_MANY = 1000
+"""Statements from which a word must occur three times to describe a topic."""
+_BLOCK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Statements in numbered groups, the largest first."""
+
+    groups: IntArray
+    """Shape [n]: group of each statement, -1 for none."""
+    outliers: NDArray[np.bool_]
+    """Shape [n]: lay outside every cluster."""
+    words: tuple[tuple[str, ...], ...]
+    joined: tuple[int, ...]
+    """Clusters that each group was made of."""
+    centres: FloatArray
+    """Shape [groups, width]: mean unit vectors of the statements inside clusters, normalised."""
+
+
+def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder, settings: TopicSettings) -> Grouping:
+    """Find groups of statements.
+
+    Args:
+        texts: The statements' words, n of them.
+        vectors: Unit vectors of statements with context, shape [n, width].
+        encoder: For the choice of words.
+        settings: The same settings and data give the same groups.
+
+    Raises:
+        InputError: There are fewer than 20 statements, or they have no clusters.
+        MissingExtraError: The extra ``topics`` is not installed.
+    """
+    if len(texts) != len(vectors):
+        raise InputError(f"{len(texts)} statements have {len(vectors)} vectors.")
+    if len(texts) < LEAST_STATEMENTS:
+        raise InputError(f"Topics need at least {LEAST_STATEMENTS} tagged statements; there are {len(texts)}.")
+    if settings.topics < 2:
+        raise InputError("At least 2 topics must be wanted.")
+    with _quiet():
+        model, fine = _fine_clusters(texts, vectors, encoder, settings)
+        outliers = fine == OUTSIDE
+        if outliers.all():
+            raise InputError("The statements have no clusters: try a smaller --least, or give more statements.")
+        centres = cluster_centres(vectors, fine)
+        similarities = centres @ centres.T
+        if settings.reduction == "words":
+            from sklearn.preprocessing import normalize
+
+            table = normalize(model.c_tf_idf_)[len(model.topic_sizes_) - len(centres) :]
+            similarities = np.asarray((table @ table.T).toarray(), dtype=np.float32)
+        joined = join_clusters(similarities, settings.topics)
+        if settings.outliers == "assign":
+            fine = np.where(outliers, nearest(vectors, centres), fine)
+        coarse = np.where(fine == OUTSIDE, OUTSIDE, joined[fine])
+        groups, order = _largest_first(coarse)
+        words = _words(model, texts, groups, settings)
+    clustered = np.where(outliers, OUTSIDE, groups)
+    sizes = tuple(int((joined == old).sum()) for old in order)
+    return Grouping(groups, outliers, words, sizes, cluster_centres(vectors, clustered))
+
+
+def map_of(vectors: FloatArray, seed: int, neighbours: int = 15) -> FloatArray:
+    """Places of vectors on a plane, shape [n, 2]; near ones stay near (UMAP by cosine distance).
+
+    Raises:
+        MissingExtraError: The extra ``topics`` is not installed.
+    """
+    with _quiet():
+        places = _umap(2, 0.1, seed, neighbours, vectors).fit_transform(vectors)
+    return np.asarray(places, dtype=np.float32)
+
+
+def cluster_centres(vectors: FloatArray, clusters: IntArray) -> FloatArray:
+    """Normalised mean of each cluster's vectors, shape [clusters, width]; -1 is none of them."""
+    count = int(clusters.max()) + 1
+    sums = np.zeros((count, vectors.shape[1]))
+    inside = clusters >= 0
+    np.add.at(sums, clusters[inside], vectors[inside])
+    return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12), dtype=np.float32)
+
+
+def nearest(vectors: FloatArray, centres: FloatArray) -> IntArray:
+    """Number of the centre most similar to each vector, shape [n]."""
+    return np.asarray((vectors @ centres.T).argmax(axis=1), dtype=np.int64)
+
+
+def join_clusters(similarities: FloatArray, wanted: int) -> IntArray:
+    """Join clusters to as many groups as are wanted, those first whose union spreads least (Ward).
+
+    Args:
+        similarities: Cosines between clusters, shape [clusters, clusters].
+        wanted: Groups; with fewer clusters each stays by itself.
+
+    Returns:
+        Group of each cluster, from 0, shape [clusters].
+    """
+    from scipy.cluster.hierarchy import cut_tree, linkage
+    from scipy.spatial.distance import squareform
+
+    count = len(similarities)
+    if count <= wanted:
+        return np.arange(count)
+    # Unit vectors of cosine s lie sqrt(2 - 2 s) apart, so that Ward's method needs nothing but the cosines.
+    distances = np.sqrt(np.clip(2 - 2 * np.asarray(similarities, dtype=np.float64), 0, None))
+    np.fill_diagonal(distances, 0)
+    tree = linkage(squareform((distances + distances.T) / 2, checks=False), method="ward")
+    return np.asarray(cut_tree(tree, n_clusters=wanted)[:, 0], dtype=np.int64)
+
+
+def _fine_clusters(
+    texts: Sequence[str], vectors: FloatArray, encoder: Encoder, settings: TopicSettings
+) -> tuple[Any, IntArray]:
+    """A fitted BERTopic model, and each statement's cluster."""
+    bertopic, hdbscan = _import("bertopic"), _import("hdbscan")
+    least = min(settings.least, max(3, len(texts) // 10))
+    # HDBSCAN's excess of mass may take nearly everything for one cluster, which says nothing about anything. Whether it
+    # does can hang on the rounding of a processor; what is cut too fine is joined again.
+    most = max(least, int(_LARGEST * len(texts)))
+    clusters = hdbscan.HDBSCAN(min_cluster_size=least, max_cluster_size=most, metric="euclidean", core_dist_n_jobs=1)
+    model = bertopic.BERTopic(
+        embedding_model=_embedder(encoder),
+        umap_model=_umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors),
+        hdbscan_model=clusters,
+        vectorizer_model=_vectorizer(texts),
+        ctfidf_model=_ctfidf(),
+        top_n_words=_CANDIDATE_WORDS,
+        calculate_probabilities=False,
+    )
+    found, _ = model.fit_transform(list(texts), embeddings=vectors)
+    return model, np.asarray(found, dtype=np.int64)
+
+
+def _words(model: Any, texts: Sequence[str], groups: IntArray, settings: TopicSettings) -> tuple[tuple[str, ...], ...]:
+    """Words of each group by c-TF-IDF, chosen by maximal marginal relevance."""
+    marginal = _import("bertopic.representation").MaximalMarginalRelevance
+    model.update_topics(
+        list(texts),
+        topics=groups.tolist(),
+        vectorizer_model=_vectorizer(texts),
+        ctfidf_model=_ctfidf(),
+        representation_model=marginal(diversity=settings.diversity, top_n_words=settings.words),
+        top_n_words=_CANDIDATE_WORDS,
+    )
+    found = (model.get_topic(group) for group in range(int(groups.max()) + 1))
+    return tuple(tuple(word for word, weight in words if word and weight > 0)[: settings.words] for words in found)
+
+
+def _largest_first(coarse: IntArray) -> tuple[IntArray, list[int]]:
+    """Groups renumbered by size, and the old number of each; of equal ones the one that comes first."""
+    numbers, first, counts = np.unique(coarse[coarse >= 0], return_index=True, return_counts=True)
+    order = [int(numbers[place]) for place in sorted(range(len(numbers)), key=lambda p: (-counts[p], first[p]))]
+    renumbered = np.full(int(numbers.max()) + 2, OUTSIDE)
+    renumbered[order] = np.arange(len(order))
+    return np.asarray(renumbered[coarse], dtype=np.int64), order
+
+
+def nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
+    """Each vector's nearest ones by cosine, itself first, and their distances, both of shape [n, count].
+
+    Exact: to compile an approximate search takes longer than to compare a hundred thousand vectors.
+    """
+    found = np.zeros((len(vectors), count), dtype=np.int64)
+    distances = np.zeros((len(vectors), count), dtype=np.float32)
+    for start in range(0, len(vectors), _BLOCK):
+        cosines = vectors[start : start + _BLOCK] @ vectors.T
+        rows = np.arange(len(cosines))
+        cosines[rows, start + rows] = 2  # above all others, those of the same words too
+        near = np.sort(np.argpartition(-cosines, count - 1, axis=1)[:, :count], axis=1)
+        order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
+        near = np.take_along_axis(near, order, axis=1)
+        found[start : start + _BLOCK] = near
+        distances[start : start + _BLOCK] = np.clip(1 - np.take_along_axis(cosines, near, axis=1), 0, None)
+    return found, distances
+
+
+def _umap(components: int, spread: float, seed: int, neighbours: int, vectors: FloatArray) -> Any:
+    count = min(neighbours, len(vectors) - 1)
+    return _import("umap").UMAP(
+        n_neighbors=count,
+        n_components=components,
+        min_dist=spread,
+        metric="cosine",
+        random_state=seed,
+        n_jobs=1,
+        precomputed_knn=nearest_neighbours(vectors, count),
+    )
+
+
+def _vectorizer(texts: Sequence[str]) -> Any:
+    """Counts words and pairs of words, without stop words and, where there are many statements, rare ones."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    try:
+        known = CountVectorizer(analyzer=terms, min_df=3 if len(texts) >= _MANY else 1).fit(texts).vocabulary_
+    except ValueError:
+        raise InputError("The statements have no words but stop words.") from None
+    return CountVectorizer(analyzer=terms, vocabulary=sorted(known))
+
+
+def _ctfidf() -> Any:
+    return _import("bertopic.vectorizers").ClassTfidfTransformer(reduce_frequent_words=True)
+
+
+def _embedder(encoder: Encoder) -> Any:
+    base: Any = _import("bertopic.backend").BaseEmbedder
+
+    class Embedder(base):  # type: ignore[misc]
+        """Gives BERTopic our vectors of words."""
+
+        def embed(self, documents: list[str], verbose: bool = False) -> FloatArray:  # noqa: ARG002
+            return encoder.encode(documents)
+
+    return Embedder()
+
+
+def _import(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(f"Topics need {name}: pip install 'climassay[topics]'.") from error
+
+
+@contextmanager
+def _quiet() -> "Iterator[None]":
+    """Without what the libraries say about their own settings; a seeded UMAP, for example, says that it is slower."""
+    logger = logging.getLogger("BERTopic")
+    before = logger.disabled  # BERTopic sets the level itself
+    logger.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.disabled = before
+
 
 EXAMPLES = 8
 _OWN = 2

@@ -9,7 +9,7 @@ from climassay.confidence.trends.analysis import (
     gap_reason as gap_reason,
     untagged_reports as untagged_reports,
 )
-from climassay.confidence.trends.predictions import (
+from climassay.confidence.trends.analysis import (
     Predictions as Predictions,
     TopicAccuracy as TopicAccuracy,
     UntaggedScore as UntaggedScore,

@@ -3,24 +3,30 @@
 References:
     Mastrandrea and Mach 2011, Treatment of uncertainties in IPCC Assessment Reports: past approaches and
     considerations for the Fifth Assessment Report; Maiya 2024, section 4.3.1 (gaps that are not silence).
+
+What a tagger says of statements, from a file; how often it is right by topic; and what that makes of the trends.
+
+A row names a statement and gives a probability for each level, in columns named after the levels. Rows of tagged
+statements must be held out: predicted by a tagger that was not trained on them. They tell how the tagger errs, and
+the estimates for untagged statements carry that error.
 """
 
-from collections import Counter
+import csv
+import io
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from climassay.confidence.statement import Statement
+from climassay.confidence.tagging.quantification import Shares, estimate_shares
 from climassay.confidence.topics import TopicModel
-from climassay.confidence.trends.predictions import (
-    Predictions,
-    TopicAccuracy,
-    UntaggedScore,
-    held_out,
-    topic_accuracies,
-    untagged_scores,
-)
 from climassay.confidence.trends.scores import (
+    Case,
     Cases,
     ColumnKind,
     TopicChange,
@@ -29,6 +35,199 @@ from climassay.confidence.trends.scores import (
     topic_changes,
     trend_scores,
 )
+from climassay.confidence.vocabulary import TAGS, Tag, score
+from climassay.errors import InputError
+from climassay.io import parse_json, read_text
+from climassay.statistics import Estimate, proportion
+
+FloatArray = NDArray[np.float64]
+FEWEST_UNTAGGED = 20
+"""Untagged statements of a topic in a column, below which nothing is estimated."""
+SAMPLES = 300
+"""Bootstrap samples of each estimate, which is itself fitted step by step."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """A tagger's probabilities by statement."""
+
+    levels: tuple[Tag, ...]
+    """Lowest first."""
+    probabilities: Mapping[str, FloatArray]
+    """Shape [levels] each, by the statement's id."""
+    errors: FloatArray | None = None
+    """Held-out statements by true (rows) and given level, shape [levels, levels], where the tagger brings them; else
+    they are counted from the tagged statements with a prediction."""
+    residuals: FloatArray | None = None
+    """True shares less mean probabilities in documents that the tagger has not read, shape [documents, levels], where
+    it brings them: the better way to know its error, and then probabilities are those of the natural mix."""
+
+    def of(self, cases: Sequence[Case]) -> FloatArray:
+        """Those of some statements, all of which have some; shape [cases, levels]."""
+        return np.stack([self.probabilities[case.id] for case in cases])
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAccuracy:
+    """How often a tagger's most probable level is the authors'."""
+
+    topic: int | None
+    """None: of all topics."""
+    accuracy: Estimate
+    """With Wilson's interval; n counts statements."""
+    error: float
+    """Mean number of levels between both."""
+    constant: float
+    """Accuracy of always giving the level that is most frequent over all topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class UntaggedScore:
+    """What the untagged statements of a topic would score, and the trend with them."""
+
+    topic: int | None
+    column: str
+    shares: Shares
+    """Shares of levels among the untagged statements; intervals carry sampling and the tagger's error."""
+    untagged: int
+    """Untagged statements; ``shares.n`` of them, drawn at random, have predictions."""
+    tagged: int
+    """Tagged statements beside them."""
+    together: float
+    """Score of tagged and untagged statements."""
+    low: float
+    high: float
+    """Interval of 95% of ``together``: both parts' errors, added in quadrature."""
+
+
+def read_predictions(path: Path) -> Predictions:
+    """Read a CSV or JSON-lines file of predictions.
+
+    Raises:
+        InputError: It cannot be read, names no levels, or a row has no probabilities that sum to 1.
+    """
+    rows = _rows(path)
+    levels = tuple(tag for tag in TAGS if rows and tag in rows[0])
+    if len(levels) < 2:
+        raise InputError(
+            f"{path} needs columns id and a probability for each level, for example {', '.join(TAGS[1:])}."
+        )
+    found: dict[str, FloatArray] = {}
+    for number, row in enumerate(rows, start=1):
+        try:
+            values = np.array([float(row[level]) for level in levels])
+            name = str(row["id"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError(
+                f"{path}, row {number}: an id and a number for each of {', '.join(levels)} belong here."
+            ) from None
+        if not np.isfinite(values).all() or (values < 0).any() or abs(values.sum() - 1) > 0.02:
+            raise InputError(f"{path}, row {number}: the probabilities of {name} must be positive and sum to 1.")
+        found[name] = values / values.sum()
+    return Predictions(levels, found)
+
+
+def held_out(cases: Cases, predictions: Predictions) -> list[Case]:
+    """Tagged statements with a prediction, whose tag is one of the tagger's levels."""
+    return [one for one in cases.tagged if one.tag in predictions.levels and one.id in predictions.probabilities]
+
+
+def confusion(cases: Sequence[Case], predictions: Predictions) -> FloatArray:
+    """Counts by true level (rows) and most probable level (columns), of statements that :func:`held_out` gave.
+
+    Returns:
+        Shape [levels, levels].
+    """
+    table = np.zeros((len(predictions.levels),) * 2)
+    for case, given in zip(cases, predictions.of(cases).argmax(axis=1), strict=True):
+        assert case.tag is not None
+        table[predictions.levels.index(case.tag), given] += 1
+    return table
+
+
+def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: int) -> list[TopicAccuracy]:
+    """Accuracy over all held-out statements, then by topic; topics without any are left out."""
+    if not cases:
+        return []
+    usual = Counter(case.tag for case in cases).most_common(1)[0][0]
+    found = []
+    for topic in (None, *range(topics)):
+        own = [case for case in cases if topic in (None, case.topic)]
+        if own:
+            given = predictions.of(own).argmax(axis=1)
+            truth = np.array([predictions.levels.index(case.tag) for case in own if case.tag is not None])
+            accuracy = proportion(int((given == truth).sum()), len(own))
+            constant = sum(case.tag == usual for case in own) / len(own)
+            found.append(TopicAccuracy(topic, accuracy, float(np.abs(given - truth).mean()), constant))
+    return found
+
+
+def untagged_scores(
+    cases: Cases, predictions: Predictions, topics: int, *, samples: int = SAMPLES, seed: int = 0
+) -> list[UntaggedScore]:
+    """Scores of untagged statements by column over all topics, then by topic and column, where there are enough.
+
+    Raises:
+        InputError: The tagger's error is not known for every level: no held-out statements have it.
+    """
+    table = predictions.errors
+    if table is None and predictions.residuals is None:
+        known = held_out(cases, predictions)
+        if not known:
+            raise InputError("The predictions have no tagged statements, so that the tagger's error is unknown.")
+        table = confusion(known, predictions)
+    scores = [float(score(level)) for level in predictions.levels]
+    found = []
+    for topic in (None, *range(topics)):
+        for column in cases.columns:
+            here = [one for one in cases.untagged if topic in (None, one.topic) and one.column == column]
+            own = [one for one in here if one.id in predictions.probabilities]
+            if len(own) < FEWEST_UNTAGGED:
+                continue
+            shares = estimate_shares(
+                predictions.of(own), table, residuals=predictions.residuals, scores=scores,
+                groups=[case.section for case in own], samples=samples, seed=seed,
+            )  # fmt: skip
+            tagged = [one for one in cases.tagged if topic in (None, one.topic) and one.column == column]
+            mean, error = _mean_by_section(tagged)
+            part = len(here) / (len(here) + len(tagged))
+            together = part * shares.score + (1 - part) * mean
+            low = together - float(np.hypot(part * (shares.score - shares.score_low), (1 - part) * 1.96 * error))
+            high = together + float(np.hypot(part * (shares.score_high - shares.score), (1 - part) * 1.96 * error))
+            found.append(UntaggedScore(topic, column, shares, len(here), len(tagged), together, low, high))
+    return found
+
+
+def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
+    """Mean score, and its standard error with sections as the units (linearised ratio); 0, 0 for no statements."""
+    if not cases:
+        return 0.0, 0.0
+    mean = sum(case.score for case in cases) / len(cases)
+    residuals: dict[tuple[str, str], float] = defaultdict(float)
+    for case in cases:
+        residuals[case.section] += case.score - mean
+    count = len(residuals)
+    if count < 2:
+        return mean, 2.0  # one section says nothing about others: as unsure as the scale is wide
+    return mean, float(np.sqrt(count / (count - 1) * sum(r * r for r in residuals.values())) / len(cases))
+
+
+def _rows(path: Path) -> list[Mapping[str, Any]]:
+    try:
+        text = read_text(path, "utf-8-sig")
+        if path.suffix.lower() == ".csv":
+            read = csv.DictReader(io.StringIO(text, newline=""))
+            return [{str(name).removeprefix("probabilities."): cell for name, cell in row.items()} for row in read]
+        rows = [parse_json(line) for line in text.split("\n") if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from None
+    except ValueError:
+        raise InputError(f"{path} is neither CSV (by its name) nor JSON lines.") from None
+    if not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path} must hold one JSON object a line.")
+    # A tagger's own answers keep their probabilities in a field of their own.
+    return [{**row, **row["probabilities"]} if isinstance(row.get("probabilities"), dict) else row for row in rows]
+
 
 Tagging = Literal["tags", "hardly", "unknown"]
 """``tags``: uses levels of confidence. ``hardly``: almost none of its sentences has one. ``unknown``: the file holds

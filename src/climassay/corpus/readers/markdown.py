@@ -131,9 +131,9 @@ def markdown_blocks(text: str) -> list[Block]:
     row: list[str] | None = None
     level = 0
 
-    def add(said: str) -> None:
-        if any(char.isalnum() for char in said):
-            blocks.append(Block(text=said, headings=tuple(title for _, title in headings)))
+    def add(words: str) -> None:
+        if any(char.isalnum() for char in words):
+            blocks.append(Block(text=words, headings=tuple(title for _, title in headings)))
 
     for token in markdown_parser().parse(_LINK.sub(r"\1", plain)):
         match token.type:
@@ -148,19 +148,19 @@ def markdown_blocks(text: str) -> list[Block]:
                 add(" | ".join(cell for cell in row if cell))
                 row = None
             case "inline":
-                said = clean(_KEPT.sub(lambda match: kept[int(match[1])], _inline_text(token)))
+                words = clean(_KEPT.sub(lambda match: kept[int(match[1])], _inline_text(token)))
                 if level:
                     while headings and headings[-1][0] >= level:
                         headings.pop()
-                    headings += [(level, said)] if said else []
+                    headings += [(level, words)] if words else []
                 elif row is not None:
-                    row.append(said)
+                    row.append(words)
                 else:
-                    add(_TASK.sub("", said))
+                    add(_TASK.sub("", words))
     return blocks
 
 
 def _inline_text(token: "Token") -> str:
     """Text of a paragraph, heading or cell, its markup and images taken off."""
-    said = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
-    return "".join(part.content or said[part.type] for part in token.children or () if part.type in said)
+    breaks = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
+    return "".join(part.content or breaks[part.type] for part in token.children or () if part.type in breaks)

@@ -60,7 +60,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     pdf = _open(data, source)
     try:
         pages, skipped = _read_pages(pdf, source, on_page)
-        metadata_title, *told = (clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author"))
+        metadata_title, *facts = (clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author"))
     finally:
         pdf.close()
     if not any(page.lines for page in pages):
@@ -74,7 +74,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     blocks = _blocks(pages, own_title, options)
     if not blocks:
         raise DocumentError(f"{source} has no running text on its pages (only fragments as in figures and tables).")
-    title = options.title or full_title(own_title, (*told, stem, opening))
+    title = options.title or full_title(own_title, (*facts, stem, opening))
     document = Document(document_id(source, data), title, source, blocks, media="pdf")
     return ReadResult(source, (document,), tuple(skipped))
 
@@ -148,7 +148,7 @@ def _read_pages(
         pages.append(Page(number, width, height, lines))
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
-    return pages, list(_told(source, images, broken, crowded, len(pdf)))
+    return pages, list(_skipped(source, images, broken, crowded, len(pdf)))
 
 
 def _kinds(page: object, least: int = 0) -> list[int]:
@@ -159,7 +159,7 @@ def _kinds(page: object, least: int = 0) -> list[int]:
     return [pdfium.FPDFPageObj_GetType(pdfium.FPDFPage_GetObject(page, number)) for number in range(count)]
 
 
-def _told(source: str, images: list[int], broken: list[int], crowded: list[int], count: int) -> Iterator[Skipped]:
+def _skipped(source: str, images: list[int], broken: list[int], crowded: list[int], count: int) -> Iterator[Skipped]:
     if len(images) == count:
         yield Skipped(source, f"{source} holds images of pages without text (a scan); put it through text recognition.")
     elif images:

@@ -55,8 +55,8 @@ def read_sandboxed(
     The reader may use ``memory`` bytes of address space and be silent for so many seconds; what ``on_page`` raises ends
     the reading. A file on which it crashes, hangs or runs out of memory gives no document and the reason.
     """
-    order = {"path": str(path), "source": source, "options": asdict(options), "memory": memory}
-    with _reader(order, silence) as lines:
+    request = {"path": str(path), "source": source, "options": asdict(options), "memory": memory}
+    with _reader(request, silence) as lines:
         for line in lines:
             message = json.loads(line)
             if "result" in message:
@@ -93,7 +93,7 @@ def draw_sandboxed(
 
 
 @contextmanager
-def _reader(order: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]]:
+def _reader(request: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]]:
     """The lines that a reading process writes; it has ended when the block ends."""
     # Should a file take the reader over, it finds no key and no password there.
     environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -105,7 +105,7 @@ def _reader(order: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]]:
         assert process.stdout is not None
         try:
             with suppress(BrokenPipeError):
-                process.stdin.write(json.dumps(order).encode())
+                process.stdin.write(json.dumps(request).encode())
                 process.stdin.close()
             yield _watched(process, process.stdout, silence)
         finally:
@@ -150,45 +150,45 @@ class _Watch(threading.Thread):
                 return
 
 
-def _work_as_ordered(orders: IO[bytes], answers: IO[bytes]) -> None:
-    """The reading process: one order in, pages and one result out, a line of JSON each."""
-    order = json.loads(orders.read())
+def _serve_request(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """The reading process: one request in, pages and one result out, a line of JSON each."""
+    request = json.loads(requests.read())
     with suppress(ImportError):  # Windows has no such module.
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (order["memory"], order["memory"]))
+        resource.setrlimit(resource.RLIMIT_AS, (request["memory"], request["memory"]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     def send(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message).encode() + b"\n")
         answers.flush()
 
-    (_draw if "page" in order else _read)(order, send)
+    (_draw if "page" in request else _read)(request, send)
 
 
-def _draw(order: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+def _draw(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
     from climassay.corpus.readers.pdf import draw_page
 
     try:
-        drawn = draw_page(Path(order["path"]).read_bytes(), order["page"])
+        drawn = draw_page(Path(request["path"]).read_bytes(), request["page"])
     except DocumentError as error:
         send({"refused": str(error)})
     else:
         send(asdict(drawn) | {"png": base64.b64encode(drawn.png).decode()})
 
 
-def _read(order: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+def _read(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
     from climassay.corpus.readers.file_types import read
 
-    columns = order["options"].pop("columns")
+    columns = request["options"].pop("columns")
     columns["document"] = tuple(columns["document"])
-    options = ReadOptions(columns=TableColumns(**columns), **order["options"])
+    options = ReadOptions(columns=TableColumns(**columns), **request["options"])
 
     def on_page(page: int, of: int) -> None:
         send({"page": page, "of": of})
 
-    send({"result": asdict(read(order["path"], options, source=order["source"], on_page=on_page))})
+    send({"result": asdict(read(request["path"], options, source=request["source"], on_page=on_page))})
 
 
 if __name__ == "__main__":
-    _work_as_ordered(sys.stdin.buffer, sys.stdout.buffer)
+    _serve_request(sys.stdin.buffer, sys.stdout.buffer)

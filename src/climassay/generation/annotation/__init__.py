@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.generation.annotation.agreement import (
-        Agreement as Agreement,
-        AnnotatorStatistics as AnnotatorStatistics,
-        PairAgreement as PairAgreement,
-    )
+    from climassay.generation.annotation.agreement import Agreement as Agreement
     from climassay.generation.annotation.files import (
         AnnotationFile as AnnotationFile,
         read_annotations as read_annotations,
@@ -32,13 +28,11 @@ if TYPE_CHECKING:
         ItemFilter as ItemFilter,
         Label as Label,
         Progress as Progress,
-        QueueSummary as QueueSummary,
-        accepted_from as accepted_from,
         content_key as content_key,
         label_from_parts as label_from_parts,
         label_parts as label_parts,
     )
-    from climassay.generation.annotation.retraining import Retraining as Retraining, retrain as retrain
+    from climassay.generation.annotation.retraining import retrain as retrain
     from climassay.generation.annotation.store import AnnotationStore as AnnotationStore
 
 export_lazily(__name__)

@@ -13,7 +13,6 @@ from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, 
 from climassay.questions import option_letter
 from climassay.questions.types.base import Content
 from climassay.questions.types.longform.rubric import RUBRIC, ratings_agree
-from climassay.records.store import canonical_json, storable_text
 from climassay.settings import Flag, check_bounds
 
 ItemState = Literal["open", "settled", "conflict"]
@@ -249,6 +248,8 @@ def check_name(text: str, what: str) -> str:
     Raises:
         InputError: It is empty or too long, or holds what cannot be stored.
     """
+    from climassay.records.store import storable_text
+
     if not text.strip() or len(text) > LONGEST_NAME or storable_text(text) != text:
         raise InputError(f"{what} is a text of 1 to {LONGEST_NAME} characters.")
     return text
@@ -322,6 +323,8 @@ def _cleaned(wording: Wording) -> Wording:
 
 def _text(text: str, what: str) -> str:
     # Browsers send line ends of their own.
+    from climassay.records.store import storable_text
+
     cleaned = storable_text(text).replace("\r\n", "\n").strip()
     if len(cleaned) > LONGEST_TEXT:
         raise InputError(f"{what} has {len(cleaned)} characters, and {LONGEST_TEXT} are the most.")
@@ -412,6 +415,8 @@ def content_key(source: str, label: ImportedLabel, *more: object) -> str:
         label: With any key.
         more: What else tells it from others, such as the tool's own id and time of change.
     """
+    from climassay.records.store import canonical_json
+
     content = {**asdict(label), "key": "", "more": [str(one) for one in more]}
     return f"{source}:{hashlib.sha256(canonical_json(content).encode()).hexdigest()[:32]}"
 

@@ -1,33 +1,25 @@
 """Publishing: from drafts or questions to a dataset that others can load, cite and check. See docs/publishing.md."""
 
 from climassay.generation.publishing.dataset import (
-    PreparedDataset,
-    PublishedDataset,
-    check_free,
-    check_repository,
-    prepare_dataset,
-    publish_dataset,
-    push_dataset,
-    read_dataset,
-    read_dataset_questions,
-    read_manifest,
-    write_dataset,
+    PublishedDataset as PublishedDataset,
+    check_free as check_free,
+    check_repository as check_repository,
+    prepare_dataset as prepare_dataset,
+    publish_dataset as publish_dataset,
+    push_dataset as push_dataset,
+    read_dataset as read_dataset,
+    read_dataset_questions as read_dataset_questions,
+    read_manifest as read_manifest,
+    write_dataset as write_dataset,
 )
 from climassay.generation.publishing.entries import (
-    Entry,
-    Placement,
-    as_json_lines,
-    canaries,
-    canary_guid,
-    canary_sentence,
-    climaqa_row,
-    contains_canary,
+    Entry as Entry,
+    Placement as Placement,
+    SplitPlan as SplitPlan,
+    as_json_lines as as_json_lines,
+    canaries as canaries,
+    canary_sentence as canary_sentence,
+    climaqa_row as climaqa_row,
+    contains_canary as contains_canary,
+    split_placements as split_placements,
 )
-from climassay.generation.publishing.entries import SHARES, SPLITS, Split, SplitPlan, split_placements
-
-__all__ = [
-    "SHARES", "SPLITS", "Entry", "Placement", "PreparedDataset", "PublishedDataset", "Split", "SplitPlan",
-    "as_json_lines", "canaries", "canary_guid", "canary_sentence", "check_free", "check_repository", "climaqa_row",
-    "contains_canary", "prepare_dataset", "publish_dataset", "push_dataset", "read_dataset", "read_dataset_questions",
-    "read_manifest", "split_placements", "write_dataset",
-]  # fmt: skip

@@ -101,11 +101,11 @@ class Reader:
             yield from self._read_plainly(sequences, wanted, states, layers)
             return
         first = min(min(positions) for positions in (*wanted, *(states or ())) if positions)
-        forest = PrefixTree(sequences, held=self.cache.tokens[:first])
+        tree = PrefixTree(sequences, held=self.cache.tokens[:first])
         wanted_logits = [frozenset(positions) for positions in wanted]
         wanted_states = None if states is None else [frozenset(positions) for positions in states]
         pack, longest = token_budget or self.pack, min(token_budget or _LONGEST_RUN, _LONGEST_RUN)
-        for step in forest.steps(pack=pack, longest=longest):
+        for step in tree.steps(pack=pack, longest=longest):
             indices, places = _places(step, wanted_logits)
             state_indices, state_places = ([], []) if wanted_states is None else _places(step, wanted_states)
             self.cache.keep(step.kept)

@@ -351,14 +351,14 @@ class Connection:
             slot = await self.limit.acquire(self._time_left(started))
             if slot is None:
                 pause = self.limit.paused_until - clock.now()
-                sent = f"{attempts} attempts; the last one: {error}" if attempts else "not sent"
+                sent = f"{_counted(attempts)}; the last one: {error}" if attempts else "not sent"
                 why = f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows ({sent})."
                 return Outcome(attempts, error=why)
             started = clock.now() if started is None else started
             left = self._time_left(started)
             if left <= 0:
                 self.limit.release(slot, succeeded=False, overloaded=False)
-                why = f"No answer within {policy.deadline:g} s and {attempts} attempts; the last one: {error}"
+                why = f"No answer within {policy.deadline:g} s and {_counted(attempts)}; the last one: {error}"
                 return Outcome(attempts, error=why)
             attempt = Attempt(error="cancelled")
             try:
@@ -379,7 +379,7 @@ class Connection:
                 refusal = attempt.refusal if attempt.status in REFUSAL_STATUSES else None
                 return Outcome(attempts, error=error, status=attempt.status, refusal=refusal)
             if attempts >= policy.max_attempts:
-                return Outcome(attempts, error=f"No answer after {attempts} attempts; the last one: {error}")
+                return Outcome(attempts, error=f"No answer after {_counted(attempts)}; the last one: {error}")
             if attempt.retry_after:
                 self.limit.pause(attempt.retry_after)
             else:
@@ -619,6 +619,10 @@ def _next(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Future[None
             return results.get(timeout=WAKE_SECONDS)
         if work.cancelled():
             return KeyboardInterrupt()
+
+
+def _counted(attempts: int) -> str:
+    return f"{attempts} attempt{'' if attempts == 1 else 's'}"
 
 
 def _causes(failure: BaseException) -> Iterator[BaseException]:

@@ -141,7 +141,7 @@ class DatasetRequest:
         """An item that the visitor may label; see :func:`~climassay.web.annotate.queue.own_item`."""
         return own_item(self.store, self.dataset, draft, self.user)
 
-    def standing(self, done: str) -> dict[str, Any]:
+    def progress_values(self, done: str) -> dict[str, Any]:
         """How far an annotator is, and the key of their newest label."""
         progress = self.store.progress(self.dataset, self.user.name)
         total = total_of(progress)
@@ -184,7 +184,7 @@ def _item_page(
         comments=_comment_views(comments, shown_names(item, comments, asked.user)),
         key=new_key(),
         action=asked.address(item.draft.id),
-        **asked.standing(done),
+        **asked.progress_values(done),
     )
 
 
@@ -230,7 +230,7 @@ def retrain(asked: ByAdmin) -> Response:
 
 
 @router.post("/{dataset}/import")
-def take_in(asked: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
+def import_file(asked: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
     """Take labels from a file; sent twice it changes nothing."""
     try:
         imported = import_labels(asked.app, asked.dataset, format, file.file, file.filename or "")
@@ -406,7 +406,7 @@ def next_item(asked: ByAnnotator, done: str = "") -> Response:
     item = asked.store.next(asked.dataset, asked.user.name)
     if item is not None:
         return _item_page(asked, item, done=done)
-    return asked.show("nothing", done=done, **asked.standing(done))
+    return asked.show("nothing", done=done, **asked.progress_values(done))
 
 
 @router.get("/{dataset}/guidelines")

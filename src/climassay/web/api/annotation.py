@@ -192,7 +192,7 @@ class Judgement(Data):
     """The whole wording after an edit; of a cloze statement with the chosen term. Only where accepted."""
     seconds: FiniteFloat | None = field(24.5, "Time spent on the item.", default=None, ge=0, le=LONGEST_TIME)
 
-    def told(self, draft: Draft) -> dict[str, Any]:
+    def for_store(self, draft: Draft) -> dict[str, Any]:
         """What the store is given about a draft."""
         wording = _words(self.wording)
         plain = self.model_dump(include={"key", "accepted", "reasons", "remark"})
@@ -491,7 +491,7 @@ def label_item(app: App, user: Annotator, dataset: DatasetName, draft: DraftId, 
     known = _stored(store, dataset, draft, user.name, judgement.key)
     if known is None:
         item = own_item(store, dataset, draft, user)
-        store.label(dataset, draft, user.name, **judgement.told(item.draft), seconds=judgement.seconds)
+        store.label(dataset, draft, user.name, **judgement.for_store(item.draft), seconds=judgement.seconds)
         known = _stored(store, dataset, draft, user.name, judgement.key)
     return _still_there(known)
 
@@ -510,7 +510,7 @@ def adjudicate_item(app: App, user: Adjudicator, dataset: DatasetName, draft: Dr
     """Decide an item over its labels: a conflict, or one that is settled wrongly. The time spent is not kept."""
     store = queue_of(app, dataset)
     item = item_of(store, dataset, draft)
-    store.adjudicate(dataset, draft, user.name, **judgement.told(item.draft))
+    store.adjudicate(dataset, draft, user.name, **judgement.for_store(item.draft))
     return _still_there(_stored(store, dataset, draft, user.name, judgement.key))
 
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from climassay.factcheck.check_filter import CheckFilter, Reviewed
+from climassay.factcheck.check_store import PAGE
 from climassay.factcheck.fallacies import CLAIMS, GROUPS
 from climassay.reporting.results import csv_lines, write_workbook
 from climassay.web.access import Reader
@@ -20,6 +21,7 @@ from climassay.web.checks.store import checks_of
 from climassay.web.failures import Missing, SignInNeeded, plainly
 from climassay.web.middleware import PublicView
 from climassay.web.pages import as_file, page
+from climassay.web.results.blocks import PageNumber, part_of
 
 router = APIRouter(include_in_schema=False)
 _TEXT = {"pattern": r"^[^\x00]*$", "max_length": 200}
@@ -67,13 +69,7 @@ WantedChecks = Annotated[CheckFilter, Depends(wanted_checks)]
 
 
 @router.get("/checks")
-def show_all(
-    request: Request,
-    app: App,
-    user: Reader,
-    wanted: WantedChecks,
-    number: int = Query(1, alias="page", ge=1, le=10**6),
-) -> Response:
+def show_all(request: Request, app: App, user: Reader, wanted: WantedChecks, number: PageNumber = 1) -> Response:
     """Checks that fit, the newest first, fifty a page."""
     checks = checks_of(app)
     found = checks.list(wanted, number)
@@ -86,6 +82,7 @@ def show_all(
         request,
         "checks/list.html.j2",
         found=found,
+        part=part_of(found.checks, number, found.total, PAGE, "/checks", given),
         given=given,
         asked=asked,
         said=_in_words(wanted, reviewers),
@@ -95,7 +92,6 @@ def show_all(
         claims=CLAIMS,
         collections=checks.collections(),
         reviewers=reviewers,
-        address=lambda number: f"/checks?{asked}{'&' if asked else ''}page={number}",
         forms=FORMS,
         agreement=checks.agreement(),
     )

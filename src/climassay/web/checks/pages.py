@@ -69,7 +69,7 @@ def ask(request: Request, app: App, _user: Asker, claim: str = "", source: str =
 
 
 @router.post("/check")
-def take(request: Request, app: App, user: Asker, asked: Annotated[ClaimForm, Form()]) -> Response:
+def submit_claim(request: Request, app: App, user: Asker, asked: Annotated[ClaimForm, Form()]) -> Response:
     """Begin a check; where the claim was checked before, show that first."""
     try:
         made, wanted = asked.cleaned(), chosen(app, asked.set_up)

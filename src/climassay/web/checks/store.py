@@ -64,7 +64,7 @@ class SetUp:
     settings: DebateSettings
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Who takes part, in words."""
         names = ", ".join(advocate.name for advocate in self.settings.advocates)
         return f"{names}: {self.settings.model}, at most {counted(self.settings.rounds, 'round')}"

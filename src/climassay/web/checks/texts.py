@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from climassay.api.text_checks import TextCheck
+from climassay.api.documents import TextCheck
 from climassay.confidence.overstatement import overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.text_check import Evidence as SentenceEvidence

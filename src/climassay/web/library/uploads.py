@@ -99,7 +99,7 @@ def allowed_suffix(name: str) -> str:
     return suffix
 
 
-def told_text(given: str, what: str) -> str | None:
+def optional_text(given: str, what: str) -> str | None:
     """A title, licence or the like that somebody has typed, or None where the field was left empty.
 
     Raises:
@@ -111,13 +111,13 @@ def told_text(given: str, what: str) -> str | None:
     return text or None
 
 
-def told_address(given: str) -> str | None:
+def optional_address(given: str) -> str | None:
     """An address that somebody has typed, or None where the field was left empty.
 
     Raises:
         InputError: It is too long, or leads elsewhere than to the web.
     """
-    text = told_text(given, "address")
+    text = optional_text(given, "address")
     if text is not None and not is_web_address(text):
         raise InputError("The address must begin with http:// or https://.")
     return text
@@ -314,7 +314,7 @@ def receive_addition(
     check_name(collection)
     if collection.lower() in RESERVED and not library_of(app).has(collection):
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
-    told = told_text(title, "title"), told_text(licence, "licence"), told_address(url)
+    told = optional_text(title, "title"), optional_text(licence, "licence"), optional_address(url)
     if told[0] is not None and len(sent) > 1:
         raise InputError("A title can be given to one file only: leave it empty, or send the files one by one.")
     return Addition(collection, receive(uploads_folder(app.workspace), sent, app.settings.upload_bytes), *told)
@@ -341,12 +341,12 @@ def tidy(app: AppState) -> None:
 def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
     """Do the job; gives how many documents and passages came in, and how many files were refused."""
     addition = _ADDITION.validate_python(payload)
-    told = len(_told(app, report.job))
+    told = len(_reported(app, report.job))
     for number, file in enumerate(addition.upload.files[told:], start=told + 1):
         where = f"of {file.shown}" + (f" (file {number} of {len(addition.upload.files)})" if number > 1 else "")
         outcome = _add_file(app, addition, file, where, report)
         report.event("file", asdict(outcome))
-    outcomes = _told(app, report.job)
+    outcomes = _reported(app, report.job)
     return {
         "page": f"/library/uploads/{report.job}",
         "collection": addition.collection,
@@ -359,10 +359,10 @@ def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> 
 def outcomes_of(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
     """What became of the files of a job so far, those that were refused at once first."""
     refused = addition_of(job).upload.refused
-    return (*(FileOutcome(one.shown, "refused", notes=(one.reason,)) for one in refused), *_told(app, job.id))
+    return (*(FileOutcome(one.shown, "refused", notes=(one.reason,)) for one in refused), *_reported(app, job.id))
 
 
-def _told(app: AppState, job: str) -> tuple[FileOutcome, ...]:
+def _reported(app: AppState, job: str) -> tuple[FileOutcome, ...]:
     return tuple(_OUTCOME.validate_python(event.body) for event in app.jobs.events(job) if event.kind == "file")
 
 

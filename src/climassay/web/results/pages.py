@@ -34,7 +34,7 @@ from climassay.records.queries import (
     usage_by,
     usage_by_model,
 )
-from climassay.records.store import kept
+from climassay.records.store import cached
 from climassay.reporting import Prose, Report, Section, Table
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.access import Annotator, Reader
@@ -153,7 +153,7 @@ def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Re
         return report_data(_compared_report(compared(app, runs, metric, level)))
 
     going = any(one.status == "running" for one in summaries)
-    return report_from_data(make() if going else app.computed.get(parts, lambda: kept(app.database, parts, make)))
+    return report_from_data(make() if going else app.computed.get(parts, lambda: cached(app.database, parts, make)))
 
 
 def _compared_report(found: RunComparison) -> Report:

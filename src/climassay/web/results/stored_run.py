@@ -15,7 +15,7 @@ from climassay.factcheck import Transcript, from_data
 from climassay.grounding.answer import removed_note, unchecked_note
 from climassay.questions import Question
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
-from climassay.records.store import kept
+from climassay.records.store import cached
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
 from climassay.reporting.html import Block, report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
@@ -139,9 +139,9 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         return make() if wait or rows <= MANY_ROWS else None
     if rows <= MANY_ROWS:
         return app.computed.get(parts, make)
-    if parts not in app.computed and not wait and kept(app.database, parts) is None:
+    if parts not in app.computed and not wait and cached(app.database, parts) is None:
         return None
-    found: dict[str, Any] = app.computed.get(parts, lambda: kept(app.database, parts, make))
+    found: dict[str, Any] = app.computed.get(parts, lambda: cached(app.database, parts, make))
     return found
 
 

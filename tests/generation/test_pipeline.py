@@ -1,4 +1,4 @@
-"""The line with scripted parts: what is tested is planning, counting, storing and going on, not the parts."""
+"""The pipeline with scripted parts: what is tested is planning, counting, storing and going on, not the parts."""
 
 import contextlib
 import re
@@ -114,7 +114,7 @@ def store(tmp_path):
         yield DatasetStore(records)
 
 
-def test_the_line_makes_what_is_wanted_and_balances_the_books(store):
+def test_the_pipeline_makes_what_is_wanted_and_balances_the_books(store):
     report = run_pipeline(
         recipe(CountSpec(mcq=8, freeform=6, cloze=4, base=2, reasoning=1, hypothetical=1)), Workshop().parts(), store
     )
@@ -151,7 +151,7 @@ def test_repetitions_are_rejected_also_across_runs(store):
 
 
 @given(die_after=st.integers(0, 30), fault=st.integers(2, 5))
-def test_a_killed_line_goes_on_as_if_it_had_never_stopped(tmp_path_factory, die_after, fault):
+def test_a_killed_pipeline_goes_on_as_if_it_had_never_stopped(tmp_path_factory, die_after, fault):
     def faulty(draft):
         return "figure" if int(draft.main.id.split("-")[1]) % fault == 0 else None
 
@@ -196,7 +196,7 @@ def test_failed_drafts_are_made_again_in_their_place(store):
     assert report.counts[Stream("cloze", "base")].failed == 0
 
 
-def test_a_model_that_gives_nothing_ends_the_line(store):
+def test_a_model_that_gives_nothing_ends_the_pipeline(store):
     shop = Workshop()
     shop.fails = lambda _assignment: True
     report = run_pipeline(recipe(), shop.parts(), store)
@@ -219,7 +219,7 @@ def test_a_model_that_gives_nothing_ends_the_line(store):
     ],
     ids=["asked", "cost", "yield"],
 )
-def test_the_line_stops_where_the_recipe_says(store, stop, said):
+def test_the_pipeline_stops_where_the_recipe_says(store, stop, said):
     shop = Workshop()
     shop.faulty = lambda _draft: "figure"
     report = run_pipeline(recipe(stop=stop), shop.parts(), store)

@@ -1,4 +1,4 @@
-"""The whole line, from a book to accepted questions, with outputs that were written by hand and served by an API.
+"""The whole pipeline, from a book to accepted questions, with outputs that were written by hand and served by an API.
 
 Shows that the machinery makes good data when the generator is good: everything but the writing is real.
 """

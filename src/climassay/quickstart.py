@@ -1,24 +1,233 @@
-"""The six steps: a collection, a cited answer, a checked claim; questions, labels, and a scored model."""
+"""The quickstart: six steps from a document to a scored model, each offered, each skippable.
+
+What was done is seen from what lies in the workspace, so that an interrupted quickstart goes on where it stopped, and
+one whose steps were done by their own commands finds them done.
+"""
 
 import shlex
-from collections.abc import Sequence
+import textwrap
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE, passages_told
 from climassay.errors import InputError
+from climassay.generation import Draft
+from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationStore, Item
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
 from climassay.models.profiles import profile_of
 from climassay.models.servers import is_served
-from climassay.quickstart.step import NAME, Dialog, QuickstartContext, Step
+from climassay.questions import option_letter
 from climassay.reporting import counted
+from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from climassay.factcheck import DebateSettings
-    from climassay.generation import Draft, Recipe
+    from climassay.generation import Recipe
     from climassay.generation.pipeline import PipelineCounts
+    from climassay.models import Generator
     from climassay.models.contract import Usage
+    from climassay.records.queries import RunDetails
+    from climassay.session import Session
+
+
+NAME = "quickstart"
+"""Name of the collection, the dataset and the experiment."""
+
+State = Literal["done", "found", "skipped"]
+
+
+class Dialog(Protocol):
+    """The one whom the quickstart leads."""
+
+    @property
+    def patient(self) -> bool:
+        """Whether a question may be put again after an answer that is of no use."""
+
+    def say(self, text: str) -> None:
+        """Tell something."""
+
+    def answer(self, question: str, offer: str) -> str | None:
+        """The answer to a question, ``offer`` where it is taken; None to skip."""
+
+    def progress(self, name: str, total: int | None) -> Callable[[int], None]:
+        """Begin to show progress; the function is called at every advance."""
+
+
+@dataclass(frozen=True)
+class QuickstartContext:
+    """What the steps work with.
+
+    Attributes:
+        workspace: Where everything lies; what is there already is used.
+        model_name: Of the model that answers, debates, writes and is evaluated.
+        labels_by: Name under which questions are annotated.
+    """
+
+    workspace: Workspace
+    model_name: str
+    labels_by: str
+
+    @cached_property
+    def session(self) -> "Session":
+        """What is open in the workspace: records, encoders and the model, once a step needs them."""
+        from climassay.session import Session
+
+        return Session(self.workspace)
+
+    @property
+    def model(self) -> "Generator":
+        """The model, loaded when a step first needs it.
+
+        Raises:
+            InputError: Its name is not understood.
+            ModelError: It cannot be loaded.
+        """
+        return self.session.model(self.model_name)
+
+    @property
+    def folder(self) -> Path:
+        """Where the quickstart writes files; made by the step that first writes one."""
+        return self.workspace.root / NAME
+
+    def runs(self, *commands: str) -> "Iterator[RunDetails]":
+        """Finished runs of a command in this workspace, the newest first; it may have had other names before."""
+        from climassay.records.queries import list_runs, run_details
+
+        if not self.workspace.has_records:
+            return
+        database = self.session.records.database
+        for one in reversed(list_runs(database)):
+            if one.command in commands and one.status == "done":
+                yield run_details(database, one.id)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if "session" in self.__dict__:
+            self.session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a new user learns."""
+
+    name: str
+    title: str
+    asks: str
+    """The question put to the user."""
+    offer: Callable[[QuickstartContext], str]
+    """What is taken where the user just presses Enter."""
+    command: Callable[[QuickstartContext, str], str]
+    """The command that does this step alone, with the user's answer."""
+    found: Callable[[QuickstartContext], str | None]
+    """What is there of an earlier time, in words; None where the step is still to be done."""
+    work: Callable[[QuickstartContext, str, Dialog], str]
+    """Does it with the user's answer; what came out, in words. What is wrong with the answer is an InputError."""
+    needs: Callable[[QuickstartContext], bool] = field(default=lambda _room: True)
+    """Whether what the step builds upon is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a step."""
+
+    step: str
+    state: State
+    said: str
+    command: str
+    """That does it alone."""
+
+
+PASSAGE_CHARACTERS = 700
+YES, NO = ("y", "yes"), ("n", "no")
+OTHER = "other"
+
+
+def annotate_items(store: AnnotationStore, dataset: str, annotator: str, count: int, dialog: Dialog) -> tuple[int, int]:
+    """Put items before the user until so many are labelled, or nothing is left.
+
+    Returns:
+        Accepted and rejected items of this call.
+
+    Raises:
+        InputError: There is no such dataset, or an answer is of no use and may not be asked for again.
+    """
+    said = [0, 0]
+    while sum(said) < count and (item := store.next(dataset, annotator)) is not None:
+        dialog.say(_shown(item))
+        verdict = _verdict(dialog)
+        if verdict is None:
+            store.skip(dataset, item.draft.id, annotator)
+            continue
+        reasons, remark = ((), "") if verdict else _reason(dialog)
+        store.label(
+            dataset,
+            item.draft.id,
+            annotator,
+            accepted=verdict,
+            reasons=reasons,
+            remark=remark,
+            key=uuid.uuid4().hex,
+        )
+        said[0 if verdict else 1] += 1
+    return said[0], said[1]
+
+
+def _shown(item: Item) -> str:
+    """An item as text: the question, what is said to be right, and the passage that it was written from."""
+    draft = item.draft
+    passage = textwrap.shorten(draft.main.text, PASSAGE_CHARACTERS, placeholder=" ...")
+    lines = [*_question(draft), "", f"Passage ({draft.main.document}):", textwrap.fill(passage, 96)]
+    return "\n".join(lines)
+
+
+def _question(draft: Draft) -> list[str]:
+    wording = draft.wording
+    if draft.kind == "mcq":
+        options = [
+            f"  {option_letter(place)}. {text}{'   <- marked as right' if place == wording.correct else ''}"
+            for place, text in enumerate(wording.options)
+        ]
+        return [f"Question: {wording.question}", *options]
+    if draft.kind == "cloze":
+        return [f"Statement: {wording.question}", f"Masked term: {wording.answer}"]
+    return [f"Question: {wording.question}", f"Answer: {wording.answer}"]
+
+
+def _verdict(dialog: Dialog) -> bool | None:
+    while True:
+        said = dialog.answer("Is it right and fit for a benchmark? y or n", YES[0])
+        word = None if said is None else said.strip().lower()
+        if word is None or word in YES or word in NO:
+            return None if word is None else word in YES
+        _refuse(dialog, "Answer y or n.")
+
+
+def _reason(dialog: Dialog) -> tuple[tuple[str, ...], str]:
+    for reason in ANNOTATION_REASONS:
+        dialog.say(f"  {reason.key}  {reason.words}")
+    by_key = {reason.key: reason.name for reason in ANNOTATION_REASONS}
+    while True:
+        said = dialog.answer("Why not? A number, or the reason in your own words", "4")
+        name = by_key.get((said or "").strip())
+        if name == OTHER:
+            said = dialog.answer("In words", "")
+        if name is not None and name != OTHER:
+            return (name,), ""
+        if said and said.strip() not in by_key:
+            return (OTHER,), said.strip()
+        _refuse(dialog, "A rejected question needs a reason.")
+
+
+def _refuse(dialog: Dialog, sentence: str) -> None:
+    if not dialog.patient:
+        raise InputError(sentence)
+    dialog.say(sentence)
+
 
 DOCUMENTS = "primer:physical_climate"
 PASSAGES = 3
@@ -336,10 +545,9 @@ def _annotated(context: QuickstartContext) -> str | None:
 
 def _annotate(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
     from climassay.generation.annotation import AnnotationStore
-    from climassay.quickstart.annotating import annotate
 
     store = AnnotationStore(context.session.records)
-    accepted, rejected = annotate(store, NAME, context.labels_by, _number(answer), dialog)
+    accepted, rejected = annotate_items(store, NAME, context.labels_by, _number(answer), dialog)
     return f"Labelled {accepted + rejected}: {accepted} valid, {rejected} not. The labels are {context.labels_by}'s."
 
 
@@ -420,3 +628,47 @@ LATER_STEPS: tuple[Step, ...] = (
         _has_questions,
     ),
 )
+
+
+STEPS: tuple[Step, ...] = (*FIRST_STEPS, *LATER_STEPS)
+
+
+def run_quickstart(context: QuickstartContext, dialog: Dialog, steps: Sequence[Step] = STEPS) -> tuple[Outcome, ...]:
+    """Lead somebody through the steps.
+
+    Returns:
+        What became of each.
+
+    Raises:
+        InputError: An answer is of no use, where it may not be asked for again.
+        ModelError: The model cannot be loaded.
+    """
+    return tuple(_led(step, f"{number}/{len(steps)}", context, dialog) for number, step in enumerate(steps, start=1))
+
+
+def _led(step: Step, place: str, context: QuickstartContext, dialog: Dialog) -> Outcome:
+    offer = step.offer(context)
+    dialog.say(f"\n{place}  {step.title}")
+    if not step.needs(context):
+        said = "Left out: what it builds upon is not there."
+        dialog.say(said)
+        return Outcome(step.name, "skipped", said, step.command(context, offer))
+    there = step.found(context)
+    if there is not None:
+        dialog.say(f"There already: {there}")
+        return Outcome(step.name, "found", there, step.command(context, offer))
+    while True:
+        answer = dialog.answer(step.asks, offer)
+        if answer is None:
+            dialog.say(f"Skipped. Alone: {step.command(context, offer)}")
+            return Outcome(step.name, "skipped", "Skipped.", step.command(context, offer))
+        try:
+            said = step.work(context, answer, dialog)
+        except InputError as error:
+            if not dialog.patient:
+                raise
+            dialog.say(str(error))
+            continue
+        command = step.command(context, answer)
+        dialog.say(f"{said}\nAlone: {command}")
+        return Outcome(step.name, "done", said, command)
