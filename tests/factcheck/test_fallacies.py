@@ -20,8 +20,7 @@ from climassay.factcheck.fallacies import (
     train_fallacies,
     with_fallacy,
 )
-from climassay.factcheck.results import page_words
-from climassay.factcheck.results.page import factcheck_page
+from climassay.factcheck.results.page import factcheck_page, fallacy_note
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
 from climassay.factcheck.transcript import Fallacy, as_data, from_data
 from climassay.learning import TextClassifier
@@ -134,7 +133,7 @@ def test_the_page_tells_how_a_refuted_claim_misleads_and_nothing_of_others():
     told = Fallacy("single cause", FALLACIES["single cause"], 0.87, 0.8)
     refuted = checked("The sun.", ({"A": "false"}, "false"), scale=ACCURACY, fallacy=told)
     page = factcheck_page(refuted)
-    for words in ("How it misleads", told.definition, "87%", page_words.fallacy_note(told).split(".")[0]):
+    for words in ("How it misleads", told.definition, "87%", fallacy_note(told).split(".")[0]):
         assert words.replace("'", "&#39;") in page
     assert from_data(as_data(refuted)).fallacy == told
     assert "How it misleads" not in factcheck_page(replace(refuted, fallacy=None))

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import ClimassayError, InputError
-from climassay.factcheck.results.view import is_against
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.transcript import Fallacy, Transcript
+from climassay.factcheck.transcript import Fallacy, Transcript, is_against
 from climassay.learning import (
     ClassifierSpec,
     Evaluation,
