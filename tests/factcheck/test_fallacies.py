@@ -99,11 +99,6 @@ def test_a_group_has_the_probability_of_its_claims():
     assert found[0] == pytest.approx(sum(claim.startswith("1") for claim in CLAIMS) / len(CLAIMS))
 
 
-def test_near_copies_of_training_texts_are_left_out():
-    given = LabelledTexts(("The sun did it!", "A frog did it."), ("single cause", "anecdote"))
-    assert given.without(["the SUN did it"], None).texts == ("A frog did it.",)
-
-
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_the_bundled_classifiers_say_where_they_come_from(name):
     loaded = load_fallacies(name)
