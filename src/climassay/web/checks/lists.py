@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from climassay.factcheck.check_filter import CheckFilter, Reviewed
 from climassay.factcheck.check_store import PAGE
+from climassay.factcheck.configuration import CheckFilter, Reviewed
 from climassay.factcheck.fallacies import CLAIMS, GROUPS
 from climassay.reporting.results import csv_lines, write_workbook
 from climassay.web.access import Reader
