@@ -140,6 +140,49 @@ SENTENCES = {
         "Heat has grown with high confidence, and SAM, NES and SCA are projected to dry with medium confidence.",
         [("high", "Heat has grown."), ("medium", "SAM, NES and SCA are projected to dry.")],
     ),
+    "infinitive behind a level in brackets": (
+        "AR5 concluded that the rise is likely (medium confidence) to be in the range of the models.",
+        [("medium", "AR5 concluded that the rise is likely to be in the range of the models.")],
+    ),
+    "infinitive behind a level in words": (
+        "The slowdown of warming was assessed with medium confidence to have been caused by the oceans.",
+        [("medium", "The slowdown of warming was assessed to have been caused by the oceans.")],
+    ),
+    "level as a subject": (
+        "The trend is likely unprecedented, although medium confidence arises due to few records.",
+        [("medium", UNDIVIDED)],
+    ),
+    "level as a subject, after but": (
+        "Storms will grow stronger in a warmer climate, but low confidence remains in their number.",
+        [("low", UNDIVIDED)],
+    ),
+    "contrast with a verb": (
+        "Methane levelled off in the 1990s, but started to increase again in 2007 (high confidence).",
+        [("high", "Methane levelled off in the 1990s, but started to increase again in 2007.")],
+    ),
+    "conjunction before a level alone": (
+        "Humidity has fallen over many land areas, although with only medium confidence.",
+        [("medium", "Humidity has fallen over many land areas.")],
+    ),
+    "assessment without its content": (
+        "Monsoons may change rapidly, but the assessment was reported with low confidence.",
+        [("low", UNDIVIDED)],
+    ),
+    "time of the clause before": (
+        "Satellites have improved estimates of snow since 1980, with medium confidence in the magnitudes of "
+        "large-scale trends over that period.",
+        [("medium", UNDIVIDED)],
+    ),
+    "role in what": (
+        "The trend of winds is likely to be due to ozone loss, and there was medium confidence that greenhouse gases "
+        "have also played a role.",
+        [("medium", UNDIVIDED)],
+    ),
+    "increase of what": (
+        "Droughts are projected to become longer on most land, with medium confidence of increase in the following "
+        "regions: MED and SAU.",
+        [("medium", UNDIVIDED)],
+    ),
     "numbers": (
         "The range is between 2°C (high confidence) and 5°C (medium confidence).",
         [("high", UNDIVIDED), ("medium", UNDIVIDED)],

@@ -97,6 +97,13 @@ _LAST_THE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_WANTS_VERB = re.compile(
+    r"\b(?:and|or|but|nor|yet|although|though|while|whilst|whereas|because|if|when|since)\W*$", re.IGNORECASE
+)
+
+_CONCESSION_LOST = re.compile(r",?\s+(?:although|though|albeit)\W*$", re.IGNORECASE)
+"""A conjunction that only bound a level to the words before: "seas rise, although (medium confidence)"."""
+
 _TWO_CLAIMS = re.compile(r"^[^()]*(?:\([^()]*\)[^()]*)*\w;\s")
 """A semicolon between claims of which a later clause has two, outside brackets."""
 
@@ -138,7 +145,9 @@ _BINDS = re.compile(r"\b(?:respectively|neither|nor|(?<!which )in\s+turn)\b", re
 _LEFT_OPEN = re.compile(
     r"\b(?:either(?!\s+(?:direction|way|case|side)\b)|not\s+only)\b(?!.*\b(?:or|but)\b)|\bbetween\s+[\d–-](?!.*\b(?:and|to)\b)"
     r"|\b(?:and|or|but|nor|of|the|an?|that|which|where|when|if|(?:if|when|because)\s+it|in|to|by|for|with|from|than|as|at|its|their|is|are|was|were|has|have|be|been|we"
-    r"|whether|while|e\.g\.|including|such\s+as|in\s+some)\W*$"
+    r"|whether|while|whilst|whereas|although|though|because|unless|e\.g\.|including|such\s+as|in\s+some)\W*$"
+    r"|\balso\s+play(?:s|ed)?\s+an?\s+(?:\w+\s+)?role\W*$|\bthe\s+assessment\s+(?:is|was)\s+\w+ed\W*$"
+    r"|\b(?:lending|associated)\s+to\b|\b(?:leads?|led|leading)\s+to\s+thereafter\b|\bthere\s+(?:is|was)\s+(?:\w+ly\s+)?to\b"
     r"|^\W*there\s+(?:is|was|are)\s+(?:that|among|between|for|in|due|because)\b|\bthe\s+assessment\s+(?:of|that)\b|^(?:stated|found|reported|assessed|concluded|noted|to\s+it)\b|\bmid\W*$|\band\s+(?:while|although|though|if|when)\b[^,]*$|^(?:due\s+to|despite|because|since|although|while|if|as)\b[^,]*$|^that\b"
     r"|\b(?:some|many|most|several|certain)\s+[a-z]*[^s\W]$",
     re.IGNORECASE | re.DOTALL,
@@ -307,6 +316,11 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             broken = number  # "heat waves (...) and drought (...) on land": nothing says where the first ones are
         if number < len(opened) and opened[number]:
             one = one._replace(sure=not (shared and number + 1 == len(clauses)) and one.sure)
+        elif shared and number + 1 == len(clauses) and _WANTS_VERB.search(one.text):
+            # "..., although medium confidence arises due to ...": the level is the subject of what follows.
+            one = CompletedClause(f"{one.text.rstrip(_END)} {shared}", False)
+        elif len(clauses) == 1 and INFINITE.match(shared):
+            one = one._replace(text=f"{one.text.rstrip(_END)} {shared}")  # "is likely (...) to be"
         elif shared and one.text and not has_verb(one.text):
             whole = SURELY_BEGINS_WITH_VERB.match(shared) and len(_RANGE.findall(shared)) < 2
             one = CompletedClause(
@@ -323,7 +337,8 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             if number == 0 and _HANGS_ON.match(words) and not has_verb(one.text, surely=True):
                 base = words
     if len(clauses) == 1:
-        return [CompletedClause(one.text, not _is_left_open(one.text)) for one in found]
+        text = _CONCESSION_LOST.sub("", found[0].text)
+        return [CompletedClause(text, not _is_left_open(text) and not (shared and _WANTS_VERB.search(clauses[0])))]
     shares = _is_another_thing(clauses[-1], opened[-1:]) or re.match(r"\s*and\b", clauses[-1])
     but = re.match(r"\s*but\s+", clauses[-1])
     shares = shares or (
@@ -389,7 +404,7 @@ def _is_left_open(text: str) -> bool:
     if SURELY_BEGINS_WITH_VERB.match(text) or _NO_SENTENCE.match(text):
         return True
     contrast = _CONTRAST.search(text)
-    without_verb = contrast is not None and FINITE.search(contrast[1]) is None
+    without_verb = contrast is not None and not (FINITE.search(contrast[1]) or SURELY_FINITE.search(contrast[1]))
     return len(text.split()) < _FEWEST_WORDS or without_verb or _LEFT_OPEN.search(text) is not None
 
 

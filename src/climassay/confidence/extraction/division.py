@@ -100,7 +100,7 @@ _PLAIN_VERB = (
     r"|lost|resulted|concluded|raises?|hinders?|hampers?|worsens?|erodes?|differed|explains?|modif(?:y|ies)|destabilises?"
     r"|replaces?|restricts?|sustains?|diminish(?:es)?|facilitates?|encourages?|stems|exhibits?|appears?|appeared|seems?"
     r"|underlies?|undergo(?:es)?|assess(?:es)?"
-    r"|arises?|arose|comes?|came|gives?|gave|takes?|took|reflects?|confirms?|found|finds"
+    r"|started|falls(?=\s+(?:short|below)\b)|arises?|arose|comes?|came|gives?|gave|takes?|took|reflects?|confirms?|found|finds"
     r"|(?:shifts|yields|projects|displays?|scales)(?=\s+(?:an?|the|its|their|with|that|upwards?|downwards?|polewards?|\w+ly)\b))"
 )
 
@@ -368,6 +368,9 @@ _ANAPHORA = re.compile(
     r"(?:it|they|this|that|these|those|which|how\s+(?:it|they)|whether\s+(?:it|they))\b", re.IGNORECASE
 )
 
+_SAME_TIME = re.compile(r"\b(?:over|during|in|for|since)\s+(?:that|the\s+same)\s+(?:period|time)\W*$", re.IGNORECASE)
+"""A time that the clause before names: "the magnitudes of trends over that period"."""
+
 _REGION = re.compile(
     r"(?:(?:the|most|some|all|both|many|other|remaining|each|every|parts?\s+of)\s+)*(?:[A-Z0-9]|(?:north|south|east|west)(?:ern)?\b|(?:(?:north|south|east|west|mid|centr|tropic|subtropic|high|low)[\w-]*\s+)+[A-Z]|(?:\w+\s+){0,2}(?:rest|remainder|elsewhere|"
     r"(?:sub-?)?regions?(?!-)|areas?|countries|basins?|hemispheres?|scenarios?|parts|continents?|levels?|seasons?|months|periods?|cent(?:ury|uries))\b)"
@@ -385,8 +388,8 @@ _OF_WHAT = re.compile(
     r"(?:the|its|their)\s+\w+\s*(?:$|[(,;.])|(?:an?\s+)?(?:increases?|decreases?|changes?|trends?|declines?)\s*(?:$|[,;.])"
     r"|(?:an?\s+)?(?:(?:observed|projected|moderate|small|slight|further|such|opposite|general|large|strong)\s+)?"
     r"(?:increases?|decreases?|changes?|trends?|reductions?|declines?)\s+(?:in|on|over|across|for|by|under|during|since|prior\s+to"
-    r"|before|after|elsewhere)\s+(?:(?:the|and|most|all|some|other|parts\s+of|(?:north|south|east|west|mid)[\w-]*|end-\w+|[A-Z][\w-]*|\d+"
-    r"|regions?|areas?)(?:,?\s+|(?=$|[.,;(])))+(?:$|[.,;(]|(?:by|until|with|under|from|for|of)\b)"
+    r"|before|after|elsewhere)\s+(?:(?:the|and|most|all|some|other|following|parts\s+of|(?:north|south|east|west|mid)[\w-]*|end-\w+|[A-Z][\w-]*|\d+"
+    r"|regions?|areas?)(?:,?\s+|(?=$|[.,:;(])))+(?:$|[.,:;(]|(?:by|until|with|under|from|for|of)\b)"
 )
 """Findings whose subject stands elsewhere in the sentence: "low confidence in the magnitude", "changes in Mexico"."""
 
@@ -420,7 +423,7 @@ def opens_finding(sentence: str, clause: Clause) -> bool:
         return False
     finding = after[about.end() :]
     contrasted = _CONTRASTED.search(re.sub(r"\([^()]*\)", "", finding))
-    if _ANAPHORA.match(finding) or contrasted or len(WORD.findall(finding)) < FEW_WORDS:
+    if _ANAPHORA.match(finding) or _SAME_TIME.search(finding) or contrasted or len(WORD.findall(finding)) < FEW_WORDS:
         return False
     if _OF_WHAT.match(finding) or (not before.strip() and has_verb(finding, surely=True)):
         return False  # "low confidence in A is due to B" says B
