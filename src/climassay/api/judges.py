@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from climassay.api.learned import card, check_model_path, skipped_note
 from climassay.errors import InputError, ModelError
-from climassay.metrics.judge_requests import JudgeFailure
+from climassay.metrics.factual_accuracy import JudgeFailure
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Report, Section, counted
 from climassay.reporting.html import report_data

@@ -208,7 +208,7 @@ def open_pipeline(
 def _entailment(recipe: Recipe, recorded: Recording, load: LoadModel) -> Entailment:
     """The scorer that the recipe names; one that asks a model asks it behind records."""
     from climassay.metrics import load_entailment
-    from climassay.metrics.entailment_loading import model_name
+    from climassay.metrics.entailment_head import model_name
 
     spec = recipe.screening.entailment
     name, model = model_name(spec), None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.generation.draft import Draft, Subject
 from climassay.learning import ActivationStore, Provenance, harvest
-from climassay.metrics.entailment_features import NAMES, content_words, pair_features
+from climassay.metrics.entailment import NAMES, content_words, pair_features
 from climassay.models.contract import Encoder, OpenWeights, OptionRequest
 from climassay.prompts import Prompt, load_prompt
 from climassay.questions import TYPES, option_letter

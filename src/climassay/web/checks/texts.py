@@ -12,7 +12,7 @@ from climassay.confidence.overstatement import overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.text_check import Evidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
-from climassay.metrics.entailment_loading import load_entailment
+from climassay.metrics.entailment_head import load_entailment
 from climassay.web.access import Asker
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
