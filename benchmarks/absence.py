@@ -1,7 +1,7 @@
 """How well does grounding tell what passages lack from what is said of the world?
 
-The rule of ``climassay.grounding.citing`` was made on every second sentence; the others are held out. Sentences of AR6
-that it takes are printed: nearly all of AR6 is about the world.
+The rule of ``climassay.grounding.citations`` was made on every second sentence; the others are held out. Sentences of
+AR6 that it takes are printed: nearly all of AR6 is about the world.
 
     python benchmarks/absence.py [--data ../shared/data]
 """
@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 from climassay.corpus.sentences import split_sentences
-from climassay.grounding.citing import states_absence
+from climassay.grounding.citations import states_absence
 from climassay.statistics import proportion
 
 SENTENCES = Path(__file__).parent / "data" / "absence_sentences.json"

@@ -13,7 +13,7 @@ import numpy as np
 
 from climassay import primer
 from climassay.corpus.sentences import split_sentences
-from climassay.grounding.citing import SUPPORT_COSINE
+from climassay.grounding.citations import SUPPORT_COSINE
 from climassay.models.encoders import load_encoder
 from climassay.statistics import proportion
 

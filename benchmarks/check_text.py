@@ -21,8 +21,8 @@ import numpy as np
 from climassay.api.documents import add_documents
 from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
+from climassay.grounding.answer import CollectionGroup, open_collections
 from climassay.grounding.quantities import backs, quantities
-from climassay.grounding.retrieval import CollectionGroup, open_collections
 from climassay.grounding.text_check import PASSAGES, CheckedSentence, Thresholds, check_sentences
 from climassay.learning import auroc_estimate
 from climassay.metrics.entailment_loading import bundled_entailment

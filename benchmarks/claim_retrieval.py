@@ -34,9 +34,8 @@ from numpy.typing import NDArray
 from climassay.corpus import open_or_create, read, split_passages
 from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, search_all
-from climassay.factcheck.debate.steps import Ask, AskPassages, AskText, Steps
-from climassay.factcheck.debate.subclaims import read_claim
+from climassay.factcheck.debate.preparation import Evidence, Grader, find_evidence, read_claim
+from climassay.factcheck.debate.scheduler import Ask, AskPassages, AskText, Steps, search_all
 from climassay.factcheck.transcript import Subclaim
 from climassay.grounding import CollectionGroup, open_collections
 from climassay.models.contract import Completion

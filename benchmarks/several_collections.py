@@ -20,7 +20,7 @@ import numpy as np
 from climassay.corpus import Collection, read
 from climassay.corpus.documents import Hit
 from climassay.corpus.retrieval_evaluation import REQUIRED_SHARE, GoldText, LabelledQuestion, read_labelled
-from climassay.grounding.retrieval import CollectionGroup
+from climassay.grounding.answer import CollectionGroup
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths
 from climassay.statistics import bootstrap_interval

@@ -12,7 +12,7 @@ from climassay.api.scores import ScoredAnswers
 from climassay.corpus import AddReport, Collection, Hit, RetrievalReport
 from climassay.corpus.presentation import SearchResult
 from climassay.evaluation import Experiment
-from climassay.factcheck import CheckedClaims, FoundFallacy, ScoredVerdicts, Transcript
+from climassay.factcheck import CheckedClaim, CheckedClaims, FoundFallacy, ScoredVerdicts
 from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
 from climassay.grounding import GroundedAnswer
 from climassay.judging import Inserted, ItemRanking, Probe, TrainedProbe
@@ -35,7 +35,7 @@ def use(folder: Path) -> None:
     model = climassay.load_model()
     assert_type(model, Generator)
     assert_type(climassay.ask("Why?", "books", model=model, workspace=folder), GroundedAnswer)
-    assert_type(climassay.check_claim("It warms.", ["books"], model="local:smollm2"), Transcript)
+    assert_type(climassay.check_claim("It warms.", ["books"], model="local:smollm2"), CheckedClaim)
     assert_type(climassay.find_fallacies(["It has always changed."]), list[FoundFallacy])
     assert_type(climassay.generate("silver", "books", cloze=3), GeneratedDataset)
     assert_type(climassay.screen("primer"), ScreenedDrafts)

@@ -16,7 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from climassay.judging.benchmark import JudgeScores, score_judge
-from climassay.judging.candidates import (
+from climassay.judging.items import Item, ItemColumns, read_items
+from climassay.judging.judges import Harvester, StateTable
+from climassay.judging.prompts import Questions, both_ways, quality
+from climassay.judging.training import (
     METHODS,
     NEEDS_WEIGHTS,
     ProbeSettings,
@@ -24,9 +27,6 @@ from climassay.judging.candidates import (
     make_folds,
     pairs_of_folds,
 )
-from climassay.judging.items import Item, ItemColumns, read_items
-from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.prompts import Questions, both_ways, quality
 from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models import load_model
 from climassay.records import RecordedModel, Records

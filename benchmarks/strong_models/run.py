@@ -24,7 +24,7 @@ from climassay.corpus import open_or_create, read
 from climassay.factcheck import DebateResources, DebateSettings, Transcript, factcheck_page, make_claim
 from climassay.factcheck.checking import Checker, open_checker
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.debate.steps import Ask, AskOptions, AskText
+from climassay.factcheck.debate.scheduler import Ask, AskOptions, AskText
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, load_scale
 from climassay.grounding import answer_question, open_collections
 from climassay.models import Generator, load_model

@@ -370,7 +370,7 @@ def _percent(share: float | None) -> str:
 def _claim(demo: _Demo, title: str) -> DemoStep:
     """One round of the books against a pamphlet that argues its own stance, and a neutral mediator."""
     from climassay.factcheck import DebateSettings, factcheck_page
-    from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
+    from climassay.factcheck.results.page import DEMONSTRATION, ENDING
 
     advance = demo.progress("Debating", None)
     transcript = check_claim(

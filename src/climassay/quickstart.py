@@ -322,7 +322,7 @@ def debate_settings(context: QuickstartContext) -> "DebateSettings":
 def _check(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
     from climassay.api.claims import check_claim
     from climassay.factcheck import factcheck_page
-    from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
+    from climassay.factcheck.results.page import DEMONSTRATION, ENDING
     from climassay.grounding import written
     from climassay.io import write_file
 

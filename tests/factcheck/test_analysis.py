@@ -5,7 +5,7 @@ import pytest
 
 from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
-from climassay.factcheck.results.analysis import analyse, analysis_data, probability_of, stored_truths
+from climassay.factcheck.results.analysis import analyse, analysis_data, stored_truths
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.models.contract import Usage
 from climassay.statistics import krippendorff_alpha, wilson_interval
@@ -226,13 +226,6 @@ def test_without_a_verdict_or_truth_there_is_no_curve_and_no_score():
     assert [one.party for one in without.distributions] == ["mediator", "IPCC", "WMO"]
 
 
-def test_the_probability_is_that_of_the_label_given():
-    verdict = run()[0].verdict
-    assert probability_of(verdict, CLIMATE_FEEDBACK) == pytest.approx(0.9)
-    assert probability_of(replace(verdict, label="inaccurate"), CLIMATE_FEEDBACK) == pytest.approx(0.1 / 11)
-    assert probability_of(replace(verdict, label=NEI), CLIMATE_FEEDBACK) is None
-
-
 def test_disagreements_are_listed_farthest_first_and_nei_is_none():
     found = analysed().disagreements
     assert [(one.claim, one.truth, one.verdict, one.distance) for one in found] == [
@@ -264,11 +257,6 @@ def test_published_verdicts_of_older_runs_are_found_by_the_words_where_those_tel
     assert [found.get(claim_id(text)) for text in claims] == [None, None, "correct"]
     today = [{"claim": claim_id(text), "verdict": "correct"} for text in claims[1:]]
     assert [stored_truths(today, transcripts).get(claim_id(text)) for text in claims] == [None, "correct", "correct"]
-
-
-def test_failed_calls_are_counted():
-    analysis = analysed([replace(run()[0], failures=2), run()[1]])
-    assert (analysis.failures, analysis.with_failures) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -309,12 +297,6 @@ def test_a_verdict_that_nothing_bears_does_not_count_as_one():
     bare = replace(first, verdict=replace(first.verdict, explanation=()))
     assert dict(analysed([bare]).outcomes)["not enough information"] == 1
     assert scores_of(analysed([bare]), "mediator", 12).rows.nei == 1
-
-
-def test_a_run_without_debates_can_be_analysed():
-    analysis = analysed([unchecked("a", "not checkable"), unchecked("b", "failed")], {"a": "correct"})
-    assert (analysis.rounds.debates, analysis.nei, analysis.agreement, analysis.left_out) == (0, (), (), ())
-    assert analysis.scores[0].levels[0].rows.figures.accuracy.value == 0.0
 
 
 def test_the_analysis_is_data_for_json_and_the_same_twice():

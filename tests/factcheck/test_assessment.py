@@ -11,7 +11,6 @@ from jsonschema import Draft202012Validator
 
 from climassay.factcheck.debate.assessment import (
     PLACEMENTS,
-    UNPLACED,
     AssessmentPrompt,
     ElicitationConfig,
     answer_schema,
@@ -21,7 +20,7 @@ from climassay.factcheck.debate.assessment import (
     read_answer,
     with_head,
 )
-from climassay.factcheck.debate.steps import AskOptions, AskText
+from climassay.factcheck.debate.scheduler import AskOptions, AskText
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
 from climassay.factcheck.transcript import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE, Quotation
 from climassay.models.contract import Completion, Message, OptionScores
@@ -134,13 +133,6 @@ def test_a_likelihood_is_asked_for_with_high_confidence_only(levels):
     assert found.levels.confidence == levels.confidence
 
 
-def test_a_probability_that_makes_no_sense_is_not_given():
-    answers = Answers(SURE, " not quantified")
-    found = interviewed(answers)
-    assert found.levels.likelihood is None
-    assert "Likelihood: not quantified\n" in found.answer
-
-
 @pytest.mark.parametrize("verdict_first", [False, True])
 def test_without_information_nothing_more_is_asked(verdict_first):
     answers = Answers(" not enough")
@@ -166,18 +158,6 @@ def test_brief_texts_begin_without_the_lines_above_them():
     assert "Assessment: Sunlight has hardly changed.\nVerdict: incorrect" in found.answer
 
 
-def test_a_brief_explanation_without_a_word_is_none():
-    assert interviewed(Answers(MEDIUM, text=" \n"), brief=True).explanation == ""
-
-
-def test_texts_are_drawn_as_the_manner_says():
-    answers = Answers(MEDIUM)
-    interviewed(answers, text_tokens=33, temperature=0.7, seed=4)
-    drawn = {(ask.request.sampling.max_tokens, ask.request.sampling.temperature, ask.request.sampling.seed)
-             for ask in answers.asks if isinstance(ask, AskText)}  # fmt: skip
-    assert drawn == {(33, 0.7, 4)}
-
-
 WEIGHED = ("Information", "The claim is", "Evidence", "Likelihood", "Verdict")
 
 
@@ -187,11 +167,6 @@ WEIGHED = ("Information", "The claim is", "Evidence", "Likelihood", "Verdict")
 def test_a_failed_call_gives_no_verdict_but_its_reason(kind, blank):
     found = interviewed(Answers(SURE, fails=(kind, blank)))
     assert (found.verdict, found.error, found.probabilities) == (None, "No luck.", ())
-
-
-def test_a_failed_explanation_is_an_error():
-    found = interviewed(Answers(SURE, fails=("Explanation", False)))
-    assert found.error == "No luck."
 
 
 # ------------------------------------------------------------------------------------------- legal verdicts, scored
@@ -264,12 +239,6 @@ def test_gate_levels_and_likelihood_are_calibrated_too():
     assert (found.levels.confidence, found.levels.likelihood, found.verdict) == ("very high", "likely", "misleading")
 
 
-def test_without_calibration_nothing_content_free_is_asked():
-    answers = Answers(SURE)
-    interviewed(answers, calibrated=False)
-    assert not any(ask.blank for ask in answers.asks if isinstance(ask, AskOptions))
-
-
 @pytest.mark.parametrize("verdict_first", [False, True])
 def test_the_content_free_twin_of_a_question_depends_on_no_text(verdict_first):
     """So that it is the same for every claim that is answered alike, and is asked once a run."""
@@ -282,16 +251,6 @@ def test_the_content_free_twin_of_a_question_depends_on_no_text(verdict_first):
         assert len(asked[-1]) == len(options) / 2
     assert asked[0] == asked[1]
     assert not any("draft" in ask.request.assistant_prefix for ask in asked[0])
-
-
-def test_the_content_free_twin_has_the_same_options_and_the_same_last_line():
-    answers = Answers(SURE)
-    interviewed(answers)
-    real = [ask.request for ask in answers.asks if isinstance(ask, AskOptions) and not ask.blank]
-    twins = [ask.request for ask in answers.asks if isinstance(ask, AskOptions) and ask.blank]
-    assert [one.options for one in real] == [one.options for one in twins]
-    last = [[one.assistant_prefix.rpartition("\n")[2] for one in some] for some in (real, twins)]
-    assert last[0] == last[1]
 
 
 # ----------------------------------------------------------------------------------------------------- verdict head
@@ -321,18 +280,9 @@ def test_a_head_decides_between_the_sides_and_the_model_within_one(head, data, s
             assert [found[place] for place in order] == sorted(found[place] for place in places)
 
 
-def test_no_head_changes_nothing():
-    assert with_head((0.25, 0.75), None, BINARY) == (0.25, 0.75)
-
-
 def test_worked_example_of_a_head():
     # 0.6 on the right (0.5 supports, half of 0.2 disputed); the model is sure that it is on the wrong side.
     assert with_head((0.9, 0.1), (0.3, 0.2, 0.5, 0.0), BINARY) == pytest.approx((0.4, 0.6))
-
-
-def test_a_head_decides_where_the_model_gives_a_side_nothing_at_all():
-    found = with_head((1.0, 0.0), (0.05, 0.0, 0.95, 0.0), BINARY)
-    assert found == pytest.approx((0.05, 0.95))
 
 
 def test_with_a_head_the_gate_stops_nothing():
@@ -385,25 +335,6 @@ def test_fields_of_the_schema_stand_in_the_order_of_the_decisions(one, manner, o
         several = schema["properties"]["statements"]["properties"]
         assert list(several) == ["1", "2"]
         assert all(list(part["properties"]) == JUDGED for part in several.values())
-
-
-def nodes(schema):
-    """Every node of a schema."""
-    yield schema
-    for part in schema.get("properties", {}).values():
-        yield from nodes(part)
-    if "items" in schema:
-        yield from nodes(schema["items"])
-
-
-def test_every_node_is_typed_and_no_information_is_always_a_verdict():
-    whole = interview(CLIMATE_FEVER, passages=(1, 2), others=("IPCC",), statements=(1, 2), replies=1)
-    schema = answer_schema(whole, ElicitationConfig("schema"))
-    assert all("type" in node for node in nodes(schema))
-    assert all(not node["additionalProperties"] for node in nodes(schema) if node["type"] == "object")
-    verdicts = ["REFUTES", "DISPUTED", "SUPPORTS", "NOT_ENOUGH_INFO"]
-    assert schema["properties"]["verdict"]["enum"] == verdicts
-    assert schema["properties"]["statements"]["properties"]["2"]["properties"]["verdict"]["enum"] == verdicts
 
 
 def judged(**changes):
@@ -470,22 +401,10 @@ def test_questions_come_with_search_queries():
     )
 
 
-def test_the_place_of_a_claim_may_be_told_to_be_unknown():
-    assert UNPLACED in answer_schema(interview(), ElicitationConfig("schema"))["properties"]["placement"]["enum"]
-    found = read_answer(whole(placement=UNPLACED), interview())
-    assert (found.verdict, found.placement) == ("misleading", None)
-
-
 def test_incoherent_certainty_is_mended_and_a_likelihood_without_confidence_left_out():
     found = read_answer(whole(evidence="limited", agreement="low"), interview())
     assert (found.levels.confidence, found.levels.likelihood) == ("low", None)
     assert read_answer(whole(likelihood="not quantified"), interview()).levels.likelihood is None
-
-
-@pytest.mark.parametrize("gate", [True, False])
-def test_no_information_is_a_verdict_of_advocates_and_mediator_and_has_no_levels(gate):
-    found = read_answer(whole(verdict=CLIMATE_FEEDBACK.nei), interview(gate=gate))
-    assert (found.verdict, found.levels, found.explanation) == (CLIMATE_FEEDBACK.nei, None, "Because [1].")
 
 
 def instances(schema):
@@ -557,8 +476,3 @@ def test_no_answer_against_the_schema_becomes_an_illegal_assessment(one, data):
     cut = data.draw(st.sampled_from([None, None, 10]))
     found, _ = drive(assess(one, ElicitationConfig("schema")), lambda _: Completion(text[:cut], "stop"))
     assert is_legal(found, one)
-
-
-def test_a_failed_schema_call_gives_its_reason():
-    found, _ = drive(assess(interview(), ElicitationConfig("schema")), lambda _: Completion.failed("No luck."))
-    assert (found.verdict, found.error) == (None, "No luck.")

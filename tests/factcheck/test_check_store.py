@@ -10,7 +10,7 @@ import pytest
 from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
 from climassay.factcheck import DebateSettings, advocates_from_names, from_data, make_claim
-from climassay.factcheck.check_store import LONGEST_COMMENT, PAGE, CheckFilter, CheckStore, Reviewed, check_data, checks
+from climassay.factcheck.check_store import LONGEST_COMMENT, CheckFilter, CheckStore, Reviewed, check_data, checks
 from climassay.factcheck.configuration import AdvocateSettings, MediatorSettings, parse_settings, settings_tables
 from climassay.records import Records
 from climassay.statistics.intervals import wilson_interval
@@ -287,15 +287,6 @@ def test_what_a_summary_says_is_what_the_filter_finds(local):
     for wanted in get_args(Reviewed):
         found = {one.id for one in local.list(CheckFilter(review=wanted)).checks}
         assert found == {check for check, reviewed in summaries.items() if reviewed == wanted}
-
-
-def test_pages_follow_each_other_without_gap_or_repetition(local):
-    every = [begun(local, f"Claim {number}.") for number in range(PAGE + 3)]
-    first, second, third = (local.list(page=number) for number in (1, 2, 3))
-    assert (first.total, first.pages, len(first.checks)) == (PAGE + 3, 2, PAGE)
-    assert [one.id for one in (*first.checks, *second.checks)] == every[::-1]
-    assert third.checks == ()
-    assert [one["id"] for one in local.each(debates=False)] == every[::-1]
 
 
 def test_texts_that_databases_cannot_hold_are_mended(store):

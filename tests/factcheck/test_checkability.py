@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from climassay import primer
 from climassay.factcheck import checkability
 from climassay.factcheck.checkability import assess_claims, examples
 from climassay.models.encoders import load_encoder
@@ -93,32 +92,6 @@ def test_other_topics_and_opinions_are_recognised():
     assert "something else" in found[0].reason
     assert "opinion" in found[2].reason
     assert found[3].reason == ""
-
-
-def test_an_assessment_does_not_depend_on_the_others():
-    texts = [example.text for example in examples()[::25]]
-    together = assess_claims(texts, encoder())
-    assert together == [one for text in texts for one in assess_claims([text], encoder())]
-    assert assess_claims([], NoEncoder()) == []
-
-
-def test_every_claim_of_the_primer_is_let_through():
-    assert set(kinds([claim.claim for claim in primer.claims()])) == {"checkable"}
-
-
-def test_the_labelled_texts_are_sound():
-    texts = examples()
-    counts = Counter(example.kind for example in texts)
-    assert set(counts) == {"checkable", "not checkable", "not about climate"}
-    assert min(counts.values()) >= 60
-    assert len({example.id for example in texts}) == len({example.text.casefold() for example in texts}) == len(texts)
-    topics = {kind: {example.topic for example in texts if example.kind == kind} for kind in counts}
-    assert topics == {
-        "checkable": {"climate"},
-        "not about climate": {"other"},
-        "not checkable": {"climate", "other", "none"},
-    }
-    assert not {claim.claim for claim in primer.claims()} & {example.text for example in texts}
 
 
 def test_what_is_fitted_is_kept_by_fingerprint_and_made_anew_when_spoilt(cache_of_its_own):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck.checking import SAMPLE_TEMPERATURE, collections_of, models_of, open_checker, set_up_debate
+from climassay.factcheck.checking import SAMPLE_TEMPERATURE, open_checker, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import (
     DEFAULT_MODEL,
@@ -21,13 +21,11 @@ from climassay.factcheck.configuration import (
     MediatorSettings,
     parse_settings,
 )
-from climassay.factcheck.results.past_checks import find_past
-from climassay.factcheck.scales import BINARY
 from climassay.factcheck.transcript import Subclaim, Verdict, as_data
 from climassay.models.encoders import load_encoder
 from climassay.models.profiles import ProfileSettings
 from climassay.records import Records
-from debate_parts import Shelf, WordEncoder, company_of, debates
+from debate_parts import Shelf, company_of, debates
 from debate_tables import SCORED
 from scripted_model import ScriptedModel
 
@@ -81,11 +79,6 @@ def checked(store, one, claims, rules=None, *, use_cache=False, **options):
 # ------------------------------------------------------------------------------------------------------------ claims
 
 
-def test_a_claim_is_its_text_one_space_between_words():
-    assert make_claim("  The Sun\n did IT. ").id == make_claim("“The Sun did it.”").id
-    assert make_claim(" The\tSun ", source=" A blog ", date=" 2023 ").text == "The Sun"
-
-
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_a_claim_has_words(text):
     with pytest.raises(InputError, match="empty"):
@@ -95,29 +88,9 @@ def test_a_claim_has_words(text):
 # ------------------------------------------------------------------------------------------------------------- table
 
 
-def test_models_and_collections_are_named_once_each():
-    advocates = (IPCC, replace(WMO, model="local:b"), AdvocateSettings("both", collections=("ar6", "abstracts")))
-    rules = debating(*advocates, mediator=MediatorSettings(model="openai:c"))
-    assert models_of(rules) == ("local:scripted", "openai:c", "local:b")
-    assert collections_of(rules) == ("ar6", "wmo", "abstracts")
-
-
 def table_of(rules, *names):
     one = ScriptedModel()
     return set_up_debate(rules, company_of(one, *shelves(), **{name: ScriptedModel(name=name) for name in names}))
-
-
-def test_everybody_at_the_table_is_as_the_settings_say():
-    table = table_of(debating(IPCC, replace(WMO, model="local:b"), latest_only=True), "local:b")
-    assert [(one.name, one.model, one.latest_only) for one in table.advocates] == [
-        ("IPCC", "local:scripted", True), ("WMO", "local:b", True),
-    ]  # fmt: skip
-    assert [(one.name, one.kind, one.collections, one.weight) for one in table.profiles] == [
-        ("IPCC", "collection", ("ar6",), 1.0), ("WMO", "collection", ("wmo",), 0.5),
-    ]  # fmt: skip
-    assert table.profiles[0].fingerprint == "5" * 64
-    assert table.scale is BINARY
-    assert table.mediator.weights == {"IPCC": 1.0, "WMO": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -164,12 +137,6 @@ def test_entries_outside_of_the_profile_set_those_of_the_profile():
     ]
     assert tables[0].config == tables[1].config
     assert tables[0].profile == tables[1].profile
-
-
-def test_the_manner_is_that_of_the_settings():
-    manner = table_of(debating(verdict_first=True, calibrated=False, text_tokens=7, temperature=0.3, seed=9)).config
-    assert (manner.verdict_first, manner.calibrated) == (True, False)
-    assert (manner.sampling.max_tokens, manner.sampling.temperature, manner.sampling.seed) == (7, 0.3, 9)
 
 
 @pytest.mark.parametrize(
@@ -298,13 +265,6 @@ def test_everything_is_told_with_its_claim(store):
         assert all(opinion in events for opinion in opinions)
 
 
-def test_transcripts_that_are_kept_are_found_as_past_checks(store):
-    with open_checker(debating(), company_of(model(), *shelves()), store) as checker:
-        checker.keep(checker.check([SUN, ICE]))
-    [past] = find_past(store, "the Sun  caused all of it.", WordEncoder())
-    assert (past.run, past.same, past.verdict) == (checker.run, True, "incorrect")
-
-
 @pytest.mark.parametrize("numbers", [{"samples": 0}, {"concurrency": 0}])
 def test_numbers_are_at_least_one(store, numbers):
     with pytest.raises(InputError, match="at least 1"):
@@ -375,21 +335,10 @@ def test_what_cannot_be_checked_or_is_not_about_climate_is_not_debated(store, en
     assert len(done) == 4
 
 
-def test_a_refused_claim_keeps_its_own_words_and_source(store, encoder):
-    claims = [make_claim("Hello there!", source="A"), make_claim("HELLO  there!", source="B")]
-    assert claims[0].id == claims[1].id
-    assert [transcript.claim for transcript in screened(store, encoder, claims)] == claims
-
-
 def test_a_claim_is_not_refused_because_a_question_has_the_same_words(store, encoder):
     claims = [make_claim("Does the Arctic ice melt?"), make_claim("Does the Arctic ice melt")]
     found = screened(store, encoder, claims)
     assert [one.verdict.outcome for one in found] == ["not checkable", "verdict"]
-
-
-def test_force_debates_everything(store, encoder):
-    [found] = screened(store, encoder, [make_claim("Hello there!")], force=True)
-    assert found.verdict.outcome == "verdict"
 
 
 STRONG_RULES = {"split": "model", "check_claims": True, "profile": ProfileSettings(), "rounds": 1}
@@ -453,18 +402,6 @@ def test_a_failed_grading_is_told_and_the_debate_goes_on(store):
     assert found.failures >= 1
     assert found.sources
     assert {source.grade for source in found.sources} == {None}
-
-
-def test_queries_and_grading_can_be_switched_off(store):
-    one = reader()
-    off = {**STRONG_RULES, "check_claims": False, "profile": ProfileSettings(queries=0, grade_passages=False)}
-    [found] = checked(store, one, [ICE], debating(**off))
-    assert not any("You sort the passages" in prompt for prompt in one.texts)
-    assert found.subclaims[0].queries == ()
-
-
-def test_without_claims_there_is_nothing_to_do(store, encoder):
-    assert screened(store, encoder, []) == []
 
 
 def test_a_source_is_told_by_the_titles_of_its_documents_shortened_and_counted():

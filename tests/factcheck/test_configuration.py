@@ -19,7 +19,6 @@ from climassay.factcheck.configuration import (
     load_settings,
     parse_settings,
 )
-from climassay.factcheck.scales import SCALES, load_scale
 from climassay.models.profiles import ProfileSettings
 
 IPCC = AdvocateSettings("IPCC", collections=("ipcc",))
@@ -59,25 +58,6 @@ def test_the_commented_file_shows_every_entry():
     assert entries(mediator) == {field.name for field in fields(MediatorSettings)}
     assert entries(profile) == {field.name for field in fields(ProfileSettings)}
     assert entries(advocates) == {field.name for field in fields(AdvocateSettings)}
-
-
-def test_what_the_commented_file_only_mentions_can_be_said_too():
-    shown = re.sub(r"^# (?=\[\[advocate|\w+ = )", "", COMMENTED, flags=re.MULTILINE)
-    settings = parse_settings(tomllib.loads(shown), where="debate.toml")
-    assert [advocate.kind for advocate in settings.advocates] == ["collection", "collection", "plain", "adversarial"]
-    assert settings.advocates[0].min_cosine == 0.4
-    assert settings.advocates[3].stance
-    assert settings.mediator.model == "openai:gpt-4o"
-
-
-def test_every_choice_that_the_commented_file_names_is_one():
-    shown = re.search(r"^scale = .*\n(?: +#.*\n)*", COMMENTED, re.MULTILINE)[0]
-    named = [name for name in SCALES if name in shown]
-    assert len(named) >= 4
-    assert [load_scale(name).name for name in named] == named
-    for option in ("model", "rules", "none"):
-        assert re.search(rf"^split = .*\b{option}\b", COMMENTED, re.MULTILINE)
-        assert parse_settings({"split": option}, where="").split == option
 
 
 # ------------------------------------------------------------------------------------------------ entries of a file
@@ -156,24 +136,6 @@ def test_what_is_listed_as_possible_is_possible():
         assert "no entry" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(None, "There is no file at"), (b"rounds = ", "is not valid TOML"), (b"\xff\xfe", "cannot be read")],
-)
-def test_a_file_that_cannot_be_read_is_named(tmp_path, content, words):
-    path = tmp_path / "debate.toml"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InputError, match=words) as raised:
-        load_settings(path)
-    assert str(path) in str(raised.value)
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
-        load_settings(tmp_path)
-
-
 # ------------------------------------------------------------------------------------------------------------- flags
 
 
@@ -213,10 +175,6 @@ def test_flags_override_the_file_and_leave_the_rest(tmp_path):
     others = DebateOptions(config=path, collection=["wmo"], plain=True).settings()
     assert [advocate.name for advocate in others.advocates] == ["wmo", "model"]
     assert others.mediator.decide == "pool"
-
-
-def test_every_flag_without_a_value_changes_nothing():
-    assert DebateOptions(plain=True).settings() == DebateSettings((AdvocateSettings("model", "plain"),))
 
 
 def test_a_debate_without_advocates_says_how_to_name_some():

@@ -7,19 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import Passage
-from climassay.errors import InputError
 from climassay.factcheck.debate.assessment import ElicitationConfig
 from climassay.factcheck.debate.context import (
-    TEMPLATES,
     DebateContext,
-    RetrievedPassage,
     SourceBook,
-    as_one_line,
     last_question,
     load_templates,
     provenance,
 )
-from climassay.factcheck.debate.steps import Found
+from climassay.factcheck.debate.scheduler import Found
 from climassay.factcheck.scales import BINARY
 from climassay.grounding import AnswerSentence
 
@@ -50,12 +46,6 @@ def test_passages_are_numbered_in_order_of_first_retrieval():
     assert [(one.number, one.passage.id, one.cosine, one.advocates) for one in book.citations()] == [
         (1, "a", 0.7, ("IPCC", "WMO")), (2, "b", 0.5, ("IPCC",)), (3, "c", 0.5, ("WMO",)),
     ]  # fmt: skip
-
-
-def test_the_same_id_in_another_collection_is_another_passage():
-    book = SourceBook()
-    book.add([found("a"), found("a", collection="wmo")], "IPCC")
-    assert [(one.number, one.collection) for one in book.citations()] == [(1, "ar6"), (2, "wmo")]
 
 
 FINDS = st.lists(
@@ -89,44 +79,7 @@ def test_numbers_are_whole_and_a_passage_keeps_its_own(finds):
         assert one.advocates == tuple(dict.fromkeys(who for _, who in seen))
 
 
-# --------------------------------------------------------------------------------------------------------- quotations
-
-
-def exhibits(*texts):
-    return [RetrievedPassage(number, passage(str(number), text), text) for number, text in enumerate(texts, start=3)]
-
-
-# ------------------------------------------------------------------------------------------------------------ prompts
-
-
-def test_every_template_is_loaded_and_brief_ones_are_used_where_there_are_some():
-    assert set(load_templates()) == set(TEMPLATES)
-    values = {"name": "IPCC", "kind": "collection", "stance": "", "claim": "C", "statement": "C", "sources": [],
-              "opinions": [], "exchanges": [], "about": "A book.", "others": [], "ask": False, "most_questions": 3,
-              "statements": [], "questions": []}  # fmt: skip
-    full, brief = stage().messages("advocate", **values), stage(brief=True).messages("advocate", **values)
-    assert len(full.messages[0].content) > 2 * len(brief.messages[0].content)
-    assert "is contradicted by the evidence" in full.messages[1].content
-    whole = {"parts": [], "claim": "C"}
-    assert stage().messages("whole", **whole) == stage(brief=True).messages("whole", **whole)
-
-
-def test_templates_can_be_overridden_and_a_folder_has_to_be_there(tmp_path):
-    (tmp_path / "factcheck_side.prompt").write_text("[user]\nMine: {{ claim }}\n", encoding="utf-8")
-    mine = load_templates(tmp_path)
-    assert mine["side"].render(claim="C", explanation="E").messages[0].content == "Mine: C"
-    assert mine["whole"] == load_templates()["whole"]
-    with pytest.raises(InputError):
-        load_templates(tmp_path / "missing")
-
-
 # -------------------------------------------------------------------------------------------------------------- texts
-
-
-@given(st.text())
-def test_material_is_one_line(text):
-    assert len(as_one_line(text).splitlines()) <= 1
-    assert as_one_line(text).split() == text.split()
 
 
 def test_what_others_said_is_told_with_citations_and_cut_for_small_models_only():

@@ -4,13 +4,11 @@ import re
 
 import pytest
 
-from climassay.errors import ModelError
 from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings, MediatorSettings
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.scheduler import RequestBatcher
-from climassay.factcheck.debate.steps import AskEntailment, AskHead
+from climassay.factcheck.debate.scheduler import AskEntailment, AskHead, RequestBatcher
 from debate_tables import (
     ICE,
     PAMPHLET,
@@ -51,13 +49,6 @@ def test_every_participant_asks_its_own_model():
     assert heard == {"a": {"Physical"}, "b": {"Ice"}, "c": {"mediator"}}
     assert [one.model for one in transcript.advocates] == ["local:a", "local:b"]
     assert transcript.mediator == "expert, local:c"
-
-
-def test_an_advocate_may_have_several_collections():
-    both = among(PHYSICAL, name="Both", collections=("ice", "pamphlet"), passages=4)
-    found = hold(Script({}), both)
-    assert {source.collection for source in found.transcript.sources} == {"ice", "pamphlet"}
-    assert len(found.transcript.rounds[0].opinions[0].retrieved) == 4
 
 
 def test_a_plain_advocate_judges_without_passages_and_all_it_says_is_in_house():
@@ -141,8 +132,3 @@ def test_entailment_is_measured_for_every_citation_of_the_verdict_and_the_last_o
     assert asked == [
         (texts[2], "So it is."), (texts[1], "One thing."), (texts[1], "Another."), (texts[2], "Another."),
     ]  # fmt: skip
-
-
-def test_a_head_without_one_loaded_is_an_error_of_the_program_and_not_a_verdict():
-    with pytest.raises(ModelError, match="asks for a verdict head"):
-        hold(Script({}), PHYSICAL, head="head.json")

@@ -1,6 +1,5 @@
 """Whole debates of strong models: one JSON answer an advocate and round, quotations that hold, few calls in a row."""
 
-import itertools
 import json
 import re
 from dataclasses import replace
@@ -10,20 +9,16 @@ import pytest
 
 from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
-from climassay.factcheck.configuration import ADVERSARY_WEIGHT, DebateSettings
-from climassay.factcheck.debate import retrieval
+from climassay.factcheck.configuration import DebateSettings
+from climassay.factcheck.debate import preparation
 from climassay.factcheck.debate import scheduler as exchange
-from climassay.factcheck.debate.assessment import MOST_QUESTIONS
 from climassay.factcheck.debate.context import likelihood_holds
-from climassay.factcheck.debate.retrieval import search_all
 from climassay.factcheck.debate.rounds import debate, with_follow_up_passages
-from climassay.factcheck.debate.scheduler import RequestBatcher
-from climassay.factcheck.debate.steps import AskOptions, AskText
+from climassay.factcheck.debate.scheduler import AskOptions, AskText, RequestBatcher, search_all
 from climassay.factcheck.results.page import factcheck_page
-from climassay.factcheck.transcript import AGREEMENT, EVIDENCE, Activity, allowed_confidences
+from climassay.factcheck.transcript import Activity
 from debate_tables import (
     ICE,
-    PAMPHLET,
     PHYSICAL,
     PLAIN,
     SUN,
@@ -200,12 +195,6 @@ def test_the_mediator_goes_on_as_long_as_it_has_questions(questions, reasons):
     assert found.reasons == reasons
 
 
-def test_in_the_last_round_nobody_is_told_to_ask():
-    found = by_json(PHYSICAL, ICE, rounds=1, Ice=[{"verdict": "correct"}])
-    assert found.reasons == ["round limit"]
-    assert not any("question" in prompt for prompt in found.script.model.texts)
-
-
 # ---------------------------------------------------------------------------------------------------------- evidence
 
 
@@ -329,19 +318,6 @@ def test_a_term_of_likelihood_is_read_whole_and_as_that_of_a_finding(text, state
     assert not likelihood_holds("very likely", False, [text])
 
 
-def test_questions_beyond_the_allowed_number_are_cut():
-    many = [{"to": "Ice", "question": f"Which record shows point {number}?"} for number in range(9)]
-    found = by_json(PHYSICAL, ICE, Physical=[{"questions": many}], Ice=[{"verdict": "correct"}], mediator=[{}])
-    asked = [one.question for one in found.transcript.rounds[1].follow_ups if one.asker == "Physical"]
-    assert asked == [one["question"] for one in many[:MOST_QUESTIONS]]
-
-
-def test_years_and_numbers_of_the_claim_are_no_foreign_quantities():
-    said = {"explanation": "Since 1950 the Sun has not brightened [1]. Since 1961 neither [1]."}
-    found = by_json(PHYSICAL, Physical=[said], mediator=[said])
-    assert [one.foreign_numbers for one in found.transcript.verdict.explanation] == [(), ("1961",)]
-
-
 def test_figures_of_several_periods_in_one_sentence_are_no_loop():
     listed = "It rose by 1 mm a year until 1950, by 2 mm a year until 1980 and by 3 mm a year until 2018 [1]."
     found = by_json(PHYSICAL, Physical=[{"explanation": listed}], mediator=[{"explanation": listed}])
@@ -386,30 +362,6 @@ def test_the_mediator_may_ask_an_advocate_without_a_view_even_if_only_one_has_on
     assert by_json(PHYSICAL, ICE, Ice=[nothing], mediator=[{}]).reasons == ["one informed advocate"]
 
 
-def test_the_advocates_reasoning_reaches_the_mediator_up_to_a_length_that_its_prompt_names():
-    words = [f"w{number}" for number in range(500)]
-    short = {"reasoning": "Short\n\nClaim: so."}
-    found = by_json(PHYSICAL, ICE, Physical=[{"reasoning": " ".join(words)}], Ice=[short])
-    told = prompt_of(found, "mediator")
-    kept = [word for word in words if f" {word} " in told]
-    assert kept == words[: len(kept)]
-    assert 50 < len(kept) < 200
-    assert f"up to {len(kept)} words" in told
-    assert "reasoning: Short Claim: so.\n" in told
-
-
-@pytest.mark.parametrize("name", ["Physical", "mediator"])
-def test_confidence_for_mixed_evidence_and_agreement_is_named_as_the_code_allows_it(name):
-    told = prompt_of(by_json(PHYSICAL), name)
-    rule = re.search(r"Confidence in the verdict rises with both: ([^\n]*)", told)[1]
-    named = dict(zip(range(5), (re.findall(r"\b(?:very )?(?:low|medium|high)\b", re.split(r" for | where ", part)[0])
-                                for part in rule.split(";")), strict=True))  # fmt: skip
-    for evidence, agreement in itertools.product(EVIDENCE, AGREEMENT):
-        wanted = named[EVIDENCE.index(evidence) + AGREEMENT.index(agreement)]
-        assert wanted
-        assert set(wanted) <= set(allowed_confidences(evidence, agreement))
-
-
 # ----------------------------------------------------------------------------------------- what bears on nothing, asked
 
 
@@ -433,7 +385,7 @@ def test_a_question_is_searched_with_its_queries_and_may_bring_an_unasked_advoca
 
     monkeypatch.setattr(exchange, "search_all", search)
     # One passage of each collection is graded; that of the pamphlet does not bear.
-    monkeypatch.setattr(retrieval, "MOST_CANDIDATES", 2)
+    monkeypatch.setattr(preparation, "MOST_CANDIDATES", 2)
     found = by_json(
         PHYSICAL,
         among(ICE, collections=("pamphlet",)),
@@ -454,21 +406,6 @@ def test_where_the_grader_fails_or_passes_all_over_everybody_is_asked(error):
     found = by_json(PHYSICAL, ICE, grades=RuntimeError(error) if error else {})
     assert found.script.rounds == {"Physical": 1, "Ice": 1, "mediator": 1}
     assert bool(found.transcript.warnings) == bool(error)
-
-
-# ----------------------------------------------------------------------------------------------------- who takes part
-
-
-def test_passages_come_with_their_provenance_and_everybody_knows_the_others():
-    pamphlet = among(PAMPHLET, weight=None, about="a pamphlet of a lobby")
-    found = by_json(PHYSICAL, pamphlet)
-    prompts = {speaker_of(prompt): prompt for prompt in found.script.model.texts}
-    assert "[1] Principles of Physical Climate, " in prompts["Physical"]
-    assert "Your source: Principles of Physical Climate." in prompts["Physical"]
-    assert "- Pamphlet (a pamphlet of a lobby), who argues for the standpoint of its source" in prompts["Physical"]
-    announced = "Pamphlet (authority low; source: a pamphlet of a lobby; argues for the standpoint of its source)"
-    assert announced in prompts["mediator"]
-    assert found.transcript.advocates[1].weight == ADVERSARY_WEIGHT
 
 
 # -------------------------------------------------------------------------------------------------------------- calls

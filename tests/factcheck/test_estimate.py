@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.factcheck.checking import set_up_debate
+from climassay.factcheck.checking import SAMPLE, estimate_debate, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
-from climassay.factcheck.estimate import SAMPLE, estimate_debate
 from climassay.models.profiles import ProfileSettings
 from climassay.models.servers import Price
 from debate_parts import Shelf, company_of, debates
@@ -128,20 +127,6 @@ def test_the_rehearsed_claims_are_spread_over_the_file(count):
     assert found.requests / count == pytest.approx((first.requests + last.requests) / 2, rel=0.1)
 
 
-def test_texts_that_others_read_are_counted_at_the_length_they_may_have():
-    rules = debating(IPCC, elicitation="schema")
-    short, long = (estimated(replace(rules, text_tokens=tokens))[0] for tokens in (16, 80))
-    assert long.completion_tokens == 5 * short.completion_tokens
-    # Eight sentences more in what the mediator reads of each claim, of seven tokens each.
-    assert long.prompt_tokens > short.prompt_tokens + len(CLAIMS) * 8 * 7
-
-
-def test_only_a_few_requests_are_made_for_the_time():
-    found, one = estimated(debating(), CLAIMS * 5)
-    assert found.seconds >= 0
-    assert len(one.options) + len(one.texts) <= 14 < found.requests
-
-
 def test_nothing_is_asked_of_a_model_behind_an_api_and_its_price_is_counted():
     remote = ScriptedModel(name="openai:m", write=legal)
     company = company_of(remote, *shelves())
@@ -155,10 +140,3 @@ def test_nothing_is_asked_of_a_model_behind_an_api_and_its_price_is_counted():
     assert remote.options == remote.texts == []
     dear = estimate_debate(table, replace(company, prices={"openai:m": Price(2.0, 20.0)}), CLAIMS)
     assert 0 < found.cost == pytest.approx(dear.cost / 2)
-
-
-def test_every_sample_of_a_claim_is_counted():
-    company = company_of(ScriptedModel(), *shelves())
-    table = set_up_debate(debating(), company)
-    once, thrice = estimate_debate(table, company, CLAIMS), estimate_debate(table, company, CLAIMS, samples=3)
-    assert (thrice.requests, thrice.prompt_tokens) == (3 * once.requests, 3 * once.prompt_tokens)

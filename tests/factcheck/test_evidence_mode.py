@@ -15,7 +15,7 @@ from climassay.factcheck.evidence_mode import (
     read_evidence_claims,
     sample_claims,
 )
-from climassay.factcheck.scales import CLIMATE_FEVER, SCIENCE_FEEDBACK
+from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.factcheck.verdict_head import (
     EVIDENCE_LABELS,
     VERDICT_LABELS,
@@ -26,7 +26,6 @@ from climassay.factcheck.verdict_head import (
 )
 from climassay.models.calibration import PLACEHOLDERS
 from climassay.models.contract import OptionScores
-from climassay.records import RecordedModel, Records
 from planted_evidence import TELLING_LAYER, EvidenceModel, evidence_claims
 
 CLIMATE_FEVER_FILE = Path(__file__).parents[3] / "shared" / "data" / "climate_fever.jsonl"
@@ -79,14 +78,6 @@ def test_general_tables(tmp_path, cells, passages):
     [claim] = read_evidence_claims(write(tmp_path / "table.jsonl", {"claim": "A claim.", **cells})).rows
     assert claim.passages == passages
     assert claim.label is None
-
-
-def test_csv_with_columns_of_other_names(tmp_path):
-    file = tmp_path / "table.csv"
-    file.write_text("statement,truth,evidence_1,evidence_2\nIt is hot.,accurate,Yes.,\n,accurate,No.,\n")
-    table = read_evidence_claims(file, claim="statement", label="truth")
-    assert [(row.text, row.label, row.passages) for row in table.rows] == [("It is hot.", "accurate", ("Yes.",))]
-    assert table.skipped == ("row 2 has no claim",)
 
 
 @pytest.mark.parametrize(
@@ -197,14 +188,6 @@ def test_prompt_has_all_there_is_and_content_free_prompts_nothing_of_it():
         assert f"[2] {text}" in prompt
 
 
-def test_content_free_prompts_are_as_long_as_the_claims():
-    model = Biased()
-    rows = [*claims("A.", "B.", evidence=1), *claims("C.", evidence=3), *claims("D.", evidence=0)]
-    found = check_with_evidence(rows, model, CLIMATE_FEVER)
-    assert len(model.asked) == 4 + 3 * len(PLACEHOLDERS)
-    assert all(one.verdict is not None for one in found)
-
-
 def test_failures_keep_their_place():
     done = []
     found = check_with_evidence(
@@ -219,31 +202,6 @@ def test_failures_keep_their_place():
 def test_prompts_without_content_that_all_fail_are_an_error():
     with pytest.raises(ModelError, match="No luck"):
         check_with_evidence(claims("A."), Biased(broken=PLACEHOLDERS), CLIMATE_FEVER)
-
-
-def test_any_scale_will_do():
-    [found] = check_with_evidence(claims("misleading indeed"), Biased(), SCIENCE_FEEDBACK)
-    assert found.verdict == "misleading"
-    assert len(found.probabilities) == len(SCIENCE_FEEDBACK.labels) + 1
-
-
-def test_own_template(tmp_path):
-    (tmp_path / "factcheck_evidence.prompt").write_text("[user]\nClaim: {{ claim }} Mine.\n[assistant]\nSo:\n")
-    model = Biased()
-    check_with_evidence(claims("A."), model, CLIMATE_FEVER, prompts=tmp_path)
-    assert model.asked[-1] == "Claim: A. Mine."
-
-
-def test_second_run_asks_nothing(tmp_path):
-    rows, tallies = claims("A.", "B."), []
-    for _ in range(2):
-        with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as store, store.run(command="test", config={}) as run:
-            model = RecordedModel(Biased(), store, run)
-            found = check_with_evidence(rows, model, CLIMATE_FEVER)
-            tallies.append(model.tally)
-    assert tallies[0].asked == 2 + len(PLACEHOLDERS)
-    assert tallies[1].asked == 0
-    assert len(found) == 2
 
 
 def test_verdicts_of_a_head():

@@ -20,8 +20,7 @@ from climassay.factcheck.fallacies import (
     train_fallacies,
     with_fallacy,
 )
-from climassay.factcheck.results import page_words
-from climassay.factcheck.results.page import factcheck_page
+from climassay.factcheck.results.page import factcheck_page, fallacy_note
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
 from climassay.factcheck.transcript import Fallacy, as_data, from_data
 from climassay.learning import TextClassifier
@@ -100,11 +99,6 @@ def test_a_group_has_the_probability_of_its_claims():
     assert found[0] == pytest.approx(sum(claim.startswith("1") for claim in CLAIMS) / len(CLAIMS))
 
 
-def test_near_copies_of_training_texts_are_left_out():
-    given = LabelledTexts(("The sun did it!", "A frog did it."), ("single cause", "anecdote"))
-    assert given.without(["the SUN did it"], None).texts == ("A frog did it.",)
-
-
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_the_bundled_classifiers_say_where_they_come_from(name):
     loaded = load_fallacies(name)
@@ -139,7 +133,7 @@ def test_the_page_tells_how_a_refuted_claim_misleads_and_nothing_of_others():
     told = Fallacy("single cause", FALLACIES["single cause"], 0.87, 0.8)
     refuted = checked("The sun.", ({"A": "false"}, "false"), scale=ACCURACY, fallacy=told)
     page = factcheck_page(refuted)
-    for words in ("How it misleads", told.definition, "87%", page_words.fallacy_note(told).split(".")[0]):
+    for words in ("How it misleads", told.definition, "87%", fallacy_note(told).split(".")[0]):
         assert words.replace("'", "&#39;") in page
     assert from_data(as_data(refuted)).fallacy == told
     assert "How it misleads" not in factcheck_page(replace(refuted, fallacy=None))

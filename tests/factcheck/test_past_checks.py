@@ -4,7 +4,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from climassay.factcheck.results.past_checks import SIMILAR, find_past
+from climassay.factcheck.check_store import SIMILAR, find_past
 from climassay.models.encoders import load_encoder
 from climassay.records import Records
 
@@ -68,14 +68,6 @@ def test_same_first_then_most_similar_and_nothing_below_the_threshold(store):
     assert len(find_past(store, CLAIM, WordEncoder(), threshold=0.0)) == 4
 
 
-def test_every_check_of_a_claim_is_told_the_newest_first(store, monkeypatch):
-    times = iter([1_700_000_000.0 + 60 * n for n in range(100)])
-    monkeypatch.setattr("climassay.records.store.time.time", lambda: next(times))
-    runs = [debated(store, CLAIM, label=label) for label in ("incorrect", "misleading")]
-    found = find_past(store, CLAIM, WordEncoder())
-    assert [(check.run, check.verdict) for check in found] == [(runs[1], "misleading"), (runs[0], "incorrect")]
-
-
 def test_failed_debates_and_other_tables_are_no_checks(store):
     debated(store, CLAIM, outcome="failed", label=None)
     debated(store, CLAIM, table="scores")
@@ -130,12 +122,6 @@ def test_vectors_are_kept_and_a_spoilt_cache_is_made_anew(store, tmp_path):
     file.write_bytes(b"spoilt")
     assert find_past(store, CLAIM, encoder) == first
     assert len(encoder.encoded) == 6
-
-
-def test_empty_records_ask_nothing_of_the_encoder(store):
-    encoder = WordEncoder()
-    assert find_past(store, CLAIM, encoder) == []
-    assert encoder.encoded == []
 
 
 @cache

@@ -7,7 +7,7 @@ import pytest
 from climassay.claim_identity import claim_id
 from climassay.factcheck.results.analysis import analyse
 from climassay.factcheck.results.report import analysis_tables, factcheck_report
-from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
+from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.reporting import Cases, DotPlot, HeatMap, LinePlot, StackedBars, as_csv, as_markdown
 from factcheck_transcripts import checked, full_transcript, unchecked, with_text_everywhere
 
@@ -89,23 +89,6 @@ def test_scores_stand_beside_the_constant_answer_on_every_level(analysis):
     assert next(row for row in informed.rows if row[1] == "WMO")[2:4] == ("16", "100.0")
 
 
-def test_rounds_and_leaving_out_are_in_figures(analysis):
-    tables = analysis_tables(analysis)
-    after = {row[:2]: row for row in titled(tables, "After each round").rows}
-    assert after["mediator", "1"][2] == "6"
-    assert float(after["mediator", "1"][4]) > float(after["mediator", "2"][4])
-    rounds = titled(tables, "Rounds of 24")
-    assert ("rounds needed", "2", "6") in rounds.rows
-    left = titled(tables, "Without each")
-    assert left.rows[0][:6] == ("IPCC", "24", "0", "12", "50.0", "31.4-68.6")
-    assert left.rows[0][7] == "-50.0"
-
-
-def test_the_surest_verdicts_have_their_table(analysis):
-    table = titled(analysis_tables(analysis), "Accuracy of the surest")
-    assert [row[1:3] for row in table.rows] == [("25.0", "6"), ("50.0", "12"), ("100.0", "24")]
-
-
 def test_the_report_has_every_figure(analysis):
     report = factcheck_report(analysis, file="claims.csv", facts=(("Run", "r1"),))
     maps = blocks(report, HeatMap)
@@ -132,15 +115,6 @@ def test_the_report_has_every_figure(analysis):
         "r1",
     ):
         assert text in page
-
-
-def test_long_curves_are_thinned_with_both_ends_kept():
-    report = factcheck_report(analysed(*run(60)), file="x")
-    (curve,) = blocks(report, LinePlot)
-    points = curve.series[0].points
-    assert len(points) == 25
-    assert points[0].x == pytest.approx(1 / 60)
-    assert points[-1].x == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -174,15 +148,6 @@ def test_disagreements_link_to_their_place_and_their_page(analysis):
     assert {link[1:] for link in anchors.links if link.startswith("#")} <= set(anchors.ids)
     assert [link for link in anchors.links if not link.startswith("#")] == ["claims/6.html"]
     assert all(after - before <= 1 for before, after in zip(anchors.headings, anchors.headings[1:], strict=False))
-
-
-def test_published_figures_are_shown_for_their_scale_only(analysis):
-    assert "62.94 / 38.87" in factcheck_report(analysis, file="x").to_html()
-    scale = CLIMATE_FEVER
-    fever = analyse([checked("a", ({"E": "SUPPORTS"}, "SUPPORTS"), scale=scale)], {claim_id("a"): "SUPPORTS"}, scale)
-    page = factcheck_report(fever, file="x").to_html()
-    assert "62.94" not in page
-    assert "No verdict differs from the published one." in page
 
 
 def test_a_run_without_published_verdicts_says_so():

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.debate import retrieval
+from climassay.factcheck.debate import preparation
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, find_for_questions, search_all
-from climassay.factcheck.debate.steps import AskPassages, AskText
+from climassay.factcheck.debate.preparation import Evidence, Grader, find_evidence, find_for_questions
+from climassay.factcheck.debate.scheduler import AskPassages, AskText, search_all
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import Completion
 from climassay.prompts import load_prompt
@@ -65,14 +65,6 @@ def test_queries_and_statement_are_searched_at_once_and_fused_by_rank():
     assert [ask.query for ask in batches[0]] == ["arctic ice", "sea level rises", "ice melts fast"]
     # Ice is first for two of the three searches, the sea for one.
     assert ids == [[["a-0", "a-1"]]]
-
-
-def test_without_queries_and_grader_the_search_is_what_it_was():
-    shelf = Shelf("a", ICE, SEA, COW)
-    ids, evidence, prompts, [[ask]] = found_for([advocate("a")], [statement("cows graze")], [shelf], grader=None)
-    assert ask == advocate("a").search("cows graze")
-    assert ids[0][0][0] == "a-2"
-    assert (prompts, evidence.candidates, evidence.warning) == ([], (), "")
 
 
 def test_only_passages_that_bear_are_shown_in_the_order_of_the_search():
@@ -131,13 +123,6 @@ def test_where_grading_fails_the_order_of_the_search_stands_and_is_told(answer):
     assert ids[0][0] == plain[0][0]
     assert "order of the search" in evidence.warning
     assert all(one.grade is None for one in evidence.passages[0][0])
-
-
-def test_without_a_passage_nobody_is_asked():
-    ids, evidence, prompts, _ = found_for(
-        [advocate("a", min_cosine=0.99)], [statement("nothing of that")], [Shelf("a", ICE)]
-    )
-    assert (ids, prompts, evidence.warning) == ([[[]]], [], "")
 
 
 def test_a_passage_that_was_passed_over_counts_as_not_graded():
@@ -200,11 +185,11 @@ def test_a_question_brings_nothing_far_from_a_source_without_bearing_nor_what_is
 
 
 def test_the_budget_is_kept_in_passages_and_characters_and_shared_in_turns(monkeypatch):
-    monkeypatch.setattr(retrieval, "MOST_CANDIDATES", 4)
+    monkeypatch.setattr(preparation, "MOST_CANDIDATES", 4)
     shelves = [Shelf("a", *[f"ice number {place}" for place in range(9)]), Shelf("b", *[f"ice {x}" for x in "xyz"])]
     _, evidence, _, _ = found_for([advocate("a"), advocate("b")], [statement("ice")], shelves, answer=grades())
     assert [one.collection for one in evidence.candidates] == ["a", "b", "a", "b"]
-    monkeypatch.setattr(retrieval, "MOST_CHARACTERS", 20)
+    monkeypatch.setattr(preparation, "MOST_CHARACTERS", 20)
     long = [Shelf("a", "ice " * 30, "ice melts", "ice grows")]
     _, evidence, [request], _ = found_for([advocate("a")], [statement("ice")], long, answer=grades())
     assert sorted(one.passage.id for one in evidence.candidates) == ["a-1", "a-2"]
@@ -238,11 +223,3 @@ def test_whatever_is_graded_advocates_get_passages_of_their_own_once_and_not_too
             assert len(keys) == len(set(keys)) <= most
             assert {collection for collection, _ in keys} <= set(one.settings.collections)
             assert not {numbers[key] for key in keys} & elsewhere
-
-
-def test_a_search_for_grading_goes_deeper_and_keeps_its_other_settings():
-    one = replace(advocate("a", rerank=True, min_cosine=0.1), latest_only=True)
-    _, _, _, batches = found_for([one], [statement("ice", "snow")], [Shelf("a", ICE)], answer=grades())
-    for ask in batches[0]:
-        assert replace(ask, passages=2) == one.search(ask.query)
-        assert ask.passages == retrieval.MOST_CANDIDATES

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck.configuration import DebateSettings
 from climassay.factcheck.scales import (
     ACCURACY,
     BINARY,
@@ -90,12 +89,6 @@ def test_a_built_in_scale_is_whole(scale):
         assert not right & wrong
 
 
-def test_the_scale_for_people_has_five_steps_that_say_what_they_mean():
-    assert len(ACCURACY.labels) == 5
-    assert load_scale(DebateSettings().scale) is ACCURACY
-    assert len({ACCURACY.meaning(label) for label in (*ACCURACY.labels, ACCURACY.nei)}) == 6
-
-
 def test_scales_understand_each_others_verdicts_by_their_side_and_no_finer():
     for ours, theirs in ((ACCURACY, CLIMATE_FEEDBACK), (CLIMATE_FEEDBACK, ACCURACY), (BINARY, CLIMATE_FEEDBACK)):
         for label in theirs.labels:
@@ -118,11 +111,6 @@ def test_labels_and_levels_that_a_scale_does_not_have():
         CLIMATE_FEEDBACK.classes(6)
     with pytest.raises(InputError, match="not enough information' is not a verdict"):
         BINARY.is_correct(NOT_ENOUGH)
-
-
-@pytest.mark.parametrize("text", ["lacks context", " Lacks Context ", "LACKS_CONTEXT", "lacks-context", "lackscontext"])
-def test_spellings_of_a_label(text):
-    assert CLIMATE_FEEDBACK.match(text) == "lacks context"
 
 
 @pytest.mark.parametrize(
@@ -168,13 +156,6 @@ def test_a_scale_of_ones_own(tmp_path):
         "green": "is green",
     }
     assert [scale.match(text, 3) for text in ("Dark_Amber", "AMBER", "off", "NEI")] == ["amber", "amber", "off", "off"]
-
-
-def test_the_name_of_a_scale_is_that_of_its_file_by_default(tmp_path):
-    file = tmp_path / "light.toml"
-    file.write_text('labels = ["no", "yes"]\ncorrect = ["yes"]\n', encoding="utf-8")
-    scale = load_scale(str(file))
-    assert (scale.name, scale.labels, scale.nei, scale.class_counts) == ("light", ("no", "yes"), NOT_ENOUGH, (2,))
 
 
 def test_the_example_in_the_docs_is_a_scale():

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import ModelError
-from climassay.factcheck.debate.scheduler import RequestBatcher, Scheduler
-from climassay.factcheck.debate.steps import AskEntailment, AskHead, AskOptions, AskPassages, AskText
+from climassay.factcheck.debate.scheduler import (
+    AskEntailment,
+    AskHead,
+    AskOptions,
+    AskPassages,
+    AskText,
+    RequestBatcher,
+    Scheduler,
+)
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores
 from debate_parts import Shelf
 from patience import reached
@@ -182,11 +189,6 @@ def test_who_watches_hears_of_everything_before_it_is_asked():
     assert sorted(heard) == ["a 0 0", "a 0 1", "a 1 0", "b 0 0"]
 
 
-def test_debates_may_ask_nothing():
-    assert run([], Local()) == []
-    assert run([asking("a", []), asking("b", [0, 0])], Local()) == [[], []]
-
-
 def test_a_failed_request_is_an_answer():
     class Failing(Served):
         def generate(self, requests, *, on_result=None):
@@ -267,21 +269,6 @@ def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
         assert sorted(model.calls) == sorted((kind, count) for kind, count in wanted.items() if count)
 
 
-def test_nothing_asked_nothing_answered():
-    assert RequestBatcher({}, {}).answer([]) == []
-
-
-def test_a_content_free_prompt_is_asked_once_a_run():
-    model = echoing()
-    exchange = RequestBatcher({"m": model}, {})
-    first = exchange.answer([options("N/A", blank=True), options("a"), options("N/A", blank=True)])
-    second = exchange.answer([options("b"), options("N/A", blank=True)])
-    assert first[0] == first[2] == second[1]
-    assert [prompt for prompt, _ in model.options].count("<user>N/A\n<answer>") == 1
-    exchange.answer([options("a")])
-    assert [prompt for prompt, _ in model.options].count("<user>a\n<answer>") == 2
-
-
 def test_a_content_free_prompt_that_failed_is_asked_again():
     answers = [RuntimeError("No luck."), " no"]
     model = ScriptedModel(choose=lambda *_: answers.pop(0))
@@ -290,15 +277,6 @@ def test_a_content_free_prompt_that_failed_is_asked_again():
     assert exchange.answer([options("N/A", blank=True)])[0].best == 1
     assert exchange.answer([options("N/A", blank=True)])[0].best == 1
     assert answers == []
-
-
-def test_a_failed_answer_leaves_the_others_alone():
-    def weigh(prompt, _):
-        return RuntimeError("No luck.") if "bad" in prompt else " yes"
-
-    model = ScriptedModel(choose=weigh, write=lambda prompt, _: RuntimeError("Gone.") if "bad" in prompt else "Fine.")
-    found = RequestBatcher({"m": model}, {}).answer([options("bad"), options("good"), text("bad"), text("good")])
-    assert [answer.error for answer in found] == ["No luck.", None, "Gone.", None]
 
 
 def test_a_model_that_cannot_weigh_options_fails_its_own_questions():

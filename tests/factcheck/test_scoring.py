@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.factcheck.results.scoring import NO_VERDICT, score_verdicts, verdict_data, verdict_report, verdict_tables
-from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK, parse_scale
+from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK
 from climassay.reporting import as_markdown
 from climassay.statistics import bootstrap_interval
 
@@ -62,14 +62,6 @@ def test_a_worked_example():
     assert scored.confusion.truth == (NO, HALF, YES)
     assert scored.confusion.predicted == (NO, HALF, YES, NEI, NO_VERDICT)
     assert scored.confusion.counts == ((2, 1, 0, 1, 0), (1, 1, 0, 0, 0), (0, 0, 1, 0, 1))
-
-
-def test_the_same_in_two_classes():
-    scored = score(TRUTH, PREDICTED, classes=2).rows
-    assert scored.confusion.counts == ((5, 0, 1, 0), (0, 1, 0, 1))
-    assert values(scored.figures) == pytest.approx(
-        [6 / 8, (1 + 1 + 0) / 3, (5 / 6 + 1 / 2 + 0) / 3, (10 / 11 + 2 / 3) / 3]
-    )
 
 
 @pytest.mark.parametrize(
@@ -167,22 +159,11 @@ def test_not_enough_information_as_a_true_class():
     assert rows.without_nei.accuracy.value == 0.5
 
 
-def test_nothing_is_left_without_not_enough_information():
-    rows = score([NO, YES], ["NEI", "NEI"]).rows
-    assert rows.without_nei is None
-    assert values(rows.figures) == [0.0] * 4
-
-
 @pytest.mark.parametrize("nothing", [None, "", "  ", "NaN", "none", "NULL", float("nan")])
 def test_missing_verdicts(nothing):
     scores = score([NO, nothing, YES], [nothing, YES, YES])
     assert (scores.unlabelled, scores.rows.figures.n, scores.rows.missing) == (1, 2, 1)
     assert scores.rows.figures.accuracy.value == 0.5
-
-
-def test_a_missing_verdict_is_wrong_without_nei_too():
-    rows = score([NO, NO, NO], [None, "NEI", NO]).rows
-    assert (rows.without_nei.n, rows.without_nei.accuracy.value) == (2, 0.5)
 
 
 def test_predictions_that_are_not_of_the_scale():
@@ -236,12 +217,6 @@ def test_duplicates_are_told_by_the_claim_and_the_first_is_kept():
     unknown = score(truth, predicted)
     assert (unknown.without_duplicates, unknown.duplicates, unknown.rows.claims) == (None, None, 5)
     assert unknown.rows.figures.accuracy.value == scores.rows.figures.accuracy.value
-
-
-def test_without_repetitions_nothing_changes():
-    scores = score(TRUTH, PREDICTED, claims=[f"claim {row}" for row in range(8)])
-    assert scores.duplicates == 0
-    assert scores.without_duplicates == scores.rows
 
 
 VERDICTS = st.sampled_from([*SCIENCE_FEEDBACK.labels, "NEI"])
@@ -330,25 +305,6 @@ def test_the_seed_decides_the_resampling_and_the_level_the_width():
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
-def test_a_thousand_verdicts_with_two_thousand_samples():
-    generator = np.random.default_rng(0)
-    labels = CLIMATE_FEEDBACK.labels
-    truth, predicted = ([labels[i] for i in generator.integers(0, 12, 1000)] for _ in range(2))
-    claims = [f"claim {row // 2}" for row in range(1000)]
-    scores = score(truth, predicted, CLIMATE_FEEDBACK, claims=claims, resamples=2000)
-    assert (scores.duplicates, scores.rows.claims) == (500, 500)
-    # Random answers: the interval holds the chance of 1 in 12.
-    low, high = scores.rows.figures.accuracy.interval
-    assert low < 1 / 12 < high
-
-
-def test_cells_that_are_no_text():
-    table = {"labels": ["0", "False", "1", "True"], "correct": ["1", "True"]}
-    table["classes"] = {"2": {"wrong": ["0", "False"], "right": ["1", "True"]}}
-    scores = score([0, 1, True], [0, 1, False], parse_scale(table, "numbers", where="here"), classes=2)
-    assert scores.rows.confusion.counts == ((1, 0, 0, 0), (1, 1, 0, 0))
-
-
 def test_data_for_json():
     data = verdict_data(score(TRUTH, PREDICTED, claims=list("aabcdefg")))
     assert json.loads(json.dumps(data)) == json.loads(json.dumps(data, allow_nan=False))
@@ -389,26 +345,9 @@ def test_tables_name_what_counts():
     assert as_markdown(confusion).count("\n| ") == 6
 
 
-def test_tables_show_only_rows_that_differ():
-    (figures, confusion) = verdict_tables(score([NO, YES], [NO, NO], claims=["a", "b"]))
-    assert {row[0] for row in figures.rows} == {"all rows"}
-    assert "earlier row: 0" in confusion.note
-
-
 def test_a_constant_answer_that_is_better_is_said():
     (figures, _) = verdict_tables(score([NO, NO, NO, YES], [YES, YES, NO, YES]))
     assert "The constant answer is right more often" in figures.note
-
-
-def test_a_wide_confusion_matrix_is_numbered():
-    labels = CLIMATE_FEEDBACK.labels[:6]
-    scores = score(labels, labels[::-1], CLIMATE_FEEDBACK)
-    (_, named), (_, numbered) = verdict_tables(scores, width=200), verdict_tables(scores, width=60)
-    assert [column.label for column in named.columns] == ["truth", *labels, NEI, NO_VERDICT, "sum"]
-    assert [column.label for column in numbered.columns] == ["truth", *"123456", "NEI", "none", "sum"]
-    assert [row[0] for row in numbered.rows] == [*(f"{n + 1} {label}" for n, label in enumerate(labels)), "sum"]
-    assert [row[1:] for row in numbered.rows] == [row[1:] for row in named.rows]
-    assert "'imprecise', 'correct but'" in named.note
 
 
 def test_a_report_is_one_page():

@@ -11,8 +11,7 @@ from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.passages import excerpt
 from climassay.factcheck.claims import latest_editions
-from climassay.factcheck.debate.retrieval import RERANK_FACTOR, search_all
-from climassay.factcheck.debate.steps import AskPassages
+from climassay.factcheck.debate.scheduler import RERANK_FACTOR, AskPassages, search_all
 from climassay.grounding import CollectionGroup
 from climassay.models.encoders import load_encoder
 from debate_parts import Shelf, WordEncoder
@@ -90,12 +89,6 @@ def test_answers_stand_in_the_order_of_the_searches_and_each_kind_is_searched_on
     assert [(queries, k) for queries, k, _ in first.searches] == [
         (["the sea rises", "arctic ice melts"], 1), (["arctic ice melts"], 2), (["arctic ice melts"], 2),
     ]  # fmt: skip
-
-
-def test_passages_are_given_whole_where_no_words_are_named():
-    [[one]] = found_in([AskPassages(("a",), "ice", 1)], shelf := Shelf("a", ICE))
-    assert one.excerpt == ICE
-    assert "Penguins live elsewhere." not in shelf.encoder.encoded
 
 
 def test_passages_are_cut_to_the_sentences_nearest_to_the_query():

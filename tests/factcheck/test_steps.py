@@ -1,16 +1,14 @@
 """Debates as coroutines: results in order, whoever is faster."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.debate.steps import (
+from climassay.factcheck.debate.scheduler import (
     AskHead,
     AskOptions,
     AskText,
     Ledger,
     ask_options,
-    ask_text,
     counted,
     gather,
 )
@@ -37,23 +35,6 @@ def echo(ask):
     return (ask.claim, *ask.evidence)
 
 
-@given(st.lists(SIZES, max_size=6))
-def test_every_step_gets_its_own_answers_and_results_stand_in_order(plans):
-    steps = [asking(f"step {place}", sizes) for place, sizes in enumerate(plans)]
-    found, _ = drive(gather(steps), echo)
-    assert found == [expected(f"step {place}", sizes) for place, sizes in enumerate(plans)]
-
-
-@given(st.lists(SIZES, min_size=1, max_size=6))
-def test_what_is_asked_at_the_same_time_is_asked_in_one_go(plans):
-    steps = [asking(str(place), sizes) for place, sizes in enumerate(plans)]
-    _, batches = drive(gather(steps), echo)
-    assert len(batches) == max(map(len, plans))
-    for turn, batch in enumerate(batches):
-        wanted = [size[turn] if turn < len(size) else 0 for size in plans]
-        assert [sum(ask.claim == str(place) for ask in batch) for place in range(len(plans))] == wanted
-
-
 @given(st.lists(st.lists(SIZES, max_size=3), max_size=4))
 def test_steps_may_be_made_of_steps(groups):
     def group(number, plans):
@@ -73,24 +54,10 @@ def test_nothing_to_do_is_done_at_once():
     assert drive(ask_options([]), echo) == ([], [])
 
 
-def test_an_error_of_a_step_ends_all():
-    def broken():
-        yield (AskHead("broken", ()),)
-        raise ValueError("broken")
-
-    with pytest.raises(ValueError, match="broken"):
-        drive(gather([asking("fine", [1, 1]), broken()]), echo)
-
-
 PROMPT = (Message("user", "?"),)
 TEXT = AskText("m", GenerationRequest(PROMPT))
 OPTIONS = AskOptions("m", OptionRequest(PROMPT, ("a", "b")))
 BLANK = AskOptions("m", OptionRequest(PROMPT, ("a", "b")), blank=True)
-
-
-def test_asking_one_text_gives_one_completion():
-    completion = Completion("Yes.", "stop")
-    assert drive(ask_text("m", GenerationRequest(PROMPT)), lambda _: completion) == (completion, [(TEXT,)])
 
 
 def test_usage_and_failures_add_up_over_nested_steps():

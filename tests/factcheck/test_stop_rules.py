@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
 from climassay.factcheck.transcript import Activity, AdvocateOpinion, FollowUp, MediatorDecision, Retrieval, Verdict
-from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, SUN, UNSURE, Script, View, among, hold
+from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, UNSURE, Script, View, among, hold
 
 LABELS = CLIMATE_FEEDBACK.labels
 
@@ -45,11 +45,6 @@ def test_verdicts_within_one_step_close_the_debate_in_the_first_round(verdicts, 
     assert held.transcript.verdict.outcome == "verdict"
     assert held.transcript.verdict.label == verdicts[0]
     assert held.transcript.verdict.caveats == ()
-
-
-def test_two_steps_are_a_contrast():
-    held = debate({"Physical": ["incorrect"], "Ice": ["flawed reasoning"]})
-    assert decisions(held) == [("contrast", False), ("no change", True)]
 
 
 @pytest.mark.parametrize(("scale", "rounds"), [("binary", 2), ("science-feedback", 1), ("climate-fever", 1)])
@@ -186,10 +181,6 @@ def test_the_mediators_own_low_confidence_opens_a_round_although_the_verdicts_ar
     held = debate({"Physical": ["incorrect", "inaccurate"], "mediator": [View(**UNSURE), View("incorrect")]})
     assert decisions(held) == [("uncertain", False), ("close verdicts", True)]
     assert [one.to for one in held.transcript.rounds[1].follow_ups] == ["Physical"]
-
-
-def test_low_confidence_opens_no_round_where_the_limit_is_reached():
-    assert debate({"mediator": [View(**UNSURE)]}, rounds=1).reasons == ["round limit"]
 
 
 # ------------------------------------------------------------------------------------------------ the end of it
@@ -574,9 +565,3 @@ def test_any_answers_lead_to_a_legal_verdict_within_the_limit(plans, limit, deci
         assert {opinion.verdict for opinion in one.opinions} <= {*CLIMATE_FEVER.labels, CLIMATE_FEVER.nei, None}
         for opinion in one.opinions:
             assert all(set(sentence.citations) <= set(opinion.retrieved) <= known for sentence in opinion.explanation)
-
-
-def test_the_same_debate_gives_the_same_transcript():
-    plans = {"Physical": ["incorrect"], "Ice": ["correct", "misleading"], "Model": [NEI]}
-    first, second = (debate(plans, PHYSICAL, ICE, PLAIN, claim=SUN).transcript for _ in range(2))
-    assert first == second

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.sentences import locate_quotation
-from climassay.factcheck.debate.subclaims import MOST, by_rules, read_claim, whole
+from climassay.factcheck.debate.preparation import MOST, by_rules, read_claim, whole
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion
 from climassay.models.profiles import SMALL, STRONG
@@ -175,20 +175,6 @@ JSON = st.recursive(
 )
 
 
-@given(TEXTS, JSON.map(json.dumps) | st.text(max_size=20))
-def test_an_answer_of_any_form_leads_to_the_rules_or_to_parts(text, answer):
-    (subclaims, _), _ = split(text, answer)
-    places_are_sound(text, subclaims)
-
-
-@pytest.mark.parametrize("splitter", ["rules", "none"])
-def test_no_model_is_asked_where_none_splits(splitter):
-    (subclaims, who), batches = split(TWO, "unused", splitter)
-    assert batches == []
-    assert who == splitter
-    assert len(subclaims) == (2 if splitter == "rules" else 1)
-
-
 # ------------------------------------------------------------------------------------------------- by a strong model
 
 
@@ -230,23 +216,11 @@ def test_queries_are_taken_once_each_at_most_as_many_as_wanted_and_only_with_wor
     assert STRONG.queries == 3
 
 
-def test_without_queries_none_is_asked_for_and_none_taken():
-    found, [[ask]] = read(SUN, reading((SUN, SUN, ["ice"])), profile=replace(STRONG, queries=0))
-    assert found.subclaims == (whole(SUN),)
-    assert "quer" not in ask.request.messages[0].content
-    assert "queries" not in json.dumps(ask.request.schema)
-
-
 @pytest.mark.parametrize("kind", ["not checkable", "not about climate"])
 def test_what_cannot_be_checked_is_refused_with_the_models_reason(kind):
     found, _ = read(SUN, reading(kind=kind, reason=" It is\na wish. "))
     assert (found.kind, found.reason) == (kind, "It is a wish.")
     assert found.subclaims == (whole(SUN),)
-
-
-def test_a_kind_that_was_not_offered_refuses_nothing():
-    found, _ = read(SUN, reading((SUN, SUN, ()), kind="ignore"))
-    assert found.kind == "checkable"
 
 
 @pytest.mark.parametrize(
@@ -262,17 +236,6 @@ def test_rules_take_over_without_queries_where_the_answer_cannot_be_used(answer)
 def test_an_answer_of_any_form_leads_to_a_reading(text, answer):
     found, _ = read(text, answer)
     places_are_sound(text, found.subclaims)
-
-
-def test_limits_that_the_schema_sets_stand_in_the_prompt():
-    _, [[ask]] = read(SUN, reading((SUN, SUN, ())))
-    said = " ".join(message.content for message in ask.request.messages)
-    part = ask.request.schema["properties"]["parts"]
-    assert f"at most {part['maxItems']}" in said
-    fields = part["items"]["properties"]
-    assert f"at most {fields['statement']['maxLength']} characters" in said
-    assert f"at most {fields['queries']['maxItems']} search queries" in said
-    assert f"at most {fields['queries']['items']['maxLength']} characters" in said
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from climassay.corpus.documents import Passage
-from climassay.grounding import GroundedAnswer, answer_card, answer_data, ground_text, written
+from climassay.grounding import ground_text, written
 from climassay.grounding.citations import read_citations
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "citations.json").read_text(encoding="utf-8"))
@@ -93,14 +93,3 @@ def test_a_hostile_text_takes_no_longer_than_its_length():
     """Steps of the reader are bounded, so that 60,000 characters end at all; a loop in it would take hours."""
     for piece in ("[1]", "(A ", "[1] and ", "(Aa et al., ", "[1-", "(A, B: ", "A. [1]"):
         read_citations(piece * 10_000, KNOWN)
-
-
-def test_reports_and_data_tell_of_references_that_nobody_looked_up():
-    text = "The sea rose (Oppenheimer et al., 2019)."
-    sentences, removed = grounded(text)
-    answer = GroundedAnswer("Did it?", True, sentences, (), "model", "f", removed_citations=removed)
-    assert "(Oppenheimer et al., 2019)" in answer_card(answer).note
-    assert "not checked" in answer.text
-    (row,) = answer_data(answer)["sentences"]
-    assert row["unchecked_references"] == ("(Oppenheimer et al., 2019)",)
-    assert "checked" not in answer_card(replace(answer, sentences=grounded("The sea rose [1].")[0])).note

@@ -75,7 +75,7 @@ def test_a_passage_that_two_collections_hold_stands_once(workspace):
 
 def test_cosines_of_different_encoders_count_from_their_thresholds(workspace, monkeypatch):
     strict = WordEncoder("local:strict")
-    monkeypatch.setattr("climassay.grounding.retrieval.RELEVANCE_COSINE", {"local:minilm": 0.1, "local:strict": 0.9})
+    monkeypatch.setattr("climassay.grounding.answer.RELEVANCE_COSINE", {"local:minilm": 0.1, "local:strict": 0.9})
     low = collection(workspace, "low", ("The ocean takes up heat.",), WordEncoder())
     high = collection(workspace, "high", ("The ocean takes up heat from bread.",), strict)
     group = CollectionGroup((high, low))

@@ -1,6 +1,5 @@
 """Texts checked sentence by sentence: status, evidence, differences, judges, and words that are too sure."""
 
-import io
 import json
 
 import pytest
@@ -8,8 +7,14 @@ import pytest
 from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.grounding.text_check import SupportJudge, check_sentences
-from climassay.grounding.text_differences import differing_figures, foreign_names, opposed_words, other_places
+from climassay.grounding.text_check import (
+    SupportJudge,
+    check_sentences,
+    differing_figures,
+    foreign_names,
+    opposed_words,
+    other_places,
+)
 from climassay.metrics.entailment_loading import bundled_entailment
 from command_line import run_command
 from scripted_model import ScriptedModel
@@ -224,10 +229,3 @@ def test_the_command_prints_and_saves_a_check(workspace, tmp_path, monkeypatch, 
     code, out, err = run_command(monkeypatch, capsys, "check-text", tmp_path / "none.md", "-c", "book", "-w", workspace)
     assert (code, out) == (2, "")
     assert "none.md" in err
-
-
-def test_the_command_reads_standard_input(workspace, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.StringIO("Global mean sea level rose by about 0.20 m from 1901 to 2018."))
-    code, out, err = run_command(monkeypatch, capsys, "check-text", "-", "-c", "book", "-w", workspace, "--json")
-    assert code == 0, err
-    assert json.loads(out)["counts"]["supported"] == 1

@@ -71,16 +71,6 @@ def test_every_label_of_every_scale_is_reachable(mode, data, size):
     assert len(result.path) <= math.floor(math.log2(size)) + 1
 
 
-@pytest.mark.parametrize("size", range(2, 10))
-def test_every_label_is_reachable_without_any_equality(size):
-    labels, anchors = scale(size)
-    for target, own in itertools.product(range(size), (0.4, 0.6)):
-        probabilities = [0.9 if place < target else 0.1 if place > target else own for place in range(size)]
-        result = insert(preferring(probabilities), labels, anchors, band=0.0)
-        assert result.label == labels[target]
-        assert all(step.verdict != "equal" for step in result.path)
-
-
 @pytest.mark.parametrize(
     ("probabilities", "label", "visited"),
     [
@@ -159,25 +149,6 @@ def test_many_items_together_equal_items_alone_in_one_call_a_step(size, seed, mo
     assert calls[0] == 20 * 10
     alone = tuple(insert_many(ask, [item], labels, anchors, mode=mode, seed=seed)[0] for item in items)
     assert together == alone
-
-
-def test_planted_labels_are_recovered_under_noise():
-    # Labels one apart, anchors with noise 0.3 in quality, log-odds twice the difference with noise 0.5.
-    generator = np.random.default_rng(0)
-    labels, anchors = scale(5, anchors=100)
-    quality = np.repeat(np.arange(5), 100) + generator.normal(scale=0.3, size=500)
-    truth = np.arange(200) % 5
-    new = truth + generator.normal(scale=0.3, size=200)
-    noise = generator.normal(scale=0.5, size=(200, 500))
-
-    def ask(pairs):
-        item, anchor = pairs[:, 0] - 500, pairs[:, 1]
-        return 2 * (new[item] - quality[anchor]) + noise[item, anchor]
-
-    found = insert_many(ask, range(500, 700), labels, anchors)
-    right = np.array([labels.index(result.label) for result in found]) == truth
-    assert right.mean() > 0.8
-    assert all(right[truth == place].mean() > 0.7 for place in range(5))
 
 
 @pytest.mark.parametrize(

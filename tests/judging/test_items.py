@@ -95,31 +95,6 @@ def test_an_item_without_its_group_is_left_out(tmp_path) -> None:
     assert table.skipped == ("row 4: the column 'group' is empty", "row 5: the column 'group' is empty")
 
 
-def test_what_is_missing_in_a_parquet_file_is_no_text(tmp_path) -> None:
-    nan = float("nan")
-    rows = [{"text": "Ice.", "score": 1.0}, {"text": "Snow.", "score": nan}, {"text": "Hail.", "score": None}]
-    table = read_items(write(tmp_path, "items.parquet", rows), ItemColumns(label="score"))
-    assert [item.text for item in table.items] == ["Ice."]
-    assert set(table.skipped) == {"row 2: the column 'score' is empty", "row 3: the column 'score' is empty"}
-    numbers = [{"text": 1.0}, {"text": nan}]
-    table = read_items(write(tmp_path, "numbers.parquet", numbers), ItemColumns())
-    assert [item.text for item in table.items] == ["1.0"]
-
-
-@pytest.mark.parametrize("name", ["items.csv", "items.jsonl", "items.parquet"])
-def test_levels_that_are_numbers(tmp_path, name) -> None:
-    rows = [{"text": f"text {score}", "score": float(score)} for score in (3, 1, 2)]
-    columns = ItemColumns(label="score", levels=parse_levels("1,2,3"))
-    assert [item.label for item in read_items(write(tmp_path, name, rows), columns).items] == [2.0, 0.0, 1.0]
-
-
-def test_labels_may_be_optional(tmp_path) -> None:
-    rows = [{"text": f"text {score}", "score": score} for score in ("2", "", "n/a", "inf")]
-    table = read_items(write(tmp_path, "items.csv", rows), ItemColumns(label="score", label_optional=True))
-    assert [item.label for item in table.items] == [2.0, None, None, None]
-    assert table.skipped == ()
-
-
 def test_only_markup_is_cleaned() -> None:
     assert clean_text("a <b>bold</b> claim: 3 < 4 and 5 > 2 &gt; 1") == "a bold claim: 3 < 4 and 5 > 2 > 1"
 

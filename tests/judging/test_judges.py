@@ -1,7 +1,5 @@
 """Direct scoring, PairS, zero-shot contrast and probes: what they ask, and that both orders cancel a pull to a side."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -132,22 +130,6 @@ def test_every_template_of_every_wording_can_be_filled_in(wording: int) -> None:
             assert "It names a physical mechanism." in requests[0].messages[-1].content
 
 
-def test_wordings_differ() -> None:
-    for kind in ("text", "claims", "confidence", "own"):
-        texts = set()
-        for wording in WORDINGS:
-            one = quality(kind, "relevance" if kind == "text" else "", sentence="x." if kind == "own" else "",
-                          wording=wording)  # fmt: skip
-            texts |= {request.messages[-1].content for request in Questions(one).contrast(ITEMS, PAIRS[:1])}
-        assert len(texts) == 3
-
-
-def test_a_users_own_template_takes_the_place_of_ours(tmp_path: Path) -> None:
-    (tmp_path / "judge_text_pairs.prompt").write_text("[user]\nWhich? {{ first.text }} | {{ second.text }}\n")
-    (request,) = Questions(quality("text", "relevance"), tmp_path).pairs(ITEMS, PAIRS[:1])
-    assert request.messages[-1].content == f"Which? {ITEMS[0].text} | {ITEMS[1].text}"
-
-
 def test_what_cannot_be_compared_is_told() -> None:
     other = [ITEMS[0], Item("d", "Ice.", "Another article.")]
     with pytest.raises(InputError, match="'a' and 'd' have different source texts"):
@@ -236,17 +218,3 @@ def test_comparisons_that_fail_in_one_call_stand_beside_those_of_another(blocks)
     assert found.states.shape == (4, WIDTH)
     assert np.abs(found.states[:2]).sum(axis=1).min() > 0
     assert not found.states[2:].any()
-
-
-def test_states_in_memory_are_those_of_the_harvester_and_harvested_once():
-    reader = harvester(layers=(1, 2))
-    table, pairs = StateTable(reader, items()), np.array([[0, 1], [1, 0], [2, 3]])
-    kept = table.contrasts(items(), pairs, layers=[2])
-    states, _ = table.points(items()[3:6], layers=[1])
-    computed = reader.cost.computed
-    again = table.contrasts(items(), pairs[::-1], layers=[2])
-    assert reader.cost.computed == computed
-    fresh = harvester(layers=(1, 2))
-    assert np.array_equal(kept.states, fresh.contrasts(items(), pairs, layers=[2]).states)
-    assert np.array_equal(again.states, kept.states[::-1])
-    assert np.array_equal(states, fresh.points(items(), layers=[1])[0][3:6])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
-from climassay.judging.candidates import Learned, ProbeSettings, make_folds
 from climassay.judging.causal import Ablation, Control
 from climassay.judging.items import Item
 from climassay.judging.judges import Cost
@@ -15,28 +14,16 @@ from climassay.judging.prompts import quality
 from climassay.judging.ranking import rank_items
 from climassay.judging.report import (
     ablation_table,
-    evidence_table,
     judge_sections,
     picture_blocks,
-    ranking_report,
     ranking_table,
-    shortened,
-    stored_label_table,
-    stored_ranking_table,
-    training_report,
 )
 from climassay.judging.scores import Figure
-from climassay.judging.training import Picture, train_probe
-from climassay.learning.evaluation import calibration, reliability_plot
+from climassay.judging.training import Learned, Picture, make_folds
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting import DotPlot, LinePlot, ScatterPlot, Table
-from planted_model import harvester, items
-
-
-@pytest.fixture(scope="module")
-def trained():
-    return train_probe(items(), harvester(), settings=ProbeSettings())
+from planted_model import items
 
 
 class ByLabel:
@@ -49,29 +36,13 @@ class ByLabel:
         return Judgements(values[pairs[:, 0]] - values[pairs[:, 1]], np.zeros(len(pairs), dtype=bool))
 
 
-def test_a_training_report_has_the_evidence_in_figures(trained):
-    report = training_report(trained, "items.csv")
-    assert ("Number format", trained.probe.provenance.dtype) in report.facts
-    page = report.to_html()
-    for text in ("Reliability on held-out pairs", "Choice of the regularisation", "Components 1 and 3", "items.csv"):
-        assert text in page
-    assert page.count("<figure") == 4
-
-
-def test_the_evidence_table_sets_the_probe_beside_length(trained):
-    rows = evidence_table(trained).rows
-    assert [row[0] for row in rows] == ["probe", "longer text", "difference"]
-    gain = float(rows[0][2]) - float(rows[1][2])
-    assert float(rows[2][2]) == pytest.approx(gain, abs=0.11)
-
-
 def test_a_ranking_shows_places_and_shortened_texts():
     ranking = rank_items(items(groups=2), ByLabel())
     table = ranking_table(ranking.rows(), quality="depth", words=2)
     assert [column.label for column in table.columns][:4] == ["group", "place", "item", "text"]
     assert [row[1] for row in table.rows] == ["1", "2", "3", "4"] * 2
     assert all(len(row[3].split()) <= 3 for row in table.rows)
-    page = ranking_report(ranking, quality="depth", judge="by label", file="x.csv").to_html()
+    page = replace(ranking, quality="depth", method="by label", file="x.csv").report().to_html()
     assert "x.csv by depth" in page
     one = ranking_table(rank_items(items(groups=1), ByLabel()).rows(), quality="depth")
     assert one.columns[0].label == "place"
@@ -89,21 +60,6 @@ def test_the_picture_has_a_cloud_for_each_outcome_and_says_what_was_left_out():
     assert "component 3 (10%" in second.y.label
 
 
-def test_two_dimensions_make_one_picture():
-    picture = Picture(np.eye(2), np.array([1, -1]), (0.5, 0.5))
-    assert len(picture_blocks(picture, "depth")) == 2
-
-
-def test_the_reliability_plot_has_the_diagonal_and_intervals_only_for_one_curve():
-    known = calibration([0.1, 0.1, 0.9, 0.9], [0, 0, 1, 1])
-    one = reliability_plot("R", [("a", known)])
-    assert one.series[-1].reference
-    assert all(point.low is not None for point in one.series[0].points)
-    two = reliability_plot("R", [("a", known), ("b", known)])
-    assert all(point.low is None for series in two.series for point in series.points)
-    assert "Brier score 0.010 (constant 0.250)" in two.note
-
-
 def test_the_ablation_table_names_what_is_missing():
     nothing, figure = Figure(None, None, None, 0), Figure(0.5, 0.25, 0.75, 4)
     found = Ablation(
@@ -115,11 +71,6 @@ def test_the_ablation_table_names_what_is_missing():
     assert "accuracy" not in ablation_table(found).note
     assert ablation_table(found).note.startswith("Taken out of state 30. ")
     assert "states 2 to 4." in ablation_table(replace(found, states=(2, 3, 4))).note
-
-
-def test_a_short_text_stays_whole():
-    assert shortened("one two", 2) == "one two"
-    assert shortened("one two three", 2) == "one two ..."
 
 
 class Noisy:
@@ -170,22 +121,3 @@ def test_a_stored_benchmark_has_the_tables_and_figures_of_the_fresh_one(details,
     assert judge_sections(again) == judge_sections(results)
     assert {type(block) for section in judge_sections(again) for block in section.blocks} >= {DotPlot, LinePlot, Table}
     assert [one.quality for one in again] == [one.quality for one in results]
-
-
-def test_rankings_and_labels_keep_their_whole_texts(tmp_path):
-    ranked = [
-        {"group": group, "place": 1, "item": "a", "text": "long " * 60, "label": label, "strength": 0.5}
-        for group, label in (("g", 2.0), ("h", None))
-    ]
-    given = [{"item": "b", "text": "Text.", "label": "accurate", "comparisons": 3,
-              "path": [{"label": "misleading", "preference": 0.75}]}]  # fmt: skip
-    with Records(f"sqlite:///{tmp_path}/records.sqlite") as records:
-        with records.run("judge rank", {"quality": "relevance"}) as run:
-            run.save_results("ranking", ranked)
-            run.save_results("labels", given)
-        details = run_details(records.database, run.id)
-    table = stored_ranking_table(details)
-    assert table.title == "Ranking by relevance"
-    assert table.rows[0] == ("g", "1", "a", "long " * 60, "2", "+0.50")
-    assert table.rows[1][4] == "-"
-    assert stored_label_table(details).rows == (("b", "Text.", "accurate", "misleading 0.75", "3"),)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.judging.preferences import Comparisons
 from climassay.judging.sorting import (
-    fitted_strengths,
     gains,
     interleave,
     merge_all_pairs,
@@ -134,71 +133,6 @@ def test_exact_equals_unlimited_beam_on_500_random_merges(score):
         assert exact.log_likelihood == pytest.approx(beam.log_likelihood)
 
 
-@pytest.mark.parametrize("score", ["mean", "sum"])
-def test_exact_equals_unlimited_beam_on_long_lists_with_a_threshold(score):
-    for seed in range(5):
-        log_odds = preferences(120, seed, spread=1.5)
-        merges = [(list(range(0, 120, 2)), list(range(1, 120, 2)))]
-        look_up = comparisons_of(log_odds).look_up
-        exact = merge_exact(merges, look_up, threshold=0.67, score=score)[0]
-        beam = merge_beam(merges, look_up, beam_size=None, threshold=0.67, score=score)[0]
-        assert exact.order == beam.order
-        assert exact.comparisons == beam.comparisons
-        assert exact.log_likelihood == pytest.approx(beam.log_likelihood)
-
-
-@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 0.65]))
-def test_exact_asks_only_cells_that_a_live_path_reaches(left, right, seed, threshold):
-    log_odds = preferences(left + right, seed, spread=0.5)
-    items = np.random.default_rng(seed).permutation(left + right).tolist()
-    merge = (sorted(items[:left]), sorted(items[left:]))
-    reachable, front = set(), {(0, 0)}
-    while front:
-        i, j = front.pop()
-        if i == left or j == right or (i, j) in reachable:
-            continue
-        reachable.add((i, j))
-        x = log_odds[merge[0][i], merge[1][j]]
-        both = threshold == 0 or entropy(x) > threshold
-        front |= {(i + 1, j)} if both or x >= 0 else set()
-        front |= {(i, j + 1)} if both or x < 0 else set()
-    asked = {}
-    for prune in (False, True):
-        seen = []
-        merge_exact([merge], comparisons_of(log_odds, seen).look_up, threshold=threshold, prune=prune)
-        flat = [frozenset(pair) for batch in seen for pair in batch]
-        assert len(flat) == len(set(flat))
-        asked[prune] = set(flat)
-        # One anti-diagonal a call; pruning adds a greedy sweep.
-        assert len(seen) <= (left + right - 1) * (2 if prune else 1)
-    assert asked[False] == {frozenset((merge[0][i], merge[1][j])) for i, j in reachable}
-    assert asked[True] <= asked[False]
-
-
-def test_pruning_spares_comparisons_of_confident_merges():
-    log_odds = preferences(80, 0, spread=2.0)
-    merges = [(list(range(0, 80, 2)), list(range(1, 80, 2)))]
-    whole, pruned = comparisons_of(log_odds), comparisons_of(log_odds)
-    assert merge_exact(merges, whole.look_up, prune=False) == merge_exact(merges, pruned.look_up)
-    assert whole.asked == 40 * 40
-    assert pruned.asked < 0.25 * whole.asked
-
-
-def test_threshold_above_log_2_is_the_greedy_merge():
-    for seed in range(20):
-        log_odds = preferences(15, seed, spread=0.1)
-        items = np.random.default_rng(seed).permutation(15).tolist()
-        merges = [(items[:8], items[8:])]
-        look_up = comparisons_of(log_odds).look_up
-        assert merge_exact(merges, look_up, threshold=0.7)[0].order == merge_greedy(merges, look_up)[0].order
-
-
-def test_even_preferences_keep_the_left_list_first():
-    look_up = comparisons_of(np.zeros((6, 6))).look_up
-    assert merge_greedy([([3, 1, 5], [0, 2, 4])], look_up)[0].order == (3, 1, 5, 0, 2, 4)
-    assert merge_exact([([3, 1, 5], [0, 2, 4])], look_up, threshold=0.6)[0].order == (3, 1, 5, 0, 2, 4)
-
-
 @given(st.floats(-800, 800), st.floats(0.0, 0.8))
 def test_gains_are_log_probabilities_or_blocked(log_odds, threshold):
     left, right = (float(gain[0]) for gain in gains(np.array([log_odds]), threshold))
@@ -275,39 +209,6 @@ def test_a_beam_finds_what_greed_misses():
     assert wide.log_likelihood / 3 == pytest.approx(-0.5006, abs=1e-4)
 
 
-def test_sum_prefers_to_end_early():
-    # The same merge by total: 2 3 0 1 costs log 0.55 + log 0.5 = -1.291, 0 2 1 3 costs -1.502.
-    best = merge_beam([([0, 1], [2, 3])], look_up_in(GARDEN_PATH), threshold=0.0, score="sum")[0]
-    assert best.order == (2, 3, 0, 1)
-    assert best.log_likelihood == pytest.approx(math.log(0.55) + math.log(0.5))
-
-
-def test_threshold_closes_confident_ways():
-    # P = 0.2 has an entropy of 0.500 nats: both ways at 0.45, one way at 0.55.
-    log_odds = table({(0, 1): 0.2}, 2)
-    open_ways = merge_beam([([0], [1])], look_up_in(log_odds), threshold=0.45)[0]
-    closed = merge_beam([([0], [1])], look_up_in(log_odds), threshold=0.55)[0]
-    assert open_ways == closed
-    assert closed.order == (1, 0)
-    seen = []
-    merge_beam([([0, 1], [2, 3])], look_up_in(table({(0, 2): 0.01, (0, 3): 0.01}, 4), seen), threshold=0.6)
-    assert sorted(sorted(pair) for batch in seen for pair in batch) == [[0, 2], [0, 3]]
-
-
-@pytest.mark.parametrize("beam_size", [1, 5, None], ids=["1", "5", "unlimited"])
-def test_merges_together_equal_merges_alone_in_fewer_calls(beam_size):
-    generator = np.random.default_rng(0)
-    above = np.triu(generator.normal(size=(20, 20)), 1)
-    log_odds = above - above.T
-    merges = [([0, 4], [1, 2, 3]), ([], [5]), ([6, 7, 8], [9, 10, 11]), ([12], [])]
-    seen = []
-    together = merge_beam(merges, look_up_in(log_odds, seen), beam_size=beam_size)
-    assert together == [merge_beam([pair], look_up_in(log_odds), beam_size=beam_size)[0] for pair in merges]
-    assert len(seen) <= 5
-    assert all(sorted(m.order) == sorted([*left, *right]) for m, (left, right) in zip(together, merges, strict=True))
-    assert merge_beam([], look_up_in(log_odds)) == []
-
-
 METHODS = ("greedy", "exact", "beam", "all-pairs")
 
 
@@ -327,12 +228,6 @@ def asking(log_odds, batches=None):
     return ask
 
 
-def tau(quality, order):
-    from scipy.stats import kendalltau
-
-    return kendalltau(-quality[list(order)], np.arange(len(order))).statistic
-
-
 @given(st.integers(0, 30), st.integers(0, 1000), st.sampled_from(METHODS), st.sampled_from(["mean", "sum"]))
 def test_an_order_is_a_permutation_and_no_pair_is_asked_twice(n, seed, method, score):
     batches = []
@@ -344,13 +239,6 @@ def test_an_order_is_a_permutation_and_no_pair_is_asked_twice(n, seed, method, s
     assert all(len(pair) == 2 for pair in asked)
     assert len(batches) == ranking.batches
     assert ranking.method == method
-
-
-@given(st.permutations(range(20)), st.sampled_from(METHODS), st.integers(0, 100))
-def test_transitive_preferences_give_the_same_order_from_any_start(quality, method, seed):
-    values = np.array(quality, dtype=float) * 3
-    ranking = sort_items(20, asking(values[:, None] - values[None, :]), method=method, seed=seed)
-    assert ranking.order == tuple(np.argsort(-values).tolist())
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 64, 100, 129])
@@ -367,72 +255,10 @@ def test_greedy_asks_at_most_n_log_n_pairs_one_a_merge_and_round(n):
         assert len(batches[0]) == n - 2 ** (depth - 1)
 
 
-def test_a_level_of_exact_merges_advances_together():
-    _, log_odds = noisy(64, 0)
-    batches = []
-    ranking = sort_items(64, asking(log_odds, batches), threshold=0.0, seed=None)
-    assert [len(batch) for batch in batches[:1]] == [32]
-    # Levels of lists of 1, 2, ... 32: at most 2 s - 1 anti-diagonals each and as many greedy rounds.
-    assert ranking.batches <= sum(2 * (2 * s - 1) for s in (1, 2, 4, 8, 16, 32))
-    assert ranking.comparisons <= 64 * 63 // 2
-
-
 @pytest.mark.parametrize("method", ["greedy", "all-pairs"])
 def test_a_planted_order_is_recovered_from_noise_free_preferences(method):
     quality, log_odds = noisy(100, 5, noise=0.0)
     assert sort_items(100, asking(log_odds), method=method).order == tuple(np.argsort(-quality).tolist())
-
-
-@pytest.mark.parametrize("method", ["exact", "beam"])
-def test_the_published_score_does_not_recover_a_planted_order(method):
-    # Judged by the comparisons on its own path, a wrong order of near items can score higher than the right one: exact
-    # search for the best path reaches a tau of 0.838 here, where greedy and all-pairs merges reach 1.
-    quality, log_odds = noisy(100, 5, noise=0.0)
-    order = sort_items(100, asking(log_odds), method=method, beam_size=100).order
-    assert 0.8 < tau(quality, order) < 0.95
-
-
-@given(st.lists(st.floats(-3, 3), min_size=1, max_size=30, unique=True), st.integers(0, 100))
-def test_all_pairs_orders_any_transitive_preferences_in_one_batch_a_level(quality, seed):
-    values = np.array(quality)
-    log_odds = values[:, None] - values[None, :]
-    n = len(values)
-    ranking = sort_items(n, asking(log_odds), method="all-pairs", seed=seed)
-    assert np.diff(values[list(ranking.order)]).max(initial=-1.0) <= 1e-9
-    assert ranking.comparisons == n * (n - 1) // 2
-    assert ranking.batches == (math.ceil(math.log2(n)) if n > 1 else 0)
-
-
-def test_noisy_preferences_still_give_most_of_a_planted_order():
-    # Measured over 10 draws of 50 items (spread 2, noise 1): greedy 0.788, exact 0.771 by mean and 0.753 by sum,
-    # all pairs 0.832.
-    taus = {}
-    for name, options in {
-        "greedy": {"method": "greedy"},
-        "mean": {"method": "exact", "score": "mean"},
-        "sum": {"method": "exact", "score": "sum"},
-        "all": {"method": "all-pairs"},
-    }.items():
-        drawn = [noisy(50, seed) for seed in range(10)]
-        taus[name] = np.mean(
-            [tau(q, sort_items(50, asking(m), seed=seed, **options).order) for seed, (q, m) in enumerate(drawn)]
-        )
-    assert all(value > 0.72 for value in taus.values())
-    assert taus["all"] > taus["greedy"] + 0.03
-    assert taus["mean"] == pytest.approx(taus["greedy"], abs=0.05)
-
-
-def test_exact_and_a_wide_beam_agree_on_whole_sorts():
-    for seed in range(10):
-        _, log_odds = noisy(14, seed)
-        exact = sort_items(14, asking(log_odds), threshold=0.6, seed=seed)
-        assert exact.order == sort_items(14, asking(log_odds), method="beam", beam_size=None, seed=seed).order
-
-
-def test_seed_fixes_the_result_and_none_keeps_the_given_order():
-    even = np.zeros((9, 9))
-    assert sort_items(9, asking(even), seed=None).order == tuple(range(9))
-    assert sort_items(9, asking(even), seed=1).order == sort_items(9, asking(even), seed=1).order != tuple(range(9))
 
 
 @pytest.mark.parametrize(
@@ -526,25 +352,6 @@ def kendall(truth, order) -> float:
     return float(kendalltau(truth, place).statistic)
 
 
-def test_a_chain_by_hand() -> None:
-    # 0 beats 1 by 2 nats and 1 beats 2 by 1: strengths 5/3, -1/3, -4/3.
-    pairs = np.array([[0, 1], [2, 1]])
-    assert fitted_strengths(3, pairs, np.array([2.0, -1.0])) == pytest.approx([5 / 3, -1 / 3, -4 / 3], abs=0.03)
-
-
-@given(st.integers(2, 12), st.integers(0, 1000))
-def test_with_all_pairs_strengths_are_in_the_order_of_mean_log_odds(n: int, seed: int) -> None:
-    _, ask = noisy_comparisons(n, seed, 1.0)
-    pairs = np.stack(np.triu_indices(n, k=1), axis=1)
-    odds = ask(pairs)
-    means = np.zeros(n)
-    np.add.at(means, pairs[:, 0], odds)
-    np.add.at(means, pairs[:, 1], -odds)
-    strengths = fitted_strengths(n, pairs, odds)
-    assert strengths == pytest.approx(means / n, rel=0.02, abs=1e-6)
-    assert sort_items(n, ask, method="strengths").order == tuple(np.argsort(-means, kind="stable"))
-
-
 def test_fitting_orders_noisy_items_better_than_merging_for_the_same_comparisons() -> None:
     gains = []
     for seed in range(10):
@@ -554,9 +361,3 @@ def test_fitting_orders_noisy_items_better_than_merging_for_the_same_comparisons
         gains.append(kendall(truth, fitted.order) - kendall(truth, merged.order))
     assert np.mean(gains) > 0.05
     assert min(gains) > -0.02
-
-
-def test_an_item_without_comparisons_and_no_items_at_all() -> None:
-    assert fitted_strengths(3, np.array([[0, 1]]), np.array([1.0]))[2] == 0
-    assert fitted_strengths(0, np.zeros((0, 2), dtype=np.int64), np.zeros(0)).shape == (0,)
-    assert sort_items(1, lambda pairs: np.zeros(len(pairs)), method="strengths").order == (0,)

@@ -34,17 +34,6 @@ def test_random_labels_are_not_learnable(method):
     assert 0.3 < trained.accuracy.value < 0.7
 
 
-def test_the_picture_shows_truth_on_the_first_component():
-    trained = train_probe(items(), harvester())
-    picture = trained.picture
-    assert picture.coordinates.shape == (96, 3)
-    assert sum(picture.explained) <= 1 + 1e-9
-    assert picture.explained == tuple(sorted(picture.explained, reverse=True))
-    differ = picture.truth != 0
-    assert np.mean(np.sign(picture.coordinates[differ, 0]) == picture.truth[differ]) > 0.9
-    assert picture.coordinates.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-4)
-
-
 def test_a_probe_says_where_it_comes_from():
     asked = harvester(layers=(1, -1))
     trained = train_probe(items(), asked, settings=ProbeSettings(layers=((1,), (1, -1))))

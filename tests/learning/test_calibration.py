@@ -9,15 +9,9 @@ from sklearn.linear_model import LogisticRegression
 
 from climassay.errors import InputError
 from climassay.judging.probe import three_way
-from climassay.learning import fit_calibrator, group_folds, threshold_for
-from climassay.learning.calibration import cross_fitted, fit_scale, fit_tie_band
-from climassay.learning.evaluation import brier_score, calibration
-from climassay.statistics import reliability_curve, wilson_interval
-
-
-def test_brier_matches_hand_worked_example():
-    # Squared distances: 0.01, 0.16, 0.09 and 0.64.
-    assert brier_score([0.9, 0.6, 0.3, 0.8], [1, 1, 0, 0]) == pytest.approx(0.90 / 4)
+from climassay.learning import fit_calibrator, group_folds, softmax, threshold_for
+from climassay.learning.calibration import cross_fitted, fit_scale, fit_tie_band, prior_shift, reweighted
+from climassay.learning.evaluation import calibration
 
 
 def test_summary_matches_hand_worked_example():
@@ -27,19 +21,6 @@ def test_summary_matches_hand_worked_example():
     assert found.log_loss == pytest.approx(-(np.log(0.9) + np.log(0.6) + np.log(0.7) + np.log(0.2)) / 4)
     # Confidences 0.9, 0.6, 0.7, 0.8, of which only the last is wrong, each in its own bin.
     assert found.expected_calibration_error == pytest.approx((0.1 + 0.4 + 0.3 + 0.8) / 4)
-
-
-def test_reliability_bins_by_equal_width():
-    curve = reliability_curve([0.05, 0.15, 0.95, 1.0, 0.9], [0, 1, 1, 1, 0], bins=2)
-    assert [one.accuracy.n for one in curve] == [2, 3]
-    assert curve[0].confidence == pytest.approx(0.1)
-    assert curve[0].accuracy.value == pytest.approx(0.5)
-    assert curve[1].accuracy.value == pytest.approx(2 / 3)
-    assert curve[1].accuracy.interval == wilson_interval(2, 3)
-
-
-def test_reliability_leaves_out_empty_bins():
-    assert [one.accuracy.n for one in reliability_curve([0.1, 0.9, 0.95], [0, 1, 1], bins=10)] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -52,27 +33,11 @@ def test_refuses_what_is_no_probability(probabilities, outcomes):
         calibration(probabilities, outcomes)
 
 
-@given(st.lists(st.tuples(st.floats(0.001, 0.999), st.booleans()), min_size=1, max_size=60))
-def test_swapping_every_pair_changes_nothing(rows):
-    probability = np.array([p for p, _ in rows])
-    outcome = np.array([float(came) for _, came in rows])
-    ours, swapped = calibration(probability, outcome), calibration(1 - probability, 1 - outcome)
-    assert swapped.brier == pytest.approx(ours.brier)
-    assert swapped.log_loss == pytest.approx(ours.log_loss)
-    assert swapped.brier_constant == pytest.approx(ours.brier_constant)
-
-
 def test_scale_recovers_an_overconfident_factor():
     rng = np.random.default_rng(0)
     true = rng.normal(0, 1.5, 20_000)
     outcomes = np.where(rng.random(20_000) < expit(true), 1, -1)
     assert fit_scale(3 * true, outcomes, independent=20_000) == pytest.approx(1 / 3, rel=0.05)
-
-
-def test_scale_stays_finite_without_a_single_mistake():
-    few = fit_scale([1.0, 2.0], [1, 1], independent=3)
-    many = fit_scale([1.0, 2.0], [1, 1], independent=300)
-    assert 0.5 < few < many < 20
 
 
 def test_scale_of_a_probe_that_is_wrong_gives_up_confidence():
@@ -134,12 +99,6 @@ def test_probabilities_never_fall_and_stay_within_bounds(seed, method):
     assert (np.diff(found) >= -1e-12).all()
 
 
-def test_perfect_separation_does_not_claim_certainty():
-    scores, valid = np.arange(20.0), np.repeat([0, 1], 10)
-    found = fit_calibrator(scores, valid, "platt")(scores)
-    assert 0 < found[0] < 0.5 < found[-1] < 1
-
-
 def test_each_item_is_calibrated_by_others():
     scores, valid = drawn(60, 1, 0)
     folds = np.arange(60) % 3
@@ -190,19 +149,6 @@ def test_too_few_labels_say_nothing():
         threshold_for(0.5, [1] * 5, [0.5] * 5)
 
 
-def test_surely_asks_the_interval():
-    labels, probabilities = np.ones(30, dtype=int), np.linspace(0, 1, 30)
-    assert threshold_for(0.95, labels, probabilities).yield_.value == 1
-    with pytest.raises(InputError, match="is sure of at most 88"):
-        threshold_for(0.95, labels, probabilities, surely=True)
-
-
-@pytest.mark.parametrize("precision", [0.0, -1.0, 1.5])
-def test_a_precision_is_a_share(precision):
-    with pytest.raises(InputError, match="give a share"):
-        threshold_for(precision, [1] * 30, [0.5] * 30)
-
-
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10)), min_size=6, max_size=40), st.floats(0.1, 1.0))
 def test_whatever_is_chosen_keeps_its_promise_on_the_labels(rows, precision):
     labels = np.array([row[0] for row in rows], dtype=int)
@@ -219,3 +165,25 @@ def test_whatever_is_chosen_keeps_its_promise_on_the_labels(rows, precision):
     # No lower threshold would do.
     lower = [t for t in set(probabilities) if t < found.value]
     assert all(labels[probabilities >= t].mean() < precision for t in lower)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (lambda: fit_calibrator([0.5], [1, 0]), "one label for each score"),
+        (lambda: threshold_for(0.9, [1], [0.5, 0.5]), "one label for each probability"),
+        (lambda: threshold_for(0.0, [1], [0.5]), "give a share above 0"),
+        (lambda: reweighted([[0.5, 0.5]], [0.0, 1.0]), "Shares of classes are positive"),
+    ],
+    ids=["calibrator", "labels", "precision", "shares"],
+)
+def test_what_cannot_be_calibrated_is_refused(asked, message):
+    with pytest.raises(InputError, match=message):
+        asked()
+
+
+def test_scores_that_never_vary_give_the_base_rate_and_logits_are_shifted_to_the_shares_wanted():
+    assert fit_calibrator([0.3] * 40, [1, 0, 0, 0] * 10)(0.3) == pytest.approx(0.25, abs=0.02)
+    logits = np.random.default_rng(0).normal(size=(200, 3))
+    shifted = softmax(logits + prior_shift(logits, [0.2, 0.5, 0.3]))
+    assert shifted.mean(axis=0) == pytest.approx([0.2, 0.5, 0.3], abs=1e-6)

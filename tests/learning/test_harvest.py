@@ -1,16 +1,13 @@
 """Harvests and the store behind them: nothing is computed twice, nothing half written is read."""
 
-import json
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.learning.harvest import ActivationStore, Harvest, Rows, Section, Setting, _pieces, harvest, request_key
+from climassay.learning.harvest import ActivationStore, Harvest, Rows, Section, Setting, harvest, request_key
 from climassay.models.contract import Message, OptionRequest
 from counting_model import CountingModel, ask, expected_states, texts_of
 from tiny_models import save_tiny
@@ -36,21 +33,6 @@ def filled(folder: Path, *, shards: int = 3) -> Section:
     return section
 
 
-@given(order=st.lists(st.integers(0, 14), min_size=1, max_size=30))
-def test_rows_come_back_in_any_order_and_as_often_as_asked(
-    tmp_path_factory: pytest.TempPathFactory, order: list[int]
-) -> None:
-    folder = tmp_path_factory.mktemp("store")
-    filled(folder)
-    section = ActivationStore(folder).section(SETTING)
-    parts = [rows(5, seed=number) for number in range(3)]
-    asked = [keys(15)[index] for index in order]
-    logprobs, tokens = section.scores(asked)
-    np.testing.assert_array_equal(section.states(asked), np.concatenate([part.states for part in parts])[order])
-    np.testing.assert_array_equal(logprobs, np.concatenate([part.logprobs for part in parts])[order])
-    np.testing.assert_array_equal(tokens, np.concatenate([part.tokens for part in parts])[order])
-
-
 def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
     section = filled(tmp_path)
     assert len(section) == 15
@@ -59,21 +41,6 @@ def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
     assert request_key("prompt 0", ("12",)) not in section
     with pytest.raises(KeyError):
         section.states([b"0" * 16])
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param(Setting("b" * 64, "float32", (-1,), 384), id="model"),
-        pytest.param(Setting("a" * 64, "bfloat16", (-1,), 384), id="dtype"),
-        pytest.param(Setting("a" * 64, "float32", (-1, 4), 384), id="layers"),
-    ],
-)
-def test_activations_computed_otherwise_are_apart(tmp_path: Path, other: Setting) -> None:
-    filled(tmp_path)
-    assert len(ActivationStore(tmp_path).section(other)) == 0
-    assert len(ActivationStore(tmp_path, storage="float16").section(SETTING)) == 0
-    assert len(ActivationStore(tmp_path).section(SETTING)) == 15
 
 
 def test_the_token_budget_separates_16_bit_results_only(tmp_path: Path) -> None:
@@ -180,15 +147,6 @@ def _resident_kilobytes(path: str) -> int | None:
     return None
 
 
-def test_the_setting_stands_beside_the_shards_for_people_to_read(tmp_path: Path) -> None:
-    filled(tmp_path)
-    (folder,) = tmp_path.iterdir()
-    about = json.loads((folder / "setting.json").read_text(encoding="utf-8"))
-    assert about["fingerprint"] == "a" * 64
-    assert about["layers"] == [-1]
-    assert about["storage"] == "float32"
-
-
 def test_requests_with_different_numbers_of_options_are_kept_but_not_mixed(tmp_path: Path) -> None:
     section = filled(tmp_path, shards=1)
     section.write(keys(3, 100), rows(3, options=4))
@@ -240,17 +198,6 @@ def test_a_second_harvest_is_served_from_disk(tmp_path: Path) -> None:
     assert again.tokens_two_pass == second.tokens_two_pass
 
 
-@pytest.mark.parametrize("change", ["fingerprint", "layers", "dtype"])
-def test_another_model_or_setting_is_computed_afresh(tmp_path: Path, change: str) -> None:
-    harvest(CountingModel(), ask("x"), store=ActivationStore(tmp_path))
-    model = CountingModel("8" * 64 if change == "fingerprint" else "7" * 64)
-    if change == "dtype":
-        model.dtype = "float16"
-    layers = (0,) if change == "layers" else (-1,)
-    found = harvest(model, ask("x"), layers=layers, store=ActivationStore(tmp_path))
-    assert (found.stored, found.computed) == (0, 1)
-
-
 def test_equal_requests_are_computed_once_and_counted_twice(tmp_path: Path) -> None:
     for store in (None, ActivationStore(tmp_path)):
         model = CountingModel()
@@ -276,22 +223,6 @@ def test_failures_are_counted_in_their_place_and_tried_again(tmp_path: Path) -> 
     assert found.stored == 2
 
 
-def test_nothing_and_nothing_but_failures_are_harvests_too() -> None:
-    assert harvest(CountingModel(), []).states.shape == (0, 0, 1, 0)
-    found = harvest(CountingModel(), ask("fail", "unrenderable"), layers=(1, 2))
-    assert found.states.shape == (2, 2, 2, 0)
-    assert len(found.failed) == 2
-
-
-def test_progress_adds_up_to_the_requests(tmp_path: Path) -> None:
-    harvest(CountingModel(), ask("a", "b"), store=ActivationStore(tmp_path))
-    steps: list[int] = []
-    texts = ["a", "b", "c", "c", "fail", "unrenderable", "d"]
-    harvest(CountingModel(), ask(*texts), store=ActivationStore(tmp_path), shard=1, on_progress=steps.append)
-    assert sum(steps) == len(texts)
-    assert steps[0] == 3  # two served, one without a prompt
-
-
 def test_an_interrupted_harvest_keeps_all_pieces_but_the_last(tmp_path: Path) -> None:
     steps: list[int] = []
 
@@ -305,25 +236,6 @@ def test_an_interrupted_harvest_keeps_all_pieces_but_the_last(tmp_path: Path) ->
     found = harvest(CountingModel(), ask(*texts_of(40)), store=ActivationStore(tmp_path), shard=6)
     assert (found.stored, found.computed) == (18, 22)
     check_states(found, texts_of(40))
-
-
-def test_pieces_are_cut_between_articles() -> None:
-    prompts = dict(enumerate(sorted(f"article {number // 6} item {number % 6}" for number in range(30))))
-    assert [len(piece) for piece in _pieces(list(prompts), prompts, 10)] == [6, 6, 6, 6, 6]
-    assert [len(piece) for piece in _pieces(list(prompts), prompts, 13)] == [12, 12, 6]
-    assert [len(piece) for piece in _pieces(list(prompts), prompts, 1)] == [1] * 30
-    flat = [index for piece in _pieces(list(prompts), prompts, 4) for index in piece]
-    assert flat == list(prompts)
-
-
-def test_half_precision_gives_the_same_when_it_is_computed_and_when_it_is_served(tmp_path: Path) -> None:
-    first, second = (
-        harvest(CountingModel(), ask(*texts_of(9)), store=ActivationStore(tmp_path, storage="float16"))
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(first.states, second.states)
-    assert second.stored == 9
-    np.testing.assert_allclose(second.states, expected_states(texts_of(9)), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.model

@@ -15,7 +15,6 @@ from climassay.learning.linear import (
     minimise,
     ordinal_loss,
     softmax,
-    thresholds,
 )
 
 
@@ -36,13 +35,6 @@ def test_a_block_alone_is_fitted_as_scikit_learn_fits_it_standardised(generator)
     scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0) / np.sqrt(5)
     wanted = LogisticRegression(C=2.0, max_iter=300).fit(scaled, truth).predict_proba(scaled)
     assert model.probabilities([rows]) == pytest.approx(wanted, abs=1e-4)
-
-
-def test_two_classes_are_one_regression(generator):
-    rows, truth = drawn(generator, classes=2)
-    model = fit_linear([rows], truth, 2)
-    odds = model.log_odds([rows])
-    assert model.probabilities([rows])[:, 1] == pytest.approx(1 / (1 + np.exp(-odds)))
 
 
 def test_more_features_than_items_give_the_same_model_by_way_of_the_span(generator):
@@ -121,10 +113,6 @@ def test_a_choice_among_two_is_a_logistic_regression_on_the_difference(generator
     weights = minimise(rows, conditional_loss(np.repeat(np.arange(40), 2), places), 1.0).weights
     regression = LogisticRegression(C=1.0, fit_intercept=False).fit(first - second, chosen)
     assert weights == pytest.approx(regression.coef_[0], rel=1e-2)
-
-
-def test_thresholds_ascend_whatever_the_parameters():
-    assert (np.diff(thresholds(np.array([0.5, -9.0, 3.0]))) > 0).all()
 
 
 def test_softmax_stands_large_numbers_and_no_rows():

@@ -63,7 +63,3 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
 def test_arrays_are_checked(array):
     with pytest.raises(ValueError, match="weights"):
         checked_array("weights", array, (2,))
-
-
-def test_any_length_where_none_is_given():
-    assert checked_array("weights", np.zeros((5, 3)), (None, 3)).shape == (5, 3)

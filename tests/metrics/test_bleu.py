@@ -4,16 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climaqa_cases import CASES, EMISSION_GEMMA, EMISSION_REFERENCE
 from climassay.errors import InputError
-from climassay.metrics import bleu, bleu_each, bleu_signature, character_bleu, character_bleu_each
+from climassay.metrics import bleu, bleu_each, character_bleu, character_bleu_each
 
 PAPER = Path(__file__).parents[3] / "shared" / "papers" / "climaqa_paper.txt"
-TEXTS = st.text(alphabet="ab c.", max_size=12)
-REFERENCES = st.text(alphabet="ab c.", min_size=1, max_size=12).filter(str.strip)
 QUESTIONS = (54, 52, 55)
 """Freeform questions of the gold set by level: base, reasoning, hypothetical (Table 1)."""
 LEVELS_AND_OVERALL = {
@@ -40,20 +36,6 @@ def test_the_tenth_printed_answer_needs_one_white_space_more_than_is_printed():
     assert f"{as_printed:.3f}" == "0.363"
     for spaced in (f" {EMISSION_GEMMA}", f"{EMISSION_GEMMA}\n"):
         assert f"{character_bleu([EMISSION_REFERENCE], [spaced]):.3f}" == "0.364"
-
-
-def test_the_markup_of_the_printed_paper_does_not_reproduce_its_figures():
-    marked = [(case.reference.replace("SO2", "SO<sub>2</sub>"), case) for case in AGREEING]
-    marked = [(reference, case) for reference, case in marked if reference != case.reference]
-    off = [abs(character_bleu([reference], [case.answer]) - case.bleu) for reference, case in marked]
-    assert len(off) == 4
-    assert sum(difference > 0.001 for difference in off) >= 3
-
-
-def test_words_give_quite_other_figures_than_characters():
-    words = bleu_each([case.reference for case in CASES], [case.answer for case in CASES])
-    assert 0.02 < min(words) < max(words) < 0.16
-    assert min(case.bleu for case in CASES) > max(words)
 
 
 def test_overall_is_the_mean_over_questions_in_the_published_table():
@@ -89,11 +71,6 @@ def test_character_bleu_worked_by_hand():
     assert character_bleu(["abcdef"], ["abcd"]) == pytest.approx(math.exp(1 - 6 / 4))
 
 
-def test_short_equal_texts_fall_to_the_smoothing():
-    assert character_bleu(["CO2"], ["CO2"]) == pytest.approx(0.1**0.25)
-    assert bleu_each(["CO2"], ["CO2"]) == [1.0]
-
-
 def test_all_items_together_add_up_their_counts():
     references, candidates = ["abcd", "wxyz"], ["abcd", "abcd"]
     # 4 of 8 characters, 3 of 6 pairs, 2 of 4 triples, 1 of 2 runs of four.
@@ -106,31 +83,6 @@ def test_word_bleu_worked_by_hand():
     expected = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
     assert bleu(["the sea rises with heat"], ["the sea rises with ice"]) == pytest.approx(expected)
     assert bleu_each(["the sea rises with heat"], ["the sea rises with ice"]) == pytest.approx([expected])
-
-
-@pytest.mark.parametrize("metric", [character_bleu, bleu], ids=["characters", "words"])
-def test_of_several_references_any_may_match(metric):
-    assert metric([["ice", "the sea ice is melting fast"]], ["the sea ice is melting fast"]) == pytest.approx(1.0)
-    several = [["the sea ice is melting fast", "other"], "the air is warmer than it was"]
-    assert metric(several, ["the sea ice is melting fast", "the air is warmer than it was"]) == pytest.approx(1.0)
-
-
-@given(st.lists(st.tuples(REFERENCES, TEXTS), min_size=1, max_size=4))
-def test_every_bleu_lies_between_nothing_and_one(pairs):
-    references, candidates = zip(*pairs, strict=True)
-    each = character_bleu_each(references, candidates) + bleu_each(references, candidates)
-    together = [character_bleu(references, candidates), bleu(references, candidates)]
-    assert all(0 <= value <= 1 for value in each + together)
-
-
-@given(REFERENCES, TEXTS)
-def test_a_single_pair_may_be_two_strings_and_is_its_own_mean(reference, candidate):
-    assert character_bleu(reference, candidate) == character_bleu_each([reference], [candidate])[0]
-
-
-def test_an_empty_candidate_scores_nothing():
-    assert character_bleu_each(["ice", "sea"], ["", "sea"])[0] == 0.0
-    assert bleu_each(["ice melts"], [""]) == [0.0]
 
 
 @pytest.mark.parametrize("metric", [character_bleu, character_bleu_each, bleu, bleu_each])
@@ -147,9 +99,3 @@ def test_an_empty_candidate_scores_nothing():
 def test_what_cannot_be_compared_is_refused(metric, references, candidates, word):
     with pytest.raises(InputError, match=word):
         metric(references, candidates)
-
-
-def test_the_signature_says_how_sentences_are_scored():
-    assert "tok:13a" in bleu_signature()
-    assert "eff:no" in bleu_signature()
-    assert "eff:yes" in bleu_signature(each=True)

@@ -1,13 +1,10 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.metrics import Entailment, PromptedEntailment
 from climassay.metrics.entailment import BLANK, OPTIONS, nearest_parts
 from climassay.models.contract import OptionScores
-from climassay.prompts import Prompt
 from tiny_models import smollm2
 
 
@@ -56,15 +53,6 @@ def test_calibration_divides_by_what_is_answered_without_content():
     assert len(model.asked) == 4
 
 
-def test_a_strong_model_is_asked_nothing_without_content():
-    class Strong(Weighing):
-        parameters = 8_000_000_000
-
-    model = Strong(ANSWERS)
-    assert PromptedEntailment(model).score(PAIRS) == PromptedEntailment(model, calibrated=False).score(PAIRS)
-    assert len(model.asked) == 2 * len(PAIRS)
-
-
 def test_without_the_content_free_answer_nothing_is_calibrated():
     blind = {premise: answer for premise, answer in ANSWERS.items() if premise != BLANK}
     assert PromptedEntailment(Weighing(blind)).score(PAIRS) == [None, None, None]
@@ -74,13 +62,6 @@ def test_no_pairs_ask_nothing():
     model = Weighing(ANSWERS)
     assert PromptedEntailment(model).score([]) == []
     assert model.asked == []
-
-
-def test_the_prompt_can_be_the_users_own():
-    model = Weighing(ANSWERS)
-    own = Prompt("entailment", "[user]\nHier: {{ statement }}\nPassage: {{ premise }}\n[assistant]\nIt", "test")
-    assert PromptedEntailment(model, calibrated=False, prompt=own).score(PAIRS[:1]) == [pytest.approx(0.6)]
-    assert model.asked[0].assistant_prefix == "It"
 
 
 @pytest.mark.model
@@ -115,11 +96,6 @@ def test_rare_words_count_more_than_common_ones():
     assert nearest_part(premise, "The krill", words=4) == "Krill is eaten."
 
 
-def test_a_premise_that_fits_is_left_alone_and_a_long_sentence_is_cut():
-    assert nearest_part("Two  words.\n", "Words.") == "Two  words.\n"
-    assert nearest_part("ice " * 50, "ice", words=7) == " ".join(["ice"] * 7) + " ..."
-
-
 class ByLength:
     """An encoder for which long texts are near to each other."""
 
@@ -139,9 +115,3 @@ def test_an_encoder_decides_what_is_near():
     statement = "ice " * 20
     assert nearest_part(premise, statement, words=16, encoder=ByLength()).startswith("This is the one")
     assert nearest_part(premise, statement, words=3) == "Ice. Ice. Ice."
-
-
-@given(st.text(max_size=300), st.text(max_size=30), st.integers(1, 20))
-def test_a_part_is_never_longer_than_asked_for_unless_it_fits(premise, statement, words):
-    part = nearest_part(premise, statement, words=words).split()
-    assert len([word for word in part if word != "..."]) <= words

@@ -4,7 +4,6 @@ import pytest
 from climassay.metrics.entailment_features import (
     OPPOSITES,
     change_number,
-    contradict,
     cut_tail,
     negate,
     reverse_direction,
@@ -53,9 +52,3 @@ def test_opposites_go_both_ways():
     assert all(word in OPPOSITES for word in OPPOSITES.values())
     assert OPPOSITES["rise"] == "fall"
     assert OPPOSITES["falls"] == "rises"
-
-
-def test_a_contradiction_always_differs(generator):
-    for sentence in ("Ice is thick.", "It rose by 5 mm.", "Seas rise."):
-        assert contradict(sentence, generator) != sentence
-    assert contradict("Ice melts slowly there.", generator) in (None, "Ice freezes slowly there.")

@@ -19,7 +19,6 @@ from climassay.metrics.entailment_head import (
     read_pairs,
     sample_statements,
     split_pairs,
-    supporting,
     synthetic_pairs,
     train_entailment,
     unseen_pairs,
@@ -88,28 +87,10 @@ def test_a_head_learns_what_can_be_learned_and_says_how_it_did_on_others(trained
     assert figures.accuracy.value > 0.9 > figures.constant.value
 
 
-def test_the_same_seed_gives_the_same_head(trained):
-    table = lesson()
-    again = train_entailment(table, table.pairs, WordEncoder(), folds=3)
-    assert np.array_equal(again.head.model.weights, trained.head.model.weights)
-    assert again.head.provenance == trained.head.provenance
-
-
 def test_probabilities_of_relations_are_as_frequent_as_the_relations(trained):
     table = lesson()
     features = pair_features([(pair.premise, pair.statement) for pair in table.pairs], WordEncoder())
     assert trained.head.probabilities(features).mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.02)
-
-
-def test_saved_and_loaded_without_a_change(trained, tmp_path):
-    file = tmp_path / "head.safetensors"
-    trained.head.save(file)
-    found = EntailmentHead.load(file)
-    assert np.array_equal(found.model.weights, trained.head.model.weights)
-    assert found.provenance == trained.head.provenance
-    assert [path.name for path in tmp_path.iterdir()] == ["head.safetensors"]
-    scorer = load_entailment(str(file), encoder=WordEncoder())
-    assert scorer.name == "head.safetensors"
 
 
 def test_what_is_no_head_is_refused(trained, tmp_path):
@@ -194,10 +175,6 @@ def test_features_of_a_pair():
     assert [block.shape for block in features.blocks(vectors=False, places=np.array([1]))] == [(1, len(NAMES))]
 
 
-def test_support_is_the_share_of_the_two_classes():
-    assert supporting(np.array([[0.3, 0.1, 0.6]])) == pytest.approx([0.75])
-
-
 def test_the_bundled_head_is_small_and_says_where_it_comes_from():
     head = EntailmentHead.load()
     assert BUNDLED_HEAD.stat().st_size < 100_000
@@ -264,12 +241,6 @@ def test_climate_fevers_form(tmp_path):
         LabelledPair("Fish swim.", "Seas rise.", 2),
     )
     assert table.skipped == 1
-
-
-def test_pairs_as_rows(tmp_path):
-    file = tmp_path / "pairs.csv"
-    file.write_text("premise,statement,label\nA b.,C d.,Entailment\nA b.,E f.,neutral\n", encoding="utf-8")
-    assert [pair.relation for pair in read_pairs(file).pairs] == [0, 2]
 
 
 def test_pairs_that_nobody_has_judged(tmp_path):
@@ -350,13 +321,6 @@ def test_both_classes_are_needed():
     scorer = Scripted(a=Relations(1, 0, 0), b=Relations(1, 0, 0))
     with pytest.raises(InputError, match="some are SUPPORTS and some REFUTES"):
         validate_entailment(PAIRS[:2], scorer)
-
-
-def test_progress_counts_every_pair():
-    told = []
-    scorer = Scripted(**{pair.premise: Relations(0.5, 0.3, 0.2) for pair in PAIRS})
-    validate_entailment(PAIRS, scorer, resamples=5, on_progress=told.append)
-    assert sum(told) == len(PAIRS)
 
 
 def test_statements_are_sampled_whole():

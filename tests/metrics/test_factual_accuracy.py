@@ -5,14 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.errors import InputError, ModelError
 from climassay.metrics import (
     AnswerRow,
     PromptedSupport,
-    Relations,
     factual_accuracies,
     factual_accuracy,
     judge_answers,
@@ -47,14 +44,6 @@ def test_the_ends_are_finite_and_a_missing_token_is_at_the_end():
     low, high = factual_accuracy(np.array([0.0, 1.0]))
     assert (low, high) == (pytest.approx(0.0010, abs=5e-5), pytest.approx(0.9990, abs=5e-5))
     assert factual_accuracy(1 / (1 + math.exp(-100))) == pytest.approx(high)
-
-
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=20), st.floats(0.1, 20))
-def test_order_is_kept_and_scores_stay_within_0_and_1(probabilities, temperature):
-    scores = factual_accuracy(np.array(probabilities), temperature)
-    assert ((scores >= 0) & (scores <= 1)).all()
-    order = np.argsort(probabilities, kind="stable")
-    assert (np.diff(scores[order]) >= 0).all()
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
@@ -107,26 +96,9 @@ def test_the_judge_is_asked_as_the_paper_does_and_failures_keep_their_place():
     assert scores == [pytest.approx(0.7311, abs=5e-5), None, pytest.approx(0.0010, abs=5e-5)]
 
 
-def test_calibration_takes_out_what_the_judge_always_says():
-    judge = Judge({"Seas rise": (math.log(0.9), math.log(0.1)), "N/A": (math.log(0.9), math.log(0.1))})
-    (found,) = PromptedSupport(judge, calibrated=True).relations([("The sea is rising.", "Seas rise.")])
-    assert found.confirms == pytest.approx(0.5)
-
-
-def test_an_empty_answer_supports_nothing_and_asks_nobody():
-    judge = Judge({})
-    assert factual_accuracies(["A."], [" "], PromptedSupport(judge)) == [0.0]
-    assert judge.asked == []
-
-
 def test_as_many_answers_as_references():
     with pytest.raises(InputError, match="2 answers"):
         factual_accuracies(["A."], ["B.", "C."], PromptedSupport(Judge({})))
-
-
-def test_open_questions_are_shared_out_between_the_two_classes():
-    assert Relations(0.3, 0.1, 0.6).supports == pytest.approx(0.75)
-    assert Relations(0.0, 0.0, 1.0).supports == 0.5
 
 
 def test_a_scorer_without_relations_gives_its_probability():

@@ -11,9 +11,6 @@ from climassay.metrics import LabelledAnswer, calibrate_window, exact_match_norm
 from climassay.metrics.window_calibration import (
     WINDOWS,
     read_labelled_answers,
-    window_figure,
-    window_report,
-    window_table,
     window_verdict,
 )
 from climassay.primer import gold_questions
@@ -134,28 +131,6 @@ def test_the_bundled_encoder_on_the_primers_answers():
     # More of the same words around the gap, more similarity.
     assert found.points[0].wrong < found.points[4].wrong < found.points[-1].wrong
     assert "includes 0" in window_verdict(found)
-
-
-def test_the_report_has_figure_table_and_every_answer():
-    found = calibrate_window(PLAIN, Narrow(), windows=[0, 1, None], resamples=100)
-    table = window_table(found)
-    assert [row[0] for row in table.rows] == ["0", "1", "whole"]
-    assert table.strong == {1}
-    figure = window_figure(found)
-    assert [point.x for point in figure.series[0].points] == [0, 1, 2]
-    assert [point.y for point in figure.series[1].points] == [point.wrong for point in found.points]
-    page = window_report(found, "<a file>").to_html()
-    assert "&lt;a file&gt;" in page
-    assert page.count("one two &lt;MASK&gt; three four") == len(PLAIN)
-    assert "<svg" in page
-
-
-def test_a_table_of_ones_own(tmp_path):
-    file = tmp_path / "answers.csv"
-    file.write_text("statement,reference,answer,correct\nThe <MASK> melts.,ice,snow,Yes\nThe <MASK>.,sea,air,0\n")
-    first, second = read_labelled_answers(file)
-    assert (first.statement, first.reference, first.answer, first.correct) == ("The <MASK> melts.", "ice", "snow", True)
-    assert (second.correct, second.question) == (False, "The <MASK>.")
 
 
 @pytest.mark.parametrize(

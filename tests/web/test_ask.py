@@ -112,7 +112,7 @@ def test_only_the_collections_that_are_chosen_are_searched(client_of, place, ans
 def test_what_the_library_does_not_hold_is_said_with_what_was_found(client_of, place, answering, monkeypatch, found):
     model = answering("Not enough information.")
     if not found:
-        monkeypatch.setattr("climassay.grounding.retrieval.RELEVANCE_COSINE", {"words": 1.0})
+        monkeypatch.setattr("climassay.grounding.answer.RELEVANCE_COSINE", {"words": 1.0})
     _, seen = answered(place, client_of("annotator"))
     assert "Not enough information." in seen.text
     assert len(model.texts) == found

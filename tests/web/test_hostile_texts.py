@@ -13,7 +13,7 @@ from climassay.factcheck import DebateSettings, make_claim
 from climassay.factcheck.check_store import CheckStore
 from climassay.generation import Wording
 from climassay.grounding.answer import GroundedAnswer, Source
-from climassay.grounding.citing import AnswerSentence
+from climassay.grounding.citations import AnswerSentence
 from climassay.web.jobs import jobs
 from factcheck_transcripts import full_transcript, with_text_everywhere
 from library_parts import add_book

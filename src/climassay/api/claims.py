@@ -16,11 +16,17 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.factcheck import CheckedClaims, CheckFilter, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
-    from climassay.factcheck.checking import Checker, OnEvent
+    from climassay.factcheck import (
+        CheckedClaim,
+        CheckedClaims,
+        CheckFilter,
+        ClaimTable,
+        DebateSettings,
+        ScoredVerdicts,
+    )
+    from climassay.factcheck.checking import Checker, Estimate, OnEvent
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
-    from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import Claim
 
 PRIMER_CLAIMS = "primer:claims"
@@ -44,7 +50,7 @@ def check_claim(
     force: bool = False,
     on_event: "OnEvent | None" = None,
     on_start: "Callable[[DebateSetup], None] | None" = None,
-) -> "Transcript":
+) -> "CheckedClaim":
     """Check a claim by a debate: an advocate for each collection, and a mediator who gives the verdict.
 
     Args:
@@ -62,7 +68,7 @@ def check_claim(
         on_start: Called with who debates, before anything is asked.
 
     Returns:
-        Every word of the debate; ``transcript.verdict`` has the label, its explanation and its citations.
+        The transcript of the debate; its ``verdict`` has the label, its explanation and its citations.
 
     Raises:
         InputError: The claim is empty, nobody debates, or there is no such collection.
@@ -73,7 +79,7 @@ def check_claim(
         >>> transcript.verdict.outcome
         'verdict'
     """
-    from climassay.factcheck import make_claim
+    from climassay.factcheck import CheckedClaim, make_claim
 
     made = make_claim(claim) if isinstance(claim, str) else claim
     rules = _rules(settings, collections, adversaries, plain)
@@ -87,7 +93,7 @@ def check_claim(
             [made], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
         )
         checker.keep([transcript])
-    return transcript
+        return CheckedClaim.of(transcript, checker.table.scale)
 
 
 def check_claims(
@@ -127,7 +133,7 @@ def check_claims(
         InputError: The claims cannot be read, nobody debates, or published verdicts do not fit the scale.
         ModelError: A model cannot be loaded.
     """
-    from climassay.factcheck import CheckedClaims, analyse
+    from climassay.factcheck import CheckedClaim, CheckedClaims, analyse
     from climassay.factcheck.checking import CONCURRENCY
     from climassay.factcheck.scales import load_scale
 
@@ -157,7 +163,7 @@ def check_claims(
         checker.keep(transcripts, truths)
     return CheckedClaims(
         name,
-        tuple(transcripts),
+        tuple(CheckedClaim.of(one, scale) for one in transcripts),
         analyse(transcripts, truths, checker.table.scale, classes=classes),
         checker.run,
         checker.tallies,
@@ -326,8 +332,7 @@ def estimate_debates(
         InputError: There is no such collection or scale.
         ModelError: A model cannot be loaded.
     """
-    from climassay.factcheck.checking import set_up_debate
-    from climassay.factcheck.estimate import estimate_debate
+    from climassay.factcheck.checking import estimate_debate, set_up_debate
     from climassay.records.queries import seconds_per_answer
 
     with Session.opened(workspace) as session:
@@ -384,7 +389,7 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     """
     from climassay.factcheck import CheckStore, check_data, load_scale
     from climassay.factcheck.check_store import iso_time
-    from climassay.factcheck.results.checked_claims import verdict_lines
+    from climassay.factcheck.results.report import verdict_lines
 
     with Session.opened(workspace) as session:
         checks = CheckStore(session.records)

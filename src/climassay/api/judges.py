@@ -33,9 +33,9 @@ if TYPE_CHECKING:
         Quality,
         TrainedProbe,
     )
-    from climassay.judging.candidates import MethodName, ProbeMethod
     from climassay.judging.judges import Cost
     from climassay.judging.settings import InsertMode, Scope, SortMethod
+    from climassay.judging.training import MethodName, ProbeMethod
     from climassay.records import RecordedModel, Run
     from climassay.reporting import Table
 
@@ -70,12 +70,10 @@ def rank(
         >>> [row.place for row in ranking.ranked]
         [1, 2]
     """
-    from climassay.judging import rank_items
+    from climassay.judging import ItemTable
 
-    items = _items(texts)
-    judge = JudgeSpec(quality, probe, model=model)
-    with judge.opened(workspace, "judge rank", {"items": len(items)}, {"seed": seed}) as at:
-        return rank_items(items, at.method, seed=seed, on_progress=at.on_progress)
+    spec = JudgeSpec(quality, probe, model=model)
+    return rank_table(spec, ItemTable(tuple(_items(texts)), ()), workspace=workspace, seed=seed)
 
 
 def insert(
@@ -107,16 +105,11 @@ def insert(
         InputError: A label has no anchors, a text is among the anchors, or no quality is named.
         ModelError: The model cannot be loaded.
     """
-    from climassay.judging import insert_items
-    from climassay.judging.anchor_labelling import TIE_BAND
+    from climassay.judging import ItemTable
 
-    items = _items(texts)
-    judge = JudgeSpec(quality, probe, model=model)
-    with judge.opened(workspace, "judge insert", {"items": len(items)}, {"seed": seed}) as at:
-        band = at.tie_band if at.tie_band > 0 else TIE_BAND
-        found = insert_items(items, anchors, levels, at.method, samples=samples, tie_band=band, seed=seed)
-        at.run.save_results("labels", found.rows())
-        return found
+    spec, items = JudgeSpec(quality, probe, model=model), ItemTable(tuple(_items(texts)), ())
+    labelled = ItemTable(tuple(anchors), (), tuple(levels))
+    return insert_table(spec, items, labelled, samples=samples, workspace=workspace, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -349,8 +342,8 @@ def rank_table(
     sort: "SortMethod" = "fitted",
     workspace: Place = None,
     seed: int = 0,
-) -> Shown:
-    """Order the items of each group of a table, best first, comparing only what the sort needs.
+) -> "ItemRanking":
+    """:func:`rank` for the items of a table, each group by itself, comparing only what the sort needs.
 
     Args:
         judge: Who compares.
@@ -360,28 +353,16 @@ def rank_table(
         sort: How the comparisons are chosen.
         workspace: Where records lie.
         seed: Seed of the sort.
-
-    Returns:
-        The ranking; its rows hold the whole texts.
-
-    Raises:
-        InputError: The judge cannot be opened.
     """
     from climassay.judging import rank_items
-    from climassay.judging.report import ranking_report, ranking_table
 
-    with judge.opened(workspace, command, {"file": file}, {"sort": seed}) as at:
-        ranking = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
-        rows, name, method = ranking.rows(), at.quality.name, at.method.name
-        at.run.save_results("ranking", rows)
-    counts = {"comparisons": ranking.comparisons, "possible": ranking.possible, "failed": ranking.failed}
-    return Shown(
-        {"run": at.run.id, "quality": name, "method": method, **counts, "items": rows},
-        (ranking_table(rows, quality=name, note=ranking.note),),
-        rows,
-        noted=(*at.notes, *skipped_note(items.skipped)),
-        reported=lambda: ranking_report(ranking, quality=name, judge=method, file=Path(file).name),
-    )
+    config = {"file": file, "items": len(items.items)}
+    with judge.opened(workspace, command, config, {"sort": seed}) as at:
+        found = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
+        at.run.save_results("ranking", found.rows())
+    told = (*at.notes, *skipped_note(items.skipped))
+    known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(file).name}
+    return replace(found, run=at.run.id, told=told, **known)
 
 
 def insert_table(
@@ -395,8 +376,8 @@ def insert_table(
     mode: "InsertMode" = "band",
     workspace: Place = None,
     seed: int = 0,
-) -> Shown:
-    """Give new items of a table a label on an ordered scale, by comparing them with labelled anchors.
+) -> "Inserted":
+    """:func:`insert` for the items of a table.
 
     Args:
         judge: Who compares.
@@ -408,15 +389,11 @@ def insert_table(
         mode: What counts as equal.
         workspace: Where records lie.
         seed: Seed of the draws of anchors.
-
-    Raises:
-        InputError: A label has no anchors, or the judge cannot be opened.
     """
     from climassay.judging import insert_items
     from climassay.judging.anchor_labelling import TIE_BAND
-    from climassay.judging.report import insertion_table
 
-    config = {"file": file, "anchors": anchors_file, "mode": mode, "samples": samples}
+    config = {"file": file, "items": len(items.items), "anchors": anchors_file, "mode": mode, "samples": samples}
     with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
         found = insert_items(
             items.items,
@@ -429,25 +406,9 @@ def insert_table(
             seed=seed,
             on_progress=at.on_progress,
         )
-        rows = found.rows()
-        at.run.save_results("labels", rows)
-    data = {
-        "run": at.run.id,
-        "quality": at.quality.name,
-        "method": at.method.name,
-        "levels": list(anchors.levels),
-        "comparisons": found.comparisons,
-        "failed": found.failed,
-        "scores": None if found.scores is None else found.scores.to_dict(),
-        "items": rows,
-    }
-    counts = f"{found.comparisons} comparisons, {found.failed} without an answer."
-    return Shown(
-        data,
-        [insertion_table(rows), *(() if found.scores is None else found.scores.tables())],
-        Shown("", (insertion_table(rows, words=None),)).rows(),
-        noted=(*at.notes, *skipped_note(anchors.skipped), *skipped_note(items.skipped), counts),
-    )
+        at.run.save_results("labels", found.labels())
+    told = (*at.notes, *skipped_note(anchors.skipped), *skipped_note(items.skipped))
+    return replace(found, run=at.run.id, quality=at.quality.name, method=at.method.name, told=told)
 
 
 @dataclass(frozen=True)
@@ -563,8 +524,8 @@ def benchmark_judges(
     """
     from climassay.judging import METHODS, Harvester, Questions, make_folds, train_probe
     from climassay.judging import benchmark_judges as benchmarked
-    from climassay.judging.candidates import NEEDS_WEIGHTS, PROBE_METHODS
     from climassay.judging.judges import layer_choices, layers_of
+    from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
     from climassay.models import OpenWeights
 
     with Session.opened(workspace) as session, ExitStack() as stages:
@@ -798,10 +759,9 @@ def ablate_judge(
     import numpy as np
 
     from climassay.judging import Harvester, Questions, ablate, load_probe
-    from climassay.judging.candidates import pairs_within
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
-    from climassay.judging.training import quality_of
+    from climassay.judging.training import pairs_within, quality_of
     from climassay.models.local.loading import loaded_model
 
     known = load_probe(probe)

@@ -37,9 +37,9 @@ from climassay.cli.options import (
 )
 from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError, ModelError
-from climassay.factcheck.check_filter import CheckFilter
 from climassay.factcheck.configuration import (
     AdvocateSettings,
+    CheckFilter,
     DebateSettings,
     MediatorSettings,
     advocates_from_names,
@@ -48,8 +48,8 @@ from climassay.factcheck.configuration import (
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
+    from climassay.factcheck.checking import Estimate
     from climassay.factcheck.debate.rounds import DebateSetup
-    from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
 
@@ -141,7 +141,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations."""
-    from climassay.factcheck import CheckedClaim, find_past, load_scale, make_claim
+    from climassay.factcheck import find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
     if len(claim) > 1:
@@ -173,7 +173,7 @@ def check(
 
         review = reviewed(transcript, url=str(url), author=str(publisher), scale=scale)
         write_text(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
-    emit(CheckedClaim(transcript, scale, past), as_json, output)
+    emit(replace(transcript, past=past), as_json, output)
     if transcript.verdict.outcome == "failed":
         raise ModelError(f"There is no verdict, because a model call failed: {transcript.verdict.error}")
     if claim_review is not None and not reached:
@@ -422,7 +422,7 @@ class _DebatePrinter:
 def _opinion(opinion: "AdvocateOpinion") -> Any:
     from rich.text import Text
 
-    from climassay.factcheck.results.checked_claims import format_levels
+    from climassay.factcheck.results.report import format_levels
 
     verdict = opinion.verdict or f"no opinion ({opinion.error})"
     changed = " (changed)" if opinion.changed else ""

@@ -41,7 +41,8 @@ from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.entailment import RelationScorer
-from climassay.metrics.long_answers import assessment_scores
+from climassay.metrics.factual_accuracy import judged_answers
+from climassay.metrics.long_answers import assessed_answers, assessment_scores
 from climassay.metrics.registry import METRICS, Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
 from climassay.models.profiles import profile_of
@@ -451,8 +452,9 @@ def _write(work: _Run, cell: Cell, asked: _CellQuestions) -> None:
     items = [Answered(question.question, question.answer, one.text) for question, one in answers]
     scores = work.scorer.score(cell.task, items)
     answered = [None if one.error is not None else item for item, one in zip(items, written, strict=True)]
-    judgements = work.scorer.judgements(cell.task, answered)
-    assessments = work.scorer.assessments(
+    judgements = judged_answers(work.scorer, cell.task, answered)
+    assessments = assessed_answers(
+        work.scorer,
         cell.task,
         [
             None if one.error is not None else LongAnswer(q.question, one.text, q.rubric, q.audience, q.answer)

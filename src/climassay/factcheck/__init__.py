@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.factcheck.check_filter import CheckFilter as CheckFilter
+    from climassay.factcheck.configuration import CheckFilter as CheckFilter
     from climassay.factcheck.check_store import (
         CheckReview as CheckReview,
         CheckStore as CheckStore,
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
         analyse as analyse,
         stored_truths as stored_truths,
     )
-    from climassay.factcheck.results.checked_claims import (
+    from climassay.factcheck.results.report import (
         CheckedClaim as CheckedClaim,
         CheckedClaims as CheckedClaims,
         ScoredVerdicts as ScoredVerdicts,
     )
-    from climassay.factcheck.results.claimreview import claim_review as claim_review
+    from climassay.factcheck.results.page import claim_review as claim_review
     from climassay.factcheck.results.page import factcheck_page as factcheck_page
-    from climassay.factcheck.results.past_checks import PastCheck as PastCheck, find_past as find_past
+    from climassay.factcheck.check_store import PastCheck as PastCheck, find_past as find_past
     from climassay.factcheck.results.report import factcheck_report as factcheck_report
     from climassay.factcheck.results.scoring import VerdictScores as VerdictScores, score_verdicts as score_verdicts
     from climassay.factcheck.scales import SCALES as SCALES, Scale as Scale, load_scale as load_scale

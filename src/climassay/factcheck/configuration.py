@@ -1,4 +1,4 @@
-"""How a debate is set up: who takes part, on which scale, by which rules. A small TOML file, or flags."""
+"""What users set: who debates and by which rules (a small TOML file, or flags), and which past checks a list shows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -361,3 +361,34 @@ COMMENTED = "\n".join(
     )
 )
 """The file that ``climassay factcheck init`` writes."""
+
+
+Reviewed = Literal["agreed", "disagreed", "divided", "commented", "unreviewed"]
+"""What most of those who reviewed a check hold of it: more agree, more disagree, as many of both, only comments."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFilter:
+    """Which checks a list shows; an empty text leaves a filter out."""
+
+    words: Annotated[
+        str, Field(description="Words that all stand in the claim or its source, in any case."), Flag()
+    ] = ""
+    verdict: Annotated[
+        str, Field(description="Label of the verdict, or the outcome of a check without one."), Flag()
+    ] = ""
+    review: Annotated[
+        str,
+        Field(description="Opinion of most reviewers: agreed, disagreed, divided, commented or unreviewed."),
+        Flag(),
+    ] = ""
+    topic: Annotated[
+        str, Field(description="Contrarian claim of CARDS that the claim makes (2.1), or group of them (2)."), Flag()
+    ] = ""
+    collection: Annotated[str, Field(description="Name of a collection that an advocate read."), Flag()] = ""
+    source: Annotated[str, Field(description="Words of who says it, or where it stands, in any case."), Flag()] = ""
+    since: Annotated[
+        str, Field(description="First day on which a check was asked for, such as 2024-05-31 (UTC)."), Flag()
+    ] = ""
+    until: Annotated[str, Field(description="Last such day."), Flag()] = ""
+    reviewer: Annotated[str, Field(description="Name of an account that has reviewed the check."), Flag()] = ""

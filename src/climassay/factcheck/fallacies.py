@@ -15,14 +15,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import ClimassayError, InputError
-from climassay.factcheck.results.view import is_against
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.transcript import Fallacy, Transcript
+from climassay.factcheck.transcript import Fallacy, Transcript, is_against
 from climassay.learning import (
     ClassifierSpec,
     Evaluation,
@@ -40,9 +40,7 @@ from climassay.learning.text_classifier import (
     CONSTANT,
     TrainedClassifier,
     TrainingTexts,
-    best_of,
-    compare_classifiers,
-    finish_classifier,
+    train_text_classifier,
 )
 from climassay.models.contract import Encoder, OpenWeights
 
@@ -346,17 +344,8 @@ def train_fallacies(
 ) -> TrainedClassifier[FallacyClassifier]:
     """Choose a classifier by held-out log loss on folds that share no near copies, fit it on all, set its threshold.
 
-    Args:
-        given: Texts with labels; those that name no class are left out.
-        subject: What is learned.
-        encoder: For vectors, and to find near copies.
-        model: A local model whose states are tried, too.
-        layers: Of it, each tried by itself.
-        folds: Of the cross-validation.
-        seed: Of folds and bootstrap.
-        precision: Share of right answers from the threshold on.
-        provenance: What is known of the data.
-        on_progress: Called with the number of texts read since the last call.
+    Texts whose label names no class of the subject are left out. Layers of a local model are tried one by one;
+    ``precision`` is the share of right answers from the threshold on; progress counts the texts read.
 
     Raises:
         InputError: Too few texts, or a class without any.
@@ -369,23 +358,22 @@ def train_fallacies(
     plain = TrainingTexts(
         known.texts, known.labels, classes, models=FeatureModels(encoder), on_progress=on_progress
     )  # fmt: skip
-    sources = [(spec, plain) for spec in SPECS]
+    others = []
     if model is not None:
         states = text_states(model, known.texts, layers, on_progress=on_progress)
         for place, layer in enumerate(layers):
             training = TrainingTexts(known.texts, known.labels, classes, models=FeatureModels(encoder, model, layer))
             training.give("vectors", np.asarray(plain.block("vectors", np.arange(len(known)), None)))
             training.give("mean states", states[:, place, 0].astype(np.float64))
-            sources += [(replace(spec, name=f"{spec.name}, layer {layer}"), training) for spec in STATES]
-    tried = [compare_classifiers([spec], training, folds=folds, seed=seed)[0] for spec, training in sources]
-    chosen = best_of(tried)
-    training = sources[tried.index(chosen)][1]
-    facts = provenance or Provenance()
-    settings, right = {**facts.settings, "subject": subject.name}, chosen.probabilities.argmax(axis=1) == training.truth
-    with suppress(InputError):  # where no threshold reaches the precision, there is none
-        limit = threshold_for(precision, right, chosen.probabilities.max(axis=1), surely=True)
-        settings["threshold"] = asdict(limit)
-    facts = replace(facts, seed=seed, settings=settings, measured=chosen.evaluation.figures)
-    return TrainedClassifier(
-        finish_classifier(chosen.spec, training, facts, kind=FallacyClassifier), tuple(tried), chosen
+            others += [(replace(spec, name=f"{spec.name}, layer {layer}"), training) for spec in STATES]
+    trained = train_text_classifier(
+        plain, specs=SPECS, others=others, folds=folds, seed=seed, provenance=provenance, kind=FallacyClassifier
     )
+    likely = trained.chosen.probabilities
+    settings: dict[str, Any] = {"subject": subject.name}
+    with suppress(InputError):  # where no threshold reaches the precision, there is none
+        limit = threshold_for(precision, likely.argmax(axis=1) == plain.truth, likely.max(axis=1), surely=True)
+        settings["threshold"] = asdict(limit)
+    source = trained.classifier.provenance
+    source = replace(source, settings={**source.settings, **settings})
+    return replace(trained, classifier=replace(trained.classifier, provenance=source))

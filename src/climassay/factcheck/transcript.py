@@ -1,28 +1,25 @@
 """What a fact-check is made of: claim, subclaims, advocates' opinions, rounds of debate, and the verdict.
 
 Everything here is frozen and can be written as JSON (:func:`as_data`) and read again (:func:`from_data`). Passages are
-numbered once for the whole debate: a citation ``[3]`` means the same passage whoever makes it.
+numbered once for the whole debate: a citation ``[3]`` means the same passage whoever makes it. A debate withholds by
+itself what nothing bears; :func:`reader_view` is the last look before any reader's, whoever made the transcript.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, computed_field
 
 from climassay.claim_identity import claim_id
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.grounding.citing import AnswerSentence
+from climassay.factcheck.configuration import DEFAULT_MODEL
+from climassay.factcheck.scales import Scale
+from climassay.grounding.citations import AnswerSentence
 from climassay.models.contract import Usage
-from climassay.reporting.results import Result
-
-if TYPE_CHECKING:
-    from climassay.factcheck.results.checked_claims import CheckedClaim
-    from climassay.reporting import Table
-
 
 EvidenceLevel = Literal["limited", "medium", "robust"]
 """Type, amount, quality and consistency of evidence (IPCC Guidance Note on Uncertainty)."""
@@ -67,6 +64,7 @@ class Claim:
     date: str = ""
     """When: ISO 8601 date or year."""
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def id(self) -> str:
         """Hash of its text (:func:`~climassay.claim_identity.claim_id`): the same claim has the same id everywhere."""
@@ -104,6 +102,7 @@ class PassageCitation:
     grade: int | None = None
     """2: a model found that it bears on the claim; 1: only on its subject; None: it was not graded."""
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def citation(self) -> str:
         """Where the passage stands, in words."""
@@ -324,7 +323,7 @@ class Stability:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript(Result):
+class Transcript:
     """The whole debate about one claim."""
 
     claim: Claim
@@ -363,32 +362,6 @@ class Transcript(Result):
         numbers = {*cited_numbers(self.verdict.explanation, self.verdict.quotations)}
         numbers.update(number for one in last for number in cited_numbers(one.explanation, one.quotations))
         return tuple(source for source in self.sources if source.number in numbers)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Every word, as :func:`from_data` reads it again."""
-        return as_data(self)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per opinion, in the order of the debate."""
-        return self._checked().rows()
-
-    def tables(self) -> "tuple[Table, ...]":
-        """The verdict, and what each advocate held in each round."""
-        return self._checked().tables()
-
-    def lines(self) -> Iterator[Any]:
-        """The verdict with its reasons and sources."""
-        return self._checked().lines()
-
-    def page(self) -> str:
-        """The page of the fact-check."""
-        return self._checked().page()
-
-    def _checked(self) -> "CheckedClaim":
-        from climassay.factcheck.results.checked_claims import CheckedClaim
-        from climassay.factcheck.scales import load_scale
-
-        return CheckedClaim(self, load_scale(self.scale))
 
 
 EVIDENCE: tuple[EvidenceLevel, ...] = get_args(EvidenceLevel)
@@ -449,7 +422,7 @@ FORMAT = 1
 class Retrieval:
     """Passages have been found: what citations may name from now on."""
 
-    sources: tuple[PassageCitation, ...]
+    passages: tuple[PassageCitation, ...]
     """Those that are new, and those that lie before one more advocate; a later one of the same number stands."""
 
 
@@ -472,15 +445,11 @@ class Activity:
 Event = tuple[Subclaim, ...] | Retrieval | Activity | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
 EventKind = Literal["subclaims", "passages", "activity", "opinion", "question", "decision", "verdict"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
-_EVENTS: Mapping[str, Any] = {
-    "subclaims": tuple[Subclaim, ...],
-    "passages": tuple[PassageCitation, ...],
-    "activity": Activity,
-    "opinion": AdvocateOpinion,
-    "question": FollowUp,
-    "decision": MediatorDecision,
-    "verdict": Verdict,
-}
+_EVENTS: Mapping[str, type] = {
+    "subclaims": tuple, "passages": Retrieval, "activity": Activity, "opinion": AdvocateOpinion, "question": FollowUp,
+    "decision": MediatorDecision, "verdict": Verdict,
+}  # fmt: skip
+_KINDS: Mapping[type, EventKind] = dict(zip(_EVENTS.values(), EVENT_KINDS, strict=True))
 
 
 def as_data(transcript: Transcript) -> dict[str, Any]:
@@ -491,27 +460,7 @@ def as_data(transcript: Transcript) -> dict[str, Any]:
         :data:`FORMAT`. A claim's ``id`` and a passage's ``citation``, which follow from the rest, are written for
         readers without climassay.
     """
-    return {"format": FORMAT, **as_plain(transcript)}
-
-
-def as_plain(value: Any) -> Any:
-    """A record, and what it holds, as dictionaries, lists, texts and numbers.
-
-    Raises:
-        TypeError: It holds something else.
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        plain = {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}
-        if isinstance(value, PassageCitation):
-            plain["citation"] = value.citation
-        elif isinstance(value, Claim):
-            plain["id"] = value.id
-        return plain
-    if isinstance(value, (tuple, list)):
-        return [as_plain(entry) for entry in value]
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    raise TypeError(f"What is written holds records, tuples, texts and numbers, not {type(value).__name__}.")
+    return {"format": FORMAT, **_written(Transcript, transcript)}
 
 
 def event_data(event: Event) -> tuple[EventKind, dict[str, Any]]:
@@ -521,14 +470,8 @@ def event_data(event: Event) -> tuple[EventKind, dict[str, Any]]:
     passages appear under the name of the kind.
     """
     if isinstance(event, tuple):
-        return "subclaims", {"subclaims": as_plain(event)}
-    if isinstance(event, Retrieval):
-        return "passages", {"passages": as_plain(event.sources)}
-    kinds: Mapping[type, EventKind] = {
-        Activity: "activity", AdvocateOpinion: "opinion", FollowUp: "question", MediatorDecision: "decision",
-        Verdict: "verdict",
-    }  # fmt: skip
-    return kinds[type(event)], as_plain(event)
+        return "subclaims", {"subclaims": _written(tuple[Subclaim, ...], event)}
+    return _KINDS[type(event)], _written(type(event), event)
 
 
 def from_data(data: Any) -> Transcript:
@@ -550,14 +493,8 @@ def from_data(data: Any) -> Transcript:
             f"The stored fact-check has the format {data.get('format')!r}, and this climassay reads format {FORMAT}: "
             "check the claim again."
         )
-    sources = data.get("sources")
-    given = {
-        **data,
-        "claim": _without(data.get("claim"), "id"),
-        "sources": [_without(one, "citation") for one in sources] if isinstance(sources, list) else sources,
-    }
-    del given["format"]
-    transcript: Transcript = _read(Transcript, given)
+    given = {name: data[name] for name in data if name != "format"} | {"claim": _without(data.get("claim"), "id")}
+    transcript: Transcript = _read(Transcript, _bare(given, "sources"))
     _check_numbers(transcript)
     return transcript
 
@@ -570,28 +507,35 @@ def event_from_data(kind: str, data: Mapping[str, Any]) -> Event:
     """
     if kind not in _EVENTS:
         raise InputError(f"{kind!r} is nothing that happens in a debate; there are {', '.join(EVENT_KINDS)}.")
-    given: Any = data
-    if kind in ("subclaims", "passages"):
-        given = [_without(entry, "citation") for entry in data.get(kind, ())]
-    event: Any = _read(_EVENTS[kind], given)
-    return Retrieval(event) if kind == "passages" else event
+    given = tuple[Subclaim, ...] if kind == "subclaims" else _EVENTS[kind]
+    event: Event = _read(given, data.get(kind, ()) if kind == "subclaims" else _bare(data, "passages"))
+    return event
+
+
+def _bare(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Data whose list of passages is without the citations, which follow from the rest."""
+    listed = data.get(name)
+    return {**data, name: [_without(one, "citation") for one in listed]} if isinstance(listed, list) else data
 
 
 def _without(entry: Any, derived: str) -> Any:
-    """A table without what follows from its other entries; anything else as it is."""
     return {name: entry[name] for name in entry if name != derived} if isinstance(entry, dict) else entry
 
 
 @cache
-def _reader(kind: Any) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     # A dataclass takes the settings of what holds it, here of a tuple.
     return TypeAdapter(tuple[kind], config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+
+
+def _written(kind: Any, record: Any) -> Any:
+    return _adapter(kind).dump_python((record,), mode="json")[0]
 
 
 def _read(kind: Any, data: Any) -> Any:
     try:
         # Strict JSON: lists become tuples, and whole numbers stand for numbers, but no text does.
-        return _reader(kind).validate_json(json.dumps([data]))[0]
+        return _adapter(kind).validate_json(json.dumps([data]))[0]
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"][1:])
@@ -619,3 +563,70 @@ def _check_numbers(transcript: Transcript) -> None:
     for subclaim in transcript.subclaims:
         if not 0 <= subclaim.start <= subclaim.end <= len(transcript.claim.text):
             raise InputError(f"The stored fact-check's subclaim {subclaim.number} does not lie within the claim.")
+
+
+def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
+    """The fact-check as readers may see it; the one given is not altered.
+
+    - A verdict that cites and quotes no passage of the debate becomes "not enough information", and is reported as
+      withheld.
+    - A likelihood that says the opposite of the verdict beside it is left out.
+    - How a claim misleads is said only where the verdict that is shown is against it.
+    - A debate of the bundled model is a demonstration, also where it was stored before transcripts said so.
+
+    Args:
+        transcript: A finished fact-check.
+        scale: Its scale.
+
+    Raises:
+        InputError: A verdict is not one of the scale's labels.
+    """
+    models = {transcript.mediator.rpartition(", ")[2], *(profile.model for profile in transcript.advocates)}
+    rounds = tuple(
+        replace(
+            held,
+            opinions=tuple(replace(one, levels=_agreeing(one.levels, one.verdict, scale)) for one in held.opinions),
+            parts=tuple(replace(one, levels=_agreeing(one.levels, one.verdict, scale)) for one in held.parts),
+            decision=replace(held.decision, levels=_agreeing(held.decision.levels, held.decision.verdict, scale)),
+        )
+        for held in transcript.rounds
+    )
+    verdict = transcript.verdict
+    verdict = replace(verdict, levels=_agreeing(verdict.levels, verdict.label, scale))
+    known = {source.number for source in transcript.sources}
+    bears = known.intersection(cited_numbers(verdict.explanation, verdict.quotations))
+    if verdict.outcome == "verdict" and verdict.label is not None and not bears:
+        verdict = replace(
+            verdict,
+            outcome="not enough information",
+            label=scale.nei,
+            levels=None,
+            probabilities=(),
+            caveats=(withheld_caveat(verdict.label), *verdict.caveats),
+            contradicts=None,
+            withheld=verdict.label,
+        )
+    return replace(
+        transcript,
+        rounds=rounds,
+        verdict=verdict,
+        fallacy=transcript.fallacy if is_against(verdict, scale) else None,
+        demonstration=transcript.demonstration or (bool(rounds) and DEFAULT_MODEL in models),
+    )
+
+
+def is_against(verdict: Verdict, scale: Scale) -> bool:
+    """Whether a verdict stands on the wrong side of its scale."""
+    return verdict.outcome == "verdict" and verdict.label in scale.labels and verdict.label not in scale.correct
+
+
+def withheld_caveat(label: str) -> str:
+    """What readers see of a verdict that is withheld."""
+    return f"The mediator would say \u201c{label}\u201d, but rests it on no passage: it is not given as a verdict."
+
+
+def _agreeing(levels: Levels | None, label: str | None, scale: Scale) -> Levels | None:
+    """The levels without a likelihood that contradicts the verdict."""
+    if levels is None or levels.likelihood is None or label is None or label == scale.nei:
+        return levels
+    return levels if takes_side(levels.likelihood, scale.is_correct(label)) else replace(levels, likelihood=None)

@@ -140,16 +140,10 @@ def read_pairs(
     store: ActivationStore | None = None,
     on_read: Progress | None = None,
 ) -> Material:
-    """Read pairs of a claim and a passage.
+    """Read pairs of a claim and a passage: states of the model's layers, vectors of the encoder, where there are any.
 
-    Args:
-        pairs: Any number.
-        prompt: Template with ``claim`` and ``passage``.
-        model: Whose hidden states are read; None for none.
-        layers: Which ones.
-        encoder: For vectors; None for none.
-        store: Where states are kept, so that nothing is computed twice.
-        on_read: Called with the number of pairs whose states are known since the last call.
+    The ``prompt`` is a template with ``claim`` and ``passage``; ``on_read`` is called with the number of pairs whose
+    states are known since the last call.
     """
     states = np.zeros((len(pairs), len(ANSWERS), 0, 0), dtype=np.float32)
     failed: dict[int, str] = {}
@@ -229,15 +223,11 @@ class VerdictHead(ReadingModel):
         return replace(super().with_models(encoder, model), store=store)
 
     def predict_proba(self, claims: Claims, *, on_read: Progress | None = None) -> list[tuple[float, ...] | None]:
-        """Probabilities of the verdicts.
-
-        Args:
-            claims: Each with its passages; without any, there is not enough information.
-            on_read: Called with the number of passages read since the last call.
+        """Probabilities of the verdicts; without passages, there is not enough information.
 
         Returns:
             For each claim one probability per label of :data:`VERDICT_LABELS`, summing to 1; None where a passage could
-            not be read.
+            not be read. ``on_read`` is called with the number of passages read since the last call.
 
         Raises:
             InputError: A model or encoder that it reads is missing, or another than it was trained on.
@@ -522,14 +512,8 @@ def train_head(
 class TrainingData:
     """Training claims as arrays; their passages lie claim after claim. Claims that could not be read are left out.
 
-    Attributes:
-        rows: The claims.
-        material: What was read of their passages.
-        groups: Of each claim, shape [claims]; never split between folds.
-        evidence: Place of each passage's label in :data:`EVIDENCE_LABELS`, shape [passages].
-        owner: Number of each passage's claim, shape [passages].
-        truth: Place of each claim's verdict in :data:`VERDICT_LABELS`, shape [claims].
-        folds: Shape [claims].
+    ``groups`` (never split between ``folds``) and ``truth`` (places in :data:`VERDICT_LABELS`) have the shape [claims],
+    ``evidence`` (places in :data:`EVIDENCE_LABELS`) and ``owner`` (numbers of claims) the shape [passages].
     """
 
     def __init__(

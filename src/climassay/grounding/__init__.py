@@ -8,10 +8,10 @@ from climassay.grounding.answer import (
     answer_question as answer_question,
     answer_report as answer_report,
 )
-from climassay.grounding.citing import (
+from climassay.grounding.citations import (
     IN_HOUSE_MARK as IN_HOUSE_MARK,
     AnswerSentence as AnswerSentence,
     ground_text as ground_text,
     written as written,
 )
-from climassay.grounding.retrieval import CollectionGroup as CollectionGroup, open_collections as open_collections
+from climassay.grounding.answer import CollectionGroup as CollectionGroup, open_collections as open_collections

@@ -12,26 +12,16 @@ from climassay.lazy_exports import export_lazily
 if TYPE_CHECKING:
     from climassay.judging.anchor_labelling import (
         Inserted as Inserted,
-        Insertion as Insertion,
         insert_items as insert_items,
-        insert_many as insert_many,
     )
     from climassay.judging.benchmark import (
-        Agreement as Agreement,
         JudgeBenchmark as JudgeBenchmark,
         JudgeResult as JudgeResult,
-        JudgeScores as JudgeScores,
         JudgeTask as JudgeTask,
         benchmark_judges as benchmark_judges,
         evaluate_judge as evaluate_judge,
-        score_judge as score_judge,
     )
-    from climassay.judging.candidates import (
-        METHODS as METHODS,
-        Fold as Fold,
-        make_folds as make_folds,
-    )
-    from climassay.judging.causal import Ablation as Ablation, ablate as ablate
+    from climassay.judging.causal import ablate as ablate
     from climassay.judging.items import (
         Item as Item,
         ItemColumns as ItemColumns,
@@ -41,19 +31,14 @@ if TYPE_CHECKING:
     )
     from climassay.judging.judges import (
         ContrastProbe as ContrastProbe,
-        DirectScoring as DirectScoring,
         Harvester as Harvester,
-        PairwisePrompt as PairwisePrompt,
         PointwiseProbe as PointwiseProbe,
-        ZeroShotContrast as ZeroShotContrast,
         probe_judge as probe_judge,
     )
-    from climassay.judging.preferences import Judgements as Judgements, Method as Method, Preferences as Preferences
+    from climassay.judging.preferences import Method as Method, Preferences as Preferences
     from climassay.judging.probe import (
         Probe as Probe,
         fit_contrast as fit_contrast,
-        fit_pointwise as fit_pointwise,
-        fit_principal as fit_principal,
         load_probe as load_probe,
         save_probe as save_probe,
     )
@@ -65,8 +50,13 @@ if TYPE_CHECKING:
     )
     from climassay.judging.ranking import ItemRanking as ItemRanking, rank_items as rank_items
     from climassay.judging.settings import BenchmarkSettings as BenchmarkSettings, ProbeSettings as ProbeSettings
-    from climassay.judging.sorting import Ranking as Ranking, sort_items as sort_items
-    from climassay.judging.training import TrainedProbe as TrainedProbe, train_probe as train_probe
+    from climassay.judging.sorting import sort_items as sort_items
+    from climassay.judging.training import (
+        METHODS as METHODS,
+        TrainedProbe as TrainedProbe,
+        make_folds as make_folds,
+        train_probe as train_probe,
+    )
     from climassay.learning.harvest import ActivationStore as ActivationStore
 
 export_lazily(__name__)

@@ -25,7 +25,7 @@ from climassay.judging.items import Item
 from climassay.judging.preferences import Ask, Method, Preferences, Progress
 from climassay.judging.settings import InsertMode
 from climassay.learning.evaluation import Evaluation, evaluate
-from climassay.reporting.results import Result
+from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
@@ -183,17 +183,39 @@ class Inserted(Result):
     failed: int
     scores: Evaluation | None
     """Against the items' own labels, of those that have one; None where none has."""
+    levels: tuple[str, ...] = ()
+    run: str = ""
+    """Id of the run in which they were compared; with it the names of quality and method are known."""
+    quality: str = ""
+    method: str = ""
+    told: tuple[str, ...] = ()
 
-    def rows(self) -> list[dict[str, Any]]:
+    def labels(self) -> list[dict[str, Any]]:
         """A row per item, with its label and the way there."""
         pairs = zip(self.items, self.insertions, strict=True)
         return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
 
-    def tables(self) -> tuple[Table, ...]:
-        """The items with their labels."""
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """A row per item with its whole text, the way to its label in words."""
         from climassay.judging.report import insertion_table
 
-        return (insertion_table(self.rows()),)
+        return Shown("", (insertion_table(self.labels(), words=None),)).rows()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything."""
+        names = ("run", "quality", "method", "levels", "comparisons", "failed")
+        scores = None if self.scores is None else self.scores.to_dict()
+        return {**{name: getattr(self, name) for name in names}, "scores": scores, "items": self.labels()}
+
+    def notes(self) -> tuple[str, ...]:
+        """Rows that were left out, what is said of the probe, and what the labels rest on."""
+        return (*self.told, f"{self.comparisons} comparisons, {self.failed} without an answer.")
+
+    def tables(self) -> list[Table]:
+        """The items with their labels, and the figures where true ones are known."""
+        from climassay.judging.report import insertion_table
+
+        return [insertion_table(self.labels()), *([] if self.scores is None else self.scores.tables())]
 
 
 def insert_items(
@@ -246,4 +268,4 @@ def insert_items(
         answers = [list(levels).index(label) for _, label in labelled]
         truth = [label for label, _ in labelled]
         scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
-    return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores)
+    return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores, tuple(levels))

@@ -13,22 +13,6 @@ from typing import Any
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.candidates import (
-    NEEDS_WEIGHTS,
-    PROBE_METHODS,
-    Candidate,
-    Fold,
-    Learned,
-    MethodName,
-    Untrained,
-    candidate_of,
-    check_method,
-    labels_of,
-    make_folds,
-    outcomes_of,
-    pairs_of_folds,
-    pairs_within,
-)
 from climassay.judging.items import Item, by_group, word_counts
 from climassay.judging.judges import Cost, Harvester, StateTable, layers_of, open_weights
 from climassay.judging.preferences import FloatArray, IntArray, Method, Progress
@@ -47,6 +31,22 @@ from climassay.judging.scores import (
 )
 from climassay.judging.settings import BenchmarkSettings, SortMethod
 from climassay.judging.sorting import sort_items
+from climassay.judging.training import (
+    NEEDS_WEIGHTS,
+    PROBE_METHODS,
+    Candidate,
+    Fold,
+    Learned,
+    MethodName,
+    Untrained,
+    candidate_of,
+    check_method,
+    labels_of,
+    make_folds,
+    outcomes_of,
+    pairs_of_folds,
+    pairs_within,
+)
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration
 from climassay.learning.harvest import ActivationStore
@@ -122,18 +122,10 @@ def score_judge(
     seed: int = 0,
     on_fold: Callable[[int], None] | None = None,
 ) -> JudgeScores:
-    """Cross-validate one method.
+    """Cross-validate one method, whose name and quality go into tables, on folds of labelled items.
 
-    Args:
-        items: Labelled items.
-        folds: From :func:`climassay.judging.make_folds`.
-        candidate: The method.
-        method: Its name, for tables.
-        quality: Name of the quality.
-        sort: How each test group is ranked from its preferences.
-        sizes: Numbers of labelled items for a learning curve.
-        seed: Seed of the bootstrap.
-        on_fold: Called with the number of each fold that is done.
+    ``sort`` says how each test group is ranked from its preferences, ``sizes`` are numbers of labelled items for a
+    learning curve; ``on_fold`` is called with the number of each fold that is done.
 
     Raises:
         InputError: The method cannot learn from a fold's training items, for example because all have one label.
@@ -221,14 +213,8 @@ def evaluate_judge(
 ) -> JudgeScores:
     """Score a judge that learns nothing any more on labelled items, which a probe must not have been trained on.
 
-    Args:
-        items: Labelled items.
-        method: Who compares.
-        quality: Name of the quality.
-        band: Half-width, in log-odds, within which it calls two items equal.
-        pairs_per_item: Compare each item with so many others of its group instead of all.
-        seed: Seed of the pairs drawn and of the bootstrap.
-        on_progress: Called with the number of requests answered since the last call.
+    Within ``band`` log-odds it calls two items equal; with ``pairs_per_item`` each item is compared with so many others
+    of its group instead of all.
 
     Raises:
         InputError: Items are not labelled, or no two can be compared.

@@ -113,13 +113,7 @@ def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.boo
 
 
 def averaged(log_odds: FloatArray, failed: NDArray[np.bool_], orders: int) -> Judgements:
-    """Judgements from answers of pairs, or of pairs followed by the same pairs mirrored.
-
-    Args:
-        log_odds: Shape [orders * pairs], of the first item against the second.
-        failed: Shape [orders * pairs], whether there is no answer.
-        orders: 1 or 2.
-    """
+    """Judgements from log-odds and failures of pairs, or of pairs and then the same mirrored; [orders * pairs]."""
     if orders == 1:
         return Judgements(np.where(failed, 0.0, log_odds), failed)
     half = len(log_odds) // 2
@@ -181,14 +175,7 @@ class Harvester:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """Activations of ordered pairs, [pairs, layers * width].
-
-        Args:
-            items: The items that ``pairs`` points into.
-            pairs: Ordered, shape [pairs, 2].
-            layers: Those of the harvested layers that are wanted; by default all.
-            on_progress: Called with the number of requests known since the last call.
-        """
+        """Activations of ordered pairs [pairs, 2] of items, of some of the harvested layers, by default of all."""
         found, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
         states = found.states[:, :, _places(self.layers, layers)].astype(np.float32, copy=False)
         odds = np.asarray(found.logprobs[:, 0] - found.logprobs[:, 1], dtype=np.float64)

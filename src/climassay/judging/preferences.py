@@ -46,13 +46,7 @@ class Method(Protocol):
         """Short, for tables."""
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
-        """Compare items.
-
-        Args:
-            items: The items that ``pairs`` points into.
-            pairs: Indices, shape [pairs, 2].
-            on_progress: Called with the number of requests answered since the last call.
-        """
+        """Compare items by pairs of their indices, shape [pairs, 2]; progress counts the requests answered."""
 
 
 class Comparisons:
@@ -66,12 +60,7 @@ class Comparisons:
     """
 
     def __init__(self, ask: Ask, n: int) -> None:
-        """Remember nothing yet.
-
-        Args:
-            ask: Called with the pairs that are not known, each unordered pair once in its life.
-            n: Number of items, at least 0.
-        """
+        """Remember nothing yet; ``ask`` is called with pairs that are not known, each unordered pair once."""
         if n < 0:
             raise InputError(f"A number of items cannot be negative, got {n}.")
         self.n = n

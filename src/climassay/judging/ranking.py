@@ -12,7 +12,7 @@ from climassay.judging.judges import PointwiseProbe
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
 from climassay.judging.settings import SortMethod
 from climassay.judging.sorting import fitted_strengths, sort_groups
-from climassay.reporting import Table
+from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Result
 
 
@@ -40,6 +40,12 @@ class ItemRanking(Result):
     """All unordered pairs within the groups."""
     failed: int
     """Comparisons without an answer, which counted as even."""
+    run: str = ""
+    """Id of the run in which they were compared; with it the names of quality and method are known."""
+    quality: str = ""
+    method: str = ""
+    file: str = ""
+    told: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
@@ -62,14 +68,26 @@ class ItemRanking(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The rows, and how many comparisons they rest on."""
-        counts = {"comparisons": self.comparisons, "possible": self.possible, "failed": self.failed}
-        return {**counts, "items": self.rows()}
+        names = ("run", "quality", "method", "comparisons", "possible", "failed")
+        return {**{name: getattr(self, name) for name in names}, "items": self.rows()}
+
+    def notes(self) -> tuple[str, ...]:
+        """Rows that were left out, and what is said of the probe."""
+        return self.told
 
     def tables(self) -> tuple[Table, ...]:
         """The items in order."""
         from climassay.judging.report import ranking_table
 
-        return (ranking_table(self.rows(), note=self.note),)
+        return (ranking_table(self.rows(), quality=self.quality, note=self.note),)
+
+    def report(self) -> Report:
+        """The items in order on a page."""
+        from climassay.judging.report import ranking_table
+
+        table = ranking_table(self.rows(), quality=self.quality, words=80, note=self.note)
+        lead = f"{len(self.ranked)} items, best first, as {self.method} judges them."
+        return Report(f"{self.file} by {self.quality}", lead, (Section("Ranking", (table,)),))
 
 
 def rank_items(

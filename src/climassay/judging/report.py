@@ -7,7 +7,6 @@ import numpy as np
 
 from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
 from climassay.judging.causal import Ablation
-from climassay.judging.ranking import ItemRanking
 from climassay.judging.scores import Figure, PairedFigure
 from climassay.judging.training import Picture, TrainedProbe, quality_of
 from climassay.learning.evaluation import reliability_plot
@@ -417,13 +416,6 @@ def training_report(trained: TrainedProbe, items_from: str) -> Report:
             ("Failed requests", str(trained.failed)),
         ),
     )
-
-
-def ranking_report(ranking: ItemRanking, *, quality: str, judge: str, file: str) -> Report:
-    """A ranking as a report."""
-    table = ranking_table(ranking.rows(), quality=quality, words=80, note=ranking.note)
-    lead = f"{len(ranking.ranked)} items, best first, as {judge} judges them."
-    return Report(f"{file} by {quality}", lead, (Section("Ranking", (table,)),))
 
 
 def _orders(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask]) -> Section:

@@ -1,32 +1,323 @@
-"""Train a probe for use, with the evidence that says how far it can be trusted."""
+"""Methods under test and the folds that they learn from, and probes trained for use, with the evidence behind them.
+
+Folds share no group, and no item.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
-from climassay.judging.candidates import (
-    PROBE_METHODS,
-    ProbeCandidate,
-    ProbeMethod,
-    labels_of,
-    outcomes_of,
-    pairs_within,
+from climassay.judging.items import Item, by_group, word_counts
+from climassay.judging.judges import (
+    JUDGES,
+    ContrastProbe,
+    Cost,
+    Harvester,
+    JudgeName,
+    PointwiseProbe,
+    StateTable,
+    layers_of,
+    named_judge,
 )
-from climassay.judging.items import Item, word_counts
-from climassay.judging.judges import Cost, Harvester, StateTable, layers_of
-from climassay.judging.preferences import FloatArray, IntArray, Progress
-from climassay.judging.probe import Probe, States, fit_principal, log_length_differences, three_way
-from climassay.judging.prompts import Quality, both_ways
+from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
+from climassay.judging.probe import (
+    Fit,
+    Probe,
+    States,
+    fit_contrast,
+    fit_pointwise,
+    fit_principal,
+    log_length_differences,
+    three_way,
+)
+from climassay.judging.prompts import Quality, Questions, both_ways
 from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, pair_calibration
 from climassay.judging.settings import ProbeSettings
+from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration
 from climassay.learning.model_file import Provenance
 from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds, pair_splits
-from climassay.learning.splits import held_out
+from climassay.learning.splits import group_folds, held_out
+from climassay.models.contract import OptionScorer
+
+ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
+"""``-length``: with length regressed out of the activations."""
+PROBE_METHODS: tuple[ProbeMethod, ...] = get_args(ProbeMethod)
+MethodName = JudgeName | ProbeMethod
+METHODS: tuple[MethodName, ...] = (*get_args(JudgeName), *PROBE_METHODS)
+NEEDS_WEIGHTS: frozenset[str] = frozenset({"zero-shot", *PROBE_METHODS})
+"""Methods that read hidden states, or answers that come with them."""
+
+
+def check_method(name: str) -> None:
+    """See that there is a method of that name: one of :data:`METHODS`, or a judge that another package adds.
+
+    Raises:
+        InputError: There is none.
+    """
+    if name not in METHODS and name not in JUDGES:
+        raise InputError(f"There is no method {name!r}: there are {', '.join(dict.fromkeys((*METHODS, *JUDGES)))}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One split into labelled items to learn from and items to be judged."""
+
+    number: int
+    train: IntArray
+    """Indices of items."""
+    train_pairs: IntArray
+    """Unordered pairs of training items, [pairs, 2]."""
+    test: IntArray
+    test_pairs: IntArray
+
+
+def make_folds(
+    items: Sequence[Item], *, train_items: int = 100, folds: int = 3, pairs_per_item: int | None = None, seed: int = 0
+) -> tuple[Fold, ...]:
+    """Split items by group, or by item where all form one group.
+
+    Every group is tested once. Of the other folds' groups, whole ones are drawn for training until they hold
+    ``train_items`` items; the same seed draws the same order, so that a smaller training set is part of a larger one.
+
+    Args:
+        items: Labelled items.
+        train_items: How many labels may be used; of the group that would exceed them, the first items are taken.
+        folds: Number of folds.
+        pairs_per_item: In one large group, compare each item with so many others instead of all.
+        seed: Seed of the assignment and of the draws.
+
+    Raises:
+        InputError: Unlabelled items, too few groups or items for the folds, or a fold without two items to compare.
+    """
+    if any(item.label is None for item in items):
+        raise InputError("A benchmark needs a label for every item: name the column with --aspect or --label.")
+    groups = [item.group for item in items]
+    names = sorted(set(groups))
+    one = len(names) == 1
+    units = np.arange(len(items)) if one else np.array([names.index(group) for group in groups])
+    count = int(units.max()) + 1
+    least = 2 if one else 1
+    if folds < 2 or count < folds * least:
+        raise InputError(
+            f"{folds} folds need at least {max(2, folds) * least} {'items' if one else 'groups'}, there are {count}."
+        )
+    of_unit = group_folds(np.arange(count), folds, seed=seed, in_turn=True)
+    made = []
+    for number in range(folds):
+        test = np.flatnonzero(of_unit[units] == number)
+        pool = [unit for unit in np.random.default_rng([seed, number]).permutation(count) if of_unit[unit] != number]
+        chosen = [index for unit in pool for index in np.flatnonzero(units == unit)][:train_items]
+        train = np.sort(np.array(chosen, dtype=np.int64))
+        draw = np.random.default_rng([seed, number, 1])
+        made.append(
+            Fold(
+                number,
+                train,
+                pairs_within(groups, train, pairs_per_item, draw),
+                test,
+                pairs_within(groups, test, pairs_per_item, draw),
+            )
+        )
+    if not any(len(fold.test_pairs) for fold in made):
+        raise InputError(
+            "Every item is the only one of its group, so no two can be compared: name another column with --group, or "
+            "none."
+        )
+    empty = next((fold for fold in made if not len(fold.train_pairs)), None)
+    if empty is not None:
+        raise InputError(
+            f"No two of the {len(empty.train)} training items of fold {empty.number + 1} belong to one group: allow "
+            "more with --train-items, or fewer folds."
+        )
+    return tuple(made)
+
+
+def pairs_within(
+    groups: Sequence[str], members: IntArray, per_item: int | None, generator: np.random.Generator
+) -> IntArray:
+    """Unordered pairs of items of one group, all of them or about ``per_item`` for each item; [pairs, 2], sorted."""
+    found: list[tuple[int, int]] = []
+    for group in by_group(groups, members).values():
+        n = len(group)
+        if per_item is None or per_item >= n - 1:
+            found += [(a, b) for place, a in enumerate(group) for b in group[place + 1 :]]
+            continue
+        # Neighbours on a shuffled ring: every item meets as many others, and all are connected.
+        ring = generator.permutation(group).tolist()
+        steps = range(1, (per_item + 1) // 2 + 1)
+        met = [(ring[place], ring[(place + step) % n]) for step in steps for place in range(n)]
+        found += [(min(pair), max(pair)) for pair in met]
+    return np.array(sorted(set(found)), dtype=np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A method after it has seen a fold's training items."""
+
+    judge: Callable[[IntArray], Judgements]
+    """Judges unordered pairs (i, j) with i < j, shape [pairs, 2]."""
+    tie_band: float
+    layers: tuple[int, ...] = ()
+    regularisation: float | None = None
+
+
+class Candidate(Protocol):
+    """A method under test."""
+
+    def prepare(self, folds: Sequence[Fold]) -> None:
+        """Compute in one go what the folds will need."""
+
+    def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
+        """Learn from a fold's training pairs, or from some of them, shape [pairs, 2]."""
+
+
+class Untrained:
+    """Direct scoring, PairS and zero-shot contrast: training items decide the tie band only, where none is given."""
+
+    def __init__(
+        self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None
+    ) -> None:
+        self._take = Preferences(method, items, on_progress=on_progress).judge
+        self._labels = labels_of(items)
+        self._band = band
+
+    def prepare(self, folds: Sequence[Fold]) -> None:
+        """See :class:`Candidate`."""
+        self._take(pairs_of_folds(folds))
+
+    def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
+        """See :class:`Candidate`."""
+        if self._band is not None:
+            return Learned(self._take, self._band)
+        pairs = fold.train_pairs if train_pairs is None else train_pairs
+        found = self._take(pairs)
+        kept = ~found.failed
+        return Learned(self._take, fit_tie_band(found.log_odds[kept], outcomes_of(self._labels, pairs[kept])))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A probe fitted on training pairs, and what it was fitted on."""
+
+    fit: Fit
+    layers: tuple[int, ...]
+    """Layers that it reads, chosen where there was a choice."""
+    pairs: IntArray
+    """[pairs, 2]; the pairs that had activations, in both orders for a probe on contrast pairs."""
+    failed: int
+    """Pairs left out because the model gave no activations."""
+
+
+class ProbeCandidate:
+    """A probe: on contrast pairs, supervised or the first principal component, or pointwise."""
+
+    def __init__(self, method: ProbeMethod, table: StateTable, items: Sequence[Item], settings: ProbeSettings) -> None:
+        self._method, self._table, self._items, self._settings = method, table, items, settings
+        self._labels = labels_of(items)
+        self._groups = [item.group for item in items]
+        self._lengths = np.array(word_counts(items)) if method.endswith("-length") else None
+
+    def prepare(self, folds: Sequence[Fold]) -> None:
+        """See :class:`Candidate`."""
+        if self._method.startswith("pointwise"):
+            self._table.points(self._items[:1], layers=self._settings.layers[0])
+        else:
+            self._table.contrasts(self._items, both_ways(pairs_of_folds(folds)), layers=self._settings.layers[0])
+
+    def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
+        """See :class:`Candidate`."""
+        fitted = self.fit(fold.train_pairs if train_pairs is None else train_pairs)
+        probe = fitted.fit.probe
+        kind: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
+        judge: Method = kind(self._table, probe, layers=fitted.layers)
+        return Learned(
+            lambda pairs: judge.compare(self._items, pairs),
+            probe.tie_band,
+            fitted.layers,
+            probe.provenance.regularisation,
+        )
+
+    def fit(self, train_pairs: IntArray) -> Fitted:
+        """Fit on unordered pairs [pairs, 2]; of several sets of layers, take the one with the lowest held-out loss."""
+
+        def loss(fitted: Fitted) -> float:
+            path = fitted.fit.path
+            return 0.0 if path is None else path.losses[path.values.index(path.chosen)]
+
+        return min((self._fit(train_pairs, layers) for layers in self._settings.layers), key=loss)
+
+    def _fit(self, train_pairs: IntArray, layers: tuple[int, ...]) -> Fitted:
+        pointwise = self._method.startswith("pointwise")
+        pairs = train_pairs if pointwise else both_ways(train_pairs)
+        if pointwise:
+            states, lost = self._table.points(self._items, layers=layers)
+            failed = np.asarray(lost[pairs].any(axis=1), dtype=bool)
+        else:
+            found = self._table.contrasts(self._items, pairs, layers=layers)
+            states, failed = found.states[~found.failed], found.failed
+        if failed.all():
+            what = "pairs" if pointwise else "comparisons"
+            raise InputError(
+                f"The model gave no activations for any of the {len(failed)} training {what}: the texts may be longer "
+                "than it takes (shorten their contexts with --context-words)."
+            )
+        kept = pairs[~failed]
+        known: dict[str, Any] = {"groups": self._groups, "lengths": self._lengths}
+        chosen: dict[str, Any] = {"regularisation": self._settings.regularisation, "seed": self._settings.seed}
+        if pointwise:
+            fit = fit_pointwise(states, self._labels, pairs=kept, **known, **chosen)
+        elif self._method == "principal":
+            fit = fit_principal(states, kept, self._labels, **known)
+        else:
+            fit = fit_contrast(states, kept, self._labels, ties=self._settings.ties, **known, **chosen)
+        return Fitted(fit, layers, kept, int(failed.sum()))
+
+
+def candidate_of(
+    name: MethodName,
+    items: Sequence[Item],
+    questions: Questions,
+    model: OptionScorer,
+    table: StateTable | None,
+    settings: ProbeSettings,
+    on_progress: Progress | None = None,
+) -> Candidate:
+    """A method of one data set and quality; those that are given the same table share its harvest.
+
+    Answers of direct scoring and PairS come from ``model``, with records around it; ``table`` holds hidden states and
+    is None for models that give log-probabilities only.
+
+    Raises:
+        InputError: There is no such method, or the model cannot do what it needs.
+    """
+    check_method(name)
+    if name not in PROBE_METHODS:
+        return Untrained(named_judge(name, model, questions, table), items, on_progress=on_progress)
+    if table is None:
+        raise InputError(f"The method {name} reads hidden states: use a local: model, not {model.name}.")
+    return ProbeCandidate(name, table, items, settings)
+
+
+def pairs_of_folds(folds: Sequence[Fold]) -> IntArray:
+    """All unordered pairs that the folds train or test on, [pairs, 2], each once."""
+    return np.unique(np.concatenate([pairs for fold in folds for pairs in (fold.train_pairs, fold.test_pairs)]), axis=0)
+
+
+def labels_of(items: Sequence[Item]) -> FloatArray:
+    """Labels, shape [items]; NaN where nobody labelled an item."""
+    return np.array([np.nan if item.label is None else item.label for item in items], dtype=np.float64)
+
+
+def outcomes_of(labels: FloatArray, pairs: IntArray) -> IntArray:
+    """1, 0 or -1 for each pair [pairs, 2]: whether the first item's label is higher, equal or lower."""
+    return np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]).astype(np.int64)
+
 
 COMPONENTS = 3
 

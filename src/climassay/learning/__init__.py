@@ -45,6 +45,4 @@ from climassay.learning.text_classifier import (
     ClassifierSpec as ClassifierSpec,
     PartSpec as PartSpec,
     TextClassifier as TextClassifier,
-    TrainedClassifier as TrainedClassifier,
-    train_text_classifier as train_text_classifier,
 )

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.learning.linear import softmax
+from climassay.learning.splits import held_out, splits_of
 from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]
@@ -103,19 +104,14 @@ def _platt(scores: FloatArray, labels: IntArray) -> Calibrator:
 
 
 def cross_fitted(scores: ArrayLike, positive: ArrayLike, folds: IntArray) -> FloatArray:
-    """Probabilities of items, shape [items], by calibrators fitted on the other folds.
-
-    Args:
-        scores: Shape [items].
-        positive: Shape [items], 0 or 1.
-        folds: Shape [items]; at least two different ones.
-    """
+    """Probabilities of items by calibrators fitted on the other folds; all of shape [items]."""
     given, labels = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.int64)
-    found = np.zeros(len(given))
-    for fold in np.unique(folds):
-        inside = folds == fold
-        found[inside] = fit_calibrator(given[~inside], labels[~inside])(given[inside])
-    return found
+    return held_out(
+        splits_of(folds),
+        lambda train: fit_calibrator(given[train], labels[train]),
+        lambda calibrator, test: calibrator(given[test]),
+        len(given),
+    )
 
 
 def fit_scale(log_odds: ArrayLike, outcomes: ArrayLike, *, independent: int) -> float:
@@ -159,9 +155,7 @@ def fit_scale(log_odds: ArrayLike, outcomes: ArrayLike, *, independent: int) -> 
 def fit_tie_band(log_odds: ArrayLike, outcomes: ArrayLike) -> float:
     """The half-width within which calling two items equal gives the best three-way accuracy.
 
-    Args:
-        log_odds: Shape [pairs], from items the probe was not fitted on.
-        outcomes: Shape [pairs], 1, 0 (tie) or -1.
+    Held-out log-odds and outcomes (1, 0 for a tie, -1) have the shape [pairs].
 
     Returns:
         The smallest best band, halfway between two neighbouring absolute log-odds; 0 where no band helps (no ties).
@@ -211,14 +205,10 @@ def reweighted(
 
 
 def prior_shift(logits: FloatArray, shares: ArrayLike) -> FloatArray:
-    """What to add to logits, so that the mean probability of each class is its share; shape [classes].
+    """What to add to logits [items, classes], so that each class's mean probability is its share; shape [classes].
 
     Training items made by rule are mostly of one class; without this their frequency would be taken for that of real
     ones.
-
-    Args:
-        logits: Logits of real items, shape [items, classes].
-        shares: Wanted shares of the classes.
     """
     wanted = np.maximum(np.asarray(shares, dtype=np.float64), 1e-6)
     shift = np.zeros(len(wanted))

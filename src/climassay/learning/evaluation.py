@@ -243,12 +243,7 @@ def evaluate(
 def auroc(scores: ArrayLike, positive: ArrayLike) -> float:
     """P(a positive item gets more than a negative one), ties one half; 0.5 where one kind is missing.
 
-    Args:
-        scores: Shape [items], of any kind.
-        positive: Shape [items], 0 or 1.
-
-    References:
-        Mann and Whitney (1947), Ann. Math. Stat. 18, 50-60.
+    Both have the shape [items]; ``positive`` is 0 or 1 (Mann and Whitney 1947).
     """
     from sklearn.metrics import roc_auc_score
 
@@ -267,13 +262,7 @@ def auroc_estimate(
 ) -> Estimate:
     """AUROC with its bootstrap interval over groups, each weighing as often as it is drawn.
 
-    Args:
-        positive: Shape [items], 0 or 1.
-        scores: Shape [items], of any kind.
-        groups: Shape [items]; None: each item by itself.
-        folds: Shape [items]: only items of one fold are compared; None: all.
-        resamples: Bootstrap samples.
-        seed: Seed of the resampling.
+    All have the shape [items]. ``groups`` None takes each item by itself; of ``folds`` only items of one are compared.
     """
     labels, given = np.asarray(positive, dtype=np.int64), np.asarray(scores, dtype=np.float64)
     units = np.arange(len(labels)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -300,27 +289,15 @@ def auroc_estimate(
 
 
 def log_loss(probabilities: FloatArray, truth: IntArray) -> float:
-    """Mean negative log-probability of the true class, in nats.
-
-    Args:
-        probabilities: Shape [items, classes].
-        truth: Shape [items], columns of the true classes.
-    """
+    """Mean negative log-probability, shape [items, classes], of the true class, a column for each item, in nats."""
     return float(-np.log(np.maximum(probabilities[np.arange(len(truth)), truth], 1e-12)).mean())
 
 
 def brier_score(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
-    """Mean squared distance of probabilities from outcomes.
-
-    Args:
-        probabilities: Shape [items], 0 to 1.
-        outcomes: Shape [items], 0 or 1.
+    """Mean squared distance of probabilities from outcomes 0 or 1, both of shape [items] (Brier 1950, halved).
 
     Raises:
         InputError: Shapes differ or are empty, or a value lies outside its range.
-
-    References:
-        Brier (1950), Monthly Weather Review 78, 1-3 (its two-class form divided by two).
     """
     given, came = _checked(probabilities, outcomes)
     return float(np.mean((given - came) ** 2))
@@ -329,15 +306,8 @@ def brier_score(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
 def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -> Calibration:
     """How well probabilities in 0..1 match outcomes 0 or 1; see :class:`Calibration`.
 
-    The calibration error is that of the predicted side, so that swapping the two items of every pair changes nothing.
-
-    Args:
-        probabilities: Shape [items].
-        outcomes: Shape [items].
-        bins: Number of bins of equal width of the curve.
-
-    Raises:
-        InputError: As :func:`brier_score`.
+    Both have the shape [items]; errors as :func:`brier_score`. The calibration error is that of the predicted side, so
+    that swapping the two items of every pair changes nothing; the curve has so many ``bins`` of equal width.
     """
     given, came = _checked(probabilities, outcomes)
     clipped = np.clip(given, 1e-12, 1 - 1e-12)
@@ -353,12 +323,7 @@ def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -
 
 
 def reliability_plot(title: str, curves: Sequence[tuple[str, Calibration]]) -> LinePlot:
-    """Observed against predicted shares, with the diagonal on which honest probabilities lie.
-
-    Args:
-        title: Title of the figure.
-        curves: Calibrations by name; intervals are drawn where there is one.
-    """
+    """Observed against predicted shares by name, intervals where there is one, and the diagonal of honest ones."""
     axis_x, axis_y = (
         Axis(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
         for label in ("predicted probability", "observed share")

@@ -178,14 +178,7 @@ def read_source(
     *,
     on_progress: Progress | None = None,
 ) -> Block:
-    """The block of one source, shape [texts, features].
-
-    Args:
-        source: What is read.
-        texts: Each with its context.
-        models: An encoder for vectors, a local model for states.
-        vocabulary: For words: learned from training texts.
-        on_progress: Called with the number of texts read since the last call.
+    """The block of one source, shape [texts, features]; words are read with a vocabulary, learned from training texts.
 
     Raises:
         InputError: The source needs a model or a vocabulary that is not there.
@@ -219,13 +212,8 @@ def text_states(
 ) -> NDArray[np.float32]:
     """Hidden states of texts read as running text, without chat template; shape [texts, layers, 2, width].
 
-    The first of the two is the mean over the text's tokens, the second the state at :data:`OPENING` behind it.
-
-    Args:
-        model: A local model, itself and not wrapped.
-        texts: Any number; of each at most 200 tokens are read.
-        layers: Numbered as transformers does.
-        on_progress: Called with the number of texts read since the last call.
+    The first of the two is the mean over the text's tokens, of which at most 200 are read, the second the state at
+    :data:`OPENING` behind it. The model is a local one, not wrapped; layers are numbered as transformers does.
 
     Raises:
         InputError: The model does not show the states of all tokens.

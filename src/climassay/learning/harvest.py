@@ -12,7 +12,6 @@ a few of them cost little however large the shards are.
 
 import hashlib
 import json
-import os
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.errors import InputError, ModelError
+from climassay.io import write_file
+from climassay.learning.model_file import safetensors_library
 from climassay.models.contract import MultiWorkerModel, OpenWeights, OptionRequest
 
 StorageType = Literal["float32", "float16"]
@@ -134,8 +135,7 @@ class Section:
             rows: What to keep.
 
         Raises:
-            InputError: A state is too large for float16.
-            MissingExtraError: safetensors is not installed.
+            InputError: A state is too large for float16, or the shard cannot be written.
         """
         with np.errstate(over="ignore"):
             states = np.ascontiguousarray(rows.states, dtype=self._storage)
@@ -147,12 +147,11 @@ class Section:
             "logprobs": np.ascontiguousarray(rows.logprobs, dtype=np.float64),
             "tokens": np.ascontiguousarray(rows.tokens, dtype=np.int64),
         }
-        self._folder.mkdir(parents=True, exist_ok=True)
         about = self._folder / "setting.json"
         if not about.exists():
-            _write_whole(about, json.dumps(self._described, indent=2).encode())
+            write_file(about, json.dumps(self._described, indent=2).encode())
         path = self._folder / f"{uuid.uuid4().hex}.safetensors"
-        _write_whole(path, _safetensors().numpy.save(tensors))
+        write_file(path, safetensors_library().numpy.save(tensors))
         self._take_in(path)
 
     def states(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
@@ -191,12 +190,12 @@ class Section:
         for shard in np.unique(shards):
             places = np.flatnonzero(shards == shard)
             places = places[np.argsort(rows[places], kind="stable")]
-            with _safetensors().safe_open(self._shards[int(shard)].path, framework="numpy") as file:
+            with safetensors_library().safe_open(self._shards[int(shard)].path, framework="numpy") as file:
                 yield file, places, rows[places]
 
     def _take_in(self, path: Path) -> None:
         self._seen.add(path.name)
-        library = _safetensors()
+        library = safetensors_library()
         try:
             with library.safe_open(path, framework="numpy") as file:
                 keys = file.get_tensor("keys")
@@ -217,30 +216,6 @@ class Section:
 class _Shard(NamedTuple):
     path: Path
     shape: tuple[int, ...]
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors
-        import safetensors.numpy
-    except ImportError as error:
-        raise MissingExtraError(
-            "Storing activations needs the package safetensors: install it with `pip install 'climassay[local]'`."
-        ) from error
-    return safetensors
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is never seen half written, not even after a power cut."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _digest(content: object) -> bytes:

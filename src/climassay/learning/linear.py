@@ -303,11 +303,7 @@ def ordinal_loss(truth: IntArray, classes: int) -> Loss:
     """Negative log-likelihood of proportional odds.
 
     Its own parameters are the first threshold and the logarithms of the gaps between thresholds, shape
-    [classes - 1], so that thresholds ascend.
-
-    Args:
-        truth: Classes, shape [rows].
-        classes: How many there are.
+    [classes - 1], so that thresholds ascend. The truth has the shape [rows].
     """
     rows = np.arange(len(truth))
     low, high = truth > 0, truth < classes - 1
@@ -336,9 +332,7 @@ def thresholds(own: FloatArray) -> FloatArray:
 def conditional_loss(sets: IntArray, chosen: IntArray) -> Loss:
     """Negative log-likelihood of a choice among the rows of each set (McFadden 1974, conditional logit).
 
-    Args:
-        sets: Number of each row's set, shape [rows], ascending from 0 without gaps.
-        chosen: Row that was chosen in each set, shape [sets].
+    Sets are numbers of rows [rows], ascending from 0 without gaps; chosen is a row of each set [sets].
     """
     starts = np.flatnonzero(np.diff(sets, prepend=-1))
 

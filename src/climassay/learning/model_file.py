@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,12 +98,7 @@ class Provenance:
         return words_id(text) in self.trained_on
 
     def check(self, thing: str, *, encoder: Encoder | None = None, model: Generator | None = None) -> None:
-        """Make sure that an encoder or a model is the one whose output was learned from.
-
-        Args:
-            thing: What was trained, in words: ``verdict head``.
-            encoder: The one at hand; None: not checked.
-            model: The one at hand; None: not checked.
+        """Make sure that an encoder or a model at hand is the one whose output a thing (in words) was learned from.
 
         Raises:
             InputError: Another one.
@@ -134,29 +129,23 @@ class ModelFormat:
     """What makes one, for example ``climassay generate validate train``."""
 
     def save(self, path: Path, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
-        """Write a file; an existing one is replaced at once, never left half written.
-
-        Args:
-            path: The file, by custom named ``.safetensors``.
-            arrays: Numpy arrays of any shape.
-            facts: What JSON can write; floats come back as the same numbers.
+        """Write arrays of any shape and facts that JSON can write; an existing file is replaced at once.
 
         Raises:
             InputError: The file cannot be written.
             MissingExtraError: safetensors is not installed.
         """
-        _, to_bytes = self._safetensors()
         header = {"format": self.name, "version": self.version, **facts}
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        write_file(path, to_bytes(whole, {key: json.dumps(value) for key, value in header.items()}))
+        write_file(
+            path, safetensors_library().numpy.save(whole, {key: json.dumps(value) for key, value in header.items()})
+        )
 
     def load(self, path: Path, build: Callable[[dict[str, Any], dict[str, Array]], T]) -> T:
         """Read a file exactly as it was saved.
 
-        Args:
-            path: The file.
-            build: Makes the thing of the facts and the arrays, which have the shapes they were saved in; a KeyError,
-                TypeError or ValueError of it says that the file is damaged.
+        ``build`` makes the thing of the facts and the arrays, in the shapes they were saved in; a KeyError, TypeError
+        or ValueError of it says that the file is damaged.
 
         Raises:
             InputError: The file is missing, damaged, of another kind, or written by a newer climassay.
@@ -164,11 +153,9 @@ class ModelFormat:
         """
         if not path.is_file():
             raise InputError(f"There is no {self.thing} {path}: train one with {self.trained_by}, or check the path.")
-        safe_open, _ = self._safetensors()
-        from safetensors import SafetensorError
-
+        library = safetensors_library()
         try:
-            with safe_open(path, framework="numpy") as file:
+            with library.safe_open(path, framework="numpy") as file:
                 header = file.metadata() or {}
                 if header.get("format") != json.dumps(self.name):
                     raise InputError(f"{path} is a safetensors file but no {self.thing} of climassay.")
@@ -181,7 +168,7 @@ class ModelFormat:
                 )
             return build(facts, arrays)
         except (
-            SafetensorError,
+            library.SafetensorError,
             AttributeError,
             OSError,
             KeyError,
@@ -192,15 +179,19 @@ class ModelFormat:
         ) as error:
             raise InputError(f"The {self.thing} {path} is damaged ({first_problem(error)}); train it again.") from error
 
-    def _safetensors(self) -> tuple[Any, Any]:
-        try:
-            from safetensors import safe_open
-            from safetensors.numpy import save
-        except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                f"A file of a {self.thing} needs safetensors: pip install 'climassay[local]'."
-            ) from error
-        return cast(Any, safe_open), cast(Any, save)
+
+def safetensors_library() -> Any:
+    """The package, with its functions for numpy.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Files of arrays need safetensors: pip install 'climassay[local]'.") from error
+    return safetensors
 
 
 class SavedModel:
@@ -246,12 +237,7 @@ class SavedModel:
 
 
 def checked_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array:
-    """An array of 64-bit floats that are all finite.
-
-    Args:
-        name: For the error.
-        array: What was read.
-        shape: What it must be; None where any length will do.
+    """An array of 64-bit floats that are all finite, of this shape (None: any length).
 
     Raises:
         ValueError: It is another one.

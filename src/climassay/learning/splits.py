@@ -43,13 +43,7 @@ class NearDuplicates:
         *,
         vectors: NDArray[np.float32] | None = None,
     ) -> None:
-        """Find them.
-
-        Args:
-            texts: Any number.
-            encoder: For vectors; None compares words only.
-            vectors: Unit vectors of the texts, shape [texts, width], where they are at hand; instead of an encoder.
-        """
+        """Find them by words and by unit vectors [texts, width], which are given or made where there is an encoder."""
         self._size = len(texts)
         first: dict[str, int] = {}
         same = [(place, first.setdefault(bare_words(text), place)) for place, text in enumerate(texts)]
@@ -144,12 +138,7 @@ def group_folds(
 
 
 def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
-    """One split per fold; near copies of test items are left out of training.
-
-    Args:
-        folds: Shape [items]; items of a negative fold are in no split.
-        duplicates: Near copies among the same items.
-    """
+    """One split per fold [items], negative ones in none; near copies of test items are left out of training."""
     for fold in np.unique(folds[folds >= 0]):
         test, train = np.flatnonzero(folds == fold), np.flatnonzero((folds >= 0) & (folds != fold))
         yield Split(train if duplicates is None else np.setdiff1d(train, duplicates.of(test), assume_unique=True), test)
@@ -160,11 +149,7 @@ def held_out(
 ) -> FloatArray:
     """Predictions of items by models that were fitted without them: cross-validation, for anything that is learned.
 
-    Args:
-        splits: Places of training and test items.
-        fit: From places to a model.
-        predict: From a model and places to predictions, shape [places, ...].
-        items: Number of all items.
+    ``fit`` makes a model of places, ``predict`` predictions of a model and places, shape [places, ...].
 
     Returns:
         Shape [items, ...]; NaN for items that no split tests.
@@ -195,13 +180,9 @@ def try_settings(
     merit: Callable[[FloatArray], float],
     on_fit: Callable[[], None] | None = None,
 ) -> list[Tried[S]]:
-    """Cross-validate settings; best first.
+    """Cross-validate settings by the merit of their predictions, shape [items, classes]; best first.
 
-    Args:
-        specs: The settings.
-        held_out: Predictions of a setting by :func:`held_out`, shape [items, classes].
-        merit: Of such predictions.
-        on_fit: Called after each setting.
+    ``on_fit`` is called after each.
     """
     tried = []
     for spec in specs:
@@ -213,12 +194,7 @@ def try_settings(
 
 
 def hold_out(groups: IntArray, wanted: int, *, seed: int = 0) -> Split:
-    """Hold whole groups out of training.
-
-    Args:
-        groups: Shape [items], from 0.
-        wanted: Items of the test part; fewer where no group of the right size is left.
-        seed: Decides the draw.
+    """Hold whole groups, shape [items] from 0, out of training: so many items, or fewer where no group fits.
 
     Raises:
         InputError: There are not more items than are to be held out.

@@ -159,20 +159,13 @@ class TextClassifier(ReadingModel):
         return found if self.mix is None else reweighted(found, self.shares, self.mix)
 
     def probabilities(self, training: "TrainingTexts", places: IntArray) -> FloatArray:
-        """What :meth:`pooled` gives of texts that lie among those it was trained on, shape [places, classes].
-
-        Args:
-            training: The texts.
-            places: Which of them, for example those of a held-out fold.
-        """
+        """What :meth:`pooled` gives of some of the texts of a training, shape [places, classes]."""
         return self.pooled(len(places), lambda source, words: training.block(source, places, words))
 
     def pooled(self, texts: int, block: Callable[[Source, Vocabulary | None], Block]) -> FloatArray:
         """Geometric mean of the parts' probabilities on the training mix, normalised; shape [texts, classes].
 
-        Args:
-            texts: Their number.
-            block: Gives the features of a source, with its vocabulary.
+        ``texts`` is their number; ``block`` gives the features of a source, with its vocabulary.
         """
         if not texts or not self.parts:
             return np.tile(np.array(self.shares), (texts, 1))
@@ -299,13 +292,7 @@ class TrainingTexts:
         return np.unique(np.asarray(self._groups), return_inverse=True)[1].astype(np.int64)
 
     def splits(self, folds: int = FOLDS, *, seed: int = 0, groups: IntArray | None = None) -> list[Split]:
-        """Folds of whole groups and of like size; near copies of test texts are left out of training.
-
-        Args:
-            folds: Wanted number.
-            seed: Decides the deal.
-            groups: Other groups than :attr:`groups`, shape [texts].
-        """
+        """Folds of whole groups, of shape [texts], and of like size; near copies of test texts are not trained on."""
         dealt = group_folds(self.groups if groups is None else groups, folds, seed=seed, even=True)
         return list(splits_of(dealt, self.duplicates))
 
@@ -320,13 +307,7 @@ class TrainingTexts:
 
 
 def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, places: IntArray) -> TextClassifier:
-    """Fit a classifier's linear models on some of the texts; vocabularies are learned from these alone.
-
-    Args:
-        spec: Which models, on which sources.
-        training: Labelled texts.
-        places: Those that are learned from, shape [chosen].
-    """
+    """Fit a classifier's linear models on some of the texts [places]; vocabularies are learned from these alone."""
     vocabularies: dict[Source, Vocabulary] = {}
     for source in spec.sources:
         if source.endswith("words"):
@@ -422,6 +403,7 @@ def train_text_classifier(
     training: TrainingTexts,
     *,
     specs: Sequence[ClassifierSpec] = SPECS,
+    others: Sequence[tuple[ClassifierSpec, TrainingTexts]] = (),
     folds: int = FOLDS,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -434,6 +416,7 @@ def train_text_classifier(
     Args:
         training: Labelled texts, with the models that are read.
         specs: What is tried.
+        others: What is tried on the same texts read with other models.
         folds: Number of cross-validation folds.
         seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
@@ -444,33 +427,26 @@ def train_text_classifier(
     Raises:
         InputError: Too few texts or groups, or a source without its model.
     """
-    tried = compare_classifiers(specs, training, folds=folds, seed=seed, resamples=resamples, on_fit=on_fit)
+    options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
+    tried = compare_classifiers(specs, training, **options)
+    tried += [compare_classifiers([spec], other, **options)[0] for spec, other in others]
     chosen, known = best_of(tried), provenance or Provenance()
-    source = replace(known, seed=seed, measured={**known.measured, **chosen.evaluation.figures})
-    made = finish_classifier(chosen.spec, training, source, kind=kind)
-    return TrainedClassifier(made, tuple(tried), chosen)
-
-
-def finish_classifier(
-    spec: ClassifierSpec,
-    training: TrainingTexts,
-    provenance: Provenance,
-    *,
-    kind: type[C] = TextClassifier,  # type: ignore[assignment]
-) -> C:
-    """Fit a classifier on all texts, with its provenance made complete; arguments as :func:`train_text_classifier`."""
-    fitted = fit_classifier(spec, training, np.arange(len(training.texts)))
-    encoder = training.models.need_encoder() if needs_encoder(spec.sources) else None
-    model = training.models.need_model() if needs_model(spec.sources) else None
+    place = tried.index(chosen) - len(specs)
+    read = training if place < 0 else others[place][1]
+    fitted = fit_classifier(chosen.spec, read, np.arange(len(read.texts)))
+    encoder = read.models.need_encoder() if needs_encoder(chosen.spec.sources) else None
+    model = read.models.need_model() if needs_model(chosen.spec.sources) else None
     source = replace(
-        provenance.reading(encoder, model),
-        items=len(training.texts),
-        groups=len(np.unique(training.groups)),
-        layers=(training.models.layer,) if model else (),
-        regularisation=spec.parts[0].regularisation if spec.parts else None,
+        known.reading(encoder, model),
+        seed=seed,
+        measured={**known.measured, **chosen.evaluation.figures},
+        items=len(read.texts),
+        groups=len(np.unique(read.groups)),
+        layers=(read.models.layer,) if model else (),
+        regularisation=chosen.spec.parts[0].regularisation,
     )
     held = fitted.classes, fitted.parts, fitted.shares, fitted.vocabularies
-    return kind(*held, source, None, training.models)
+    return TrainedClassifier(kind(*held, source, None, read.models), tuple(tried), chosen)
 
 
 def class_places(labels: Sequence[str], classes: Sequence[str]) -> IntArray:

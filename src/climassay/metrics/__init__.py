@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 from climassay.lazy_exports import export_lazily
 
 # Functions with the names of their modules are bound here and now (see export_lazily); these modules are light.
-from climassay.metrics.bert_score import BertScores as BertScores, bert_score as bert_score
+from climassay.metrics.bert_score import bert_score as bert_score
 from climassay.metrics.bleu import (
     bleu as bleu,
     bleu_each as bleu_each,
-    bleu_signature as bleu_signature,
     character_bleu as character_bleu,
     character_bleu_each as character_bleu_each,
 )
 from climassay.metrics.exact_match import exact_match as exact_match, exact_match_normalised as exact_match_normalised
 from climassay.metrics.factual_accuracy import factual_accuracy as factual_accuracy
 from climassay.metrics.phrase_similarity import (
-    ClozeAnswer as ClozeAnswer,
     phrase_similarities as phrase_similarities,
     phrase_similarity as phrase_similarity,
     phrases as phrases,
@@ -43,31 +41,23 @@ if TYPE_CHECKING:
     )
     from climassay.metrics.entailment_head import (
         EVIDENCE_COLUMNS as EVIDENCE_COLUMNS,
-        EntailmentHead as EntailmentHead,
-        EntailmentScores as EntailmentScores,
         Evidence as Evidence,
-        HeadEntailment as HeadEntailment,
         plain_text as plain_text,
         read_passages as read_passages,
-        validate_entailment as validate_entailment,
     )
     from climassay.metrics.entailment_loading import load_entailment as load_entailment
     from climassay.metrics.facts import (
-        Fact as Fact,
         FactMetric as FactMetric,
-        FactScores as FactScores,
         fact_scores as fact_scores,
         split_facts as split_facts,
     )
     from climassay.metrics.factual_accuracy import (
-        Judgement as Judgement,
         PromptedSupport as PromptedSupport,
         factual_accuracies as factual_accuracies,
         judge_answers as judge_answers,
     )
     from climassay.metrics.long_answers import (
         DIMENSIONS as DIMENSIONS,
-        Assessment as Assessment,
         Marker as Marker,
         assessment_scores as assessment_scores,
     )
@@ -75,16 +65,13 @@ if TYPE_CHECKING:
         METRICS as METRICS,
         Answered as Answered,
         LongAnswer as LongAnswer,
-        Metric as Metric,
         Scorer as Scorer,
         metric as metric,
     )
     from climassay.metrics.window_calibration import (
         LabelledAnswer as LabelledAnswer,
-        WindowCalibration as WindowCalibration,
         calibrate_window as calibrate_window,
         primer_answers as primer_answers,
-        read_labelled_answers as read_labelled_answers,
     )
 
 export_lazily(__name__)

@@ -225,14 +225,7 @@ def validate_entailment(
     seed: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> EntailmentScores:
-    """Score a scorer on labelled pairs.
-
-    Args:
-        pairs: Some of them supporting, some refuting.
-        scorer: Any; a trained head is to be scored on statements it was not trained on.
-        resamples: For the intervals.
-        seed: Seed of the resampling.
-        on_progress: Called with the number of pairs done since the last call.
+    """Score a scorer on labelled pairs, which a trained head has not seen; progress counts the pairs done.
 
     Raises:
         InputError: No supporting or no refuting pair, or the scorer failed on all of one kind.
@@ -484,13 +477,8 @@ def train_entailment(
 ) -> TrainedEntailment:
     """Train a head; regularisation and the share of pairs made by rule are chosen by :attr:`HeadChoice.merit`.
 
-    Args:
-        table: Where the pairs come from, for the head's provenance.
-        pairs: Training pairs.
-        encoder: For vectors, and to keep statements that are nearly the same in one fold.
-        folds: Number of cross-validation folds.
-        seed: Seed of folds and of the pairs made by rule.
-        on_fit: Called after each setting tried.
+    The table is where the pairs come from; the encoder also keeps statements that are nearly the same in one fold;
+    ``on_fit`` is called after each setting tried.
 
     Raises:
         InputError: Fewer than two different statements, or not all three relations.

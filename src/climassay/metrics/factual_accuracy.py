@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 from climassay.metrics.entailment import Entailment, Relations, prompted_shares, supports
 from climassay.metrics.judge_requests import JudgeFailure, JudgeRequest, ask_json
-from climassay.metrics.registry import METRICS, Batch, Metric, Scorer, metric
+from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer, metric
 from climassay.models.contract import Generator, OptionScorer
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
@@ -94,6 +94,17 @@ def judge_answers(
     for place, said in zip(left, answers, strict=True):
         found[place] = Judgement(None, "", said.error) if isinstance(said, JudgeFailure) else said
     return [one for one in found if one is not None]
+
+
+def judged_answers(scorer: Scorer, kind: str, items: Sequence[Answered | None]) -> list[Judgement | None]:
+    """What a scorer's judge says about every answer; None without a judge, and for answers that failed (None)."""
+    found: list[Judgement | None] = [None] * len(items)
+    places = [place for place, item in enumerate(items) if item is not None]
+    if scorer.judge is not None and any(one.name == "judged_accuracy" for one in scorer.metrics(kind)):
+        asked = [item for item in items if item is not None]
+        for place, judgement in zip(places, judge_answers(asked, scorer.judge), strict=True):
+            found[place] = judgement
+    return found
 
 
 def _read(data: Mapping[str, Any]) -> Judgement:

@@ -27,7 +27,7 @@ from climassay.metrics.registry import METRICS, LongAnswer, Metric, Scorer
 from climassay.models.contract import Generator, OptionScorer
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
-from climassay.questions import Criterion
+from climassay.questions import TYPES, Criterion
 from climassay.questions.types.longform.rubric import CriterionVerdict
 
 CREDITS: Mapping[CriterionVerdict, float] = {"met": 1.0, "partly met": 0.5, "not met": 0.0, "contradicted": 0.0}
@@ -240,6 +240,17 @@ class Marker:
             else tuple(_from_shares(part, found[index, number] or ()) for number, part in enumerate(parts))
             for index, (_, parts) in enumerate(work)
         ]
+
+
+def assessed_answers(scorer: Scorer, kind: str, items: Sequence[LongAnswer | None]) -> list[Assessment | None]:
+    """What a scorer's judge says about every long answer; None without a judge, and for answers that failed (None)."""
+    found: list[Assessment | None] = [None] * len(items)
+    places = [place for place, item in enumerate(items) if item is not None]
+    if scorer.judge is not None and TYPES[kind].judged:
+        asked = [item for item in items if item is not None]
+        for place, assessment in zip(places, Marker(scorer.judge).assess(asked), strict=True):
+            found[place] = assessment
+    return found
 
 
 def _from_shares(part: Criterion | Dimension, shares: tuple[float, ...]) -> CriterionJudgement | DimensionRating:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
@@ -12,9 +12,6 @@ from climassay.registry import Registry
 
 if TYPE_CHECKING:
     from climassay.metrics.entailment import Entailment
-    from climassay.metrics.facts import FactMetric
-    from climassay.metrics.factual_accuracy import Judgement
-    from climassay.metrics.long_answers import Assessment
 
 
 References = str | Sequence[str | Sequence[str]]
@@ -180,6 +177,13 @@ def metrics_for(kind: str) -> list[Metric]:
     return [one for one in METRICS.values() if one.scores(kind)]
 
 
+class FactComparer(Protocol):
+    """Holds each statement of answer and reference against the other side; see :mod:`climassay.metrics.facts`."""
+
+    def score(self, items: Sequence[Answered]) -> Sequence[Any]:
+        """Scores of each item, in order; None where a statement could not be judged."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scorer:
     """The tools that score answers in words; a metric whose tool is not there is left out."""
@@ -190,7 +194,7 @@ class Scorer:
     """For BERTScore, see :func:`climassay.metrics.bert_score`."""
     entailment: "Entailment | None" = None
     """For factual accuracy."""
-    facts: "FactMetric | None" = None
+    facts: "FactComparer | None" = None
     """Compares statement by statement."""
     window: int | None = 4
     """Words on each side of the gap; None takes the whole statement."""
@@ -216,7 +220,7 @@ class Scorer:
         return {one.name: source for one in METRICS.values() if self.can(one) and (source := one.source(self))}
 
     def score(self, kind: str, items: Sequence[Answered]) -> list[Scores]:
-        """Scores of every answer, by the names of :data:`METRICS`; accuracy as judged is that of :meth:`judgements`.
+        """Scores of every answer, by the names of :data:`METRICS`; what a judge says is computed apart.
 
         An empty answer, such as that of a failed request, has 0 in every metric; a metric whose own model call failed
         is missing.
@@ -229,30 +233,6 @@ class Scorer:
             for place, value in zip(places, batch.scores(one), strict=True):
                 if value is not None:
                     found[place][one.name] = value
-        return found
-
-    def judgements(self, kind: str, items: Sequence[Answered | None]) -> "list[Judgement | None]":
-        """What the judge says about every answer; None without a judge, and for answers that failed (None)."""
-        found: list[Judgement | None] = [None] * len(items)
-        places = [place for place, item in enumerate(items) if item is not None]
-        if self.judge is not None and any(one.name == "judged_accuracy" for one in self.metrics(kind)):
-            from climassay.metrics.factual_accuracy import judge_answers
-
-            asked = [cast(Answered, items[place]) for place in places]
-            for place, judgement in zip(places, judge_answers(asked, self.judge), strict=True):
-                found[place] = judgement
-        return found
-
-    def assessments(self, kind: str, items: Sequence[LongAnswer | None]) -> "list[Assessment | None]":
-        """What the judge says about every long answer; None without a judge, and for answers that failed (None)."""
-        found: list[Assessment | None] = [None] * len(items)
-        places = [place for place, item in enumerate(items) if item is not None]
-        if self.judge is not None and TYPES[kind].judged:
-            from climassay.metrics.long_answers import Marker
-
-            asked = [cast(LongAnswer, items[place]) for place in places]
-            for place, assessment in zip(places, Marker(self.judge).assess(asked), strict=True):
-                found[place] = assessment
         return found
 
 

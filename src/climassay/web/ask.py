@@ -16,12 +16,10 @@ from starlette.responses import Response
 from climassay.api import documents
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.factcheck.results import page_words
-from climassay.factcheck.results.page import safe_link, source_details
+from climassay.factcheck.results.page import DEMONSTRATION, safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
 from climassay.grounding.answer import GroundedAnswer, removed_note, unchecked_note
-from climassay.grounding.citations import mark_quotations
-from climassay.grounding.citing import AnswerSentence
+from climassay.grounding.citations import AnswerSentence, mark_quotations
 from climassay.models.profiles import profile_of
 from climassay.reporting import counted
 from climassay.web.access import Asker, Reader, may_stop
@@ -250,7 +248,7 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
         return [text for (place, one), text in rests_on.items() if one == number and text and sentence in (None, place)]
 
     cited = sorted({number for one in sentences for number in one.citations})
-    notes = [page_words.DEMONSTRATION] if result["demonstration"] else []
+    notes = [DEMONSTRATION] if result["demonstration"] else []
     if own := sum(one.in_house for one in sentences):
         notes.append(f"Sentences that no passage supports, marked below: {own} of {len(sentences)}.")
     if attributed := sum(one.origin == "attributed" for one in sentences):

@@ -1,8 +1,6 @@
 """Acronyms are learned from the report and spelled out."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.confidence.extraction.cleaning import KNOWN_ACRONYMS, AcronymList, definitions_in
 
@@ -56,11 +54,3 @@ def test_first_use_only():
         AcronymList().expand("GHGs, GHG and (SST)", "first")
         == "greenhouse gases (GHGs), GHG and (sea surface temperature (SST))"
     )
-
-
-@given(st.text())
-def test_any_text_is_expanded_without_an_exception(text):
-    known = AcronymList.of([text])
-    assert known.expand(text, "none") == text
-    assert isinstance(known.expand(text, "every"), str)
-    assert isinstance(known.expand(text, "first"), str)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.extraction import ExtractOptions, extract, normalised, split_report_sentences
+from climassay.confidence.extraction import ExtractOptions, extract, split_report_sentences
 from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import TAGS
@@ -434,14 +434,6 @@ def test_the_statements_of_a_sentence_cover_its_clauses(clauses):
         assert words in one.text.lower()
         assert one.sentence == text
     assert re.sub(r"\s", "", "".join(one.original for one in found)) == re.sub(r"\s", "", text)
-
-
-@given(st.lists(sentences, max_size=3))
-def test_the_same_settings_give_the_same_statements(texts):
-    assert statements(*texts) == statements(*texts)
-    for one in statements(*texts):
-        assert normalised(one.text) or one.text
-        assert dataclasses.replace(one) == one
 
 
 @given(st.lists(sentences, max_size=3))

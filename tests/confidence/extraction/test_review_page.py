@@ -1,7 +1,7 @@
 """The page that statements are reviewed on."""
 
 from climassay.confidence.extraction import ExtractOptions, extract
-from climassay.confidence.extraction.review import review_page, summary_table
+from climassay.confidence.extraction.review import review_page
 from climassay.corpus.documents import Block, Document
 
 
@@ -20,11 +20,3 @@ def test_every_statement_with_its_level_page_and_the_words_around_it():
     assert "<b>melts" not in page
     assert "<mark>, and ice will go (low confidence).</mark>" in page
     assert "://" not in page
-
-
-def test_summary_by_report_and_level():
-    table = summary_table(found(untagged=True))
-    assert [column.label for column in table.columns] == [
-        "report", "very low", "low", "medium", "high", "very high", "no level", "repeated"
-    ]  # fmt: skip
-    assert table.rows == (("AR5 WG2", "0", "1", "0", "1", "0", "1", "1"),)

@@ -111,10 +111,6 @@ class TestComments:
         assert checked.findings == ()
         assert checked.silenced == 2
 
-    def test_other_rules_go_on(self):
-        text = f"Glaciers melt {ODD}. <!-- climassay: ignore wide-range -->"
-        assert len(places(text)) == 1
-
     def test_a_rule_that_there_is_not_is_told(self):
         checked = check(
             draft_of(f"One {ODD}. <!-- climassay: ignore confidence -->"), chosen_rules("confidence-vocabulary")

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.confidence.statement import Statement, write_statements
-from climassay.confidence.tagging.labelled import Section, SectionIndex, read_climatex, read_labelled
+from climassay.confidence.tagging.labelled import Section, SectionIndex, read_climatex
 from climassay.errors import InputError
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -72,20 +71,6 @@ def test_a_like_sentence_is_not_taken_for_the_same() -> None:
     assert index.find("The oceans warm and lose oxygen in many regions of the Pacific.") is not None
     assert index.find("Lakes lose oxygen and fish die in warm summers of the north.") is None
     assert index.find("") is None
-
-
-def test_extracted_statements_serve_too(tmp_path) -> None:
-    given = [
-        Statement("1", "Ice melts fast.", "high", "AR6 WG1", "d", "d", headings=("1",)),
-        Statement("2", "Ice melts fast.", "high", "AR6 WG1", "d", "d", duplicate_of="1"),
-        Statement("3", "Snow falls.", None, "AR6 WG1", "d", "d"),
-        Statement("4", "Rain falls.", "very low", "AR6 WG1", "d", "d"),
-    ]
-    path = tmp_path / "s.jsonl"
-    write_statements(given, path)
-    read = read_labelled(path)
-    assert [one.item.text for one in read.items] == ["Ice melts fast."]
-    assert read.notes == ("4 statements: 1 repeat another, 2 have no tag or very low confidence.",)
 
 
 def test_other_files_are_refused(tmp_path) -> None:

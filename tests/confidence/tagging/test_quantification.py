@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from climassay.confidence.tagging.quantification import adjusted_shares, estimate_shares, share_residuals
 from climassay.errors import InputError
@@ -23,29 +21,6 @@ def test_by_hand_for_two_levels() -> None:
     # Adjusted count (Forman 2008): (0.5 - 0.2) / (0.8 - 0.2).
     assert adjusted_shares([50, 50], [[0.8, 0.2], [0.2, 0.8]]) == pytest.approx([0.5, 0.5], abs=1e-6)
     assert adjusted_shares([38, 62], [[0.8, 0.2], [0.2, 0.8]]) == pytest.approx([0.3, 0.7], abs=1e-5)
-
-
-def test_counts_that_no_shares_explain_stay_shares() -> None:
-    found = adjusted_shares([0, 100], [[0.8, 0.2], [0.2, 0.8]])
-    assert found == pytest.approx([0, 1], abs=1e-3)
-
-
-@settings(max_examples=12)
-@given(st.lists(st.integers(0, 50), min_size=4, max_size=4).filter(lambda counts: sum(counts) > 0), st.integers(0, 99))
-def test_shares_are_shares_and_lie_in_their_intervals(counts, seed) -> None:
-    errors = np.full((4, 4), 5.0) + 40 * np.eye(4)
-    found = estimate_shares(answers(counts), errors, samples=20, seed=seed)
-    assert sum(found.values) == pytest.approx(1)
-    assert all(0 <= low <= high <= 1 for low, high in zip(found.low, found.high, strict=True))
-    assert -1 <= found.score_low <= found.score_high <= 2
-    assert found.n == sum(counts)
-    assert found == estimate_shares(answers(counts), errors, samples=20, seed=seed)
-
-
-def test_a_perfect_tagger_is_believed() -> None:
-    found = estimate_shares(answers([10, 20, 30, 40]), 1e6 * np.eye(4), samples=50)
-    assert found.values == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=1e-3)
-    assert found.score == pytest.approx(-0.1 + 0.3 + 0.8, abs=1e-3)
 
 
 def test_intervals_cover_and_carry_the_taggers_error() -> None:

@@ -9,8 +9,6 @@ import pytest
 from climassay.confidence.statement import Statement
 from climassay.confidence.tagging import (
     BUNDLED_TAGGER,
-    CLIMATEX_MIX,
-    EQUAL,
     LEVELS,
     Tagger,
     TaggingItem,
@@ -20,7 +18,7 @@ from climassay.confidence.tagging import (
 )
 from climassay.confidence.tagging.tagger import tagging_texts
 from climassay.errors import InputError
-from climassay.learning import ClassifierSpec, ModelFormat, PartSpec, Provenance, reweighted
+from climassay.learning import ClassifierSpec, ModelFormat, PartSpec, Provenance
 from climassay.learning.features import FeatureModels
 from climassay.learning.splits import NearDuplicates
 from climassay.learning.text_classifier import CONSTANT
@@ -63,12 +61,6 @@ def test_the_one_that_reads_the_signs_is_chosen(trained) -> None:
     assert trained.classifier.provenance.measured["equal_accuracy"] == 1.0
     assert trained.classifier.confusion is not None
     assert np.trace(trained.classifier.confusion) == 160
-
-
-def test_random_labels_are_not_learned() -> None:
-    items, training = training_data(FeatureModels(), noise=1.0)
-    found = train_tagger(items, training, specs=(WORDS,), folds=4, resamples=20).classifier.provenance
-    assert found.measured["equal_accuracy"] < 0.42
 
 
 def test_tags_what_it_has_not_seen(tagger) -> None:
@@ -128,14 +120,6 @@ def test_a_file_of_version_1_gives_the_same(tagger, tmp_path) -> None:
     assert found.residuals.tolist() == [[0.1, -0.1, 0.0, 0.0]]
 
 
-def test_another_encoder_is_refused() -> None:
-    made = train_tagger(*training_data(), specs=(VECTORS,), folds=4, resamples=10).classifier
-    other = encoder()
-    other.fingerprint = "another"
-    with pytest.raises(InputError, match="was trained on the encoder"):
-        made.with_models(other)
-
-
 def test_tags_in_the_text_or_context_are_not_read(tagger) -> None:
     plain = tagger.predict_proba(["The record shows that ocean and carbon change."])
     tagged = tagger.predict_proba(
@@ -171,29 +155,6 @@ def test_figures_are_of_the_mix_that_they_name() -> None:
     assert found["climatex"].accuracy.value == pytest.approx((0.5 * 50 + 250) / 300)
     assert found["climatex"].constant.value == pytest.approx(1 / 3)
     assert set(on_mixes(truth[10:], given[10:], range(90), resamples=5)) == {"natural"}
-
-
-def test_probabilities_for_a_mix_start_from_the_shares_of_training_not_of_the_test() -> None:
-    # A tagger whose training had hardly any low statement gives low too little; the statements tested have many.
-    generator = np.random.default_rng(0)
-    trained_on, truth = np.array([0.02, 0.28, 0.62, 0.08]), np.repeat([0, 1, 2, 3], 100)
-    evidence = np.exp(generator.normal(size=(400, 4)) + 1.5 * np.eye(4)[truth])
-    evidence /= evidence.sum(axis=1, keepdims=True)
-    given = reweighted(evidence, EQUAL, trained_on)
-    found = on_mixes(truth, given, range(400), shares=tuple(trained_on), resamples=20)
-    right = (reweighted(evidence, EQUAL, CLIMATEX_MIX).argmax(axis=1) == truth).reshape(4, 100).mean(axis=1)
-    assert found["climatex"].accuracy.value == pytest.approx(right @ CLIMATEX_MIX / 300)
-    assert found["equal"].accuracy.value == pytest.approx((evidence.argmax(axis=1) == truth).mean())
-    assert found["natural"].accuracy.value < found["equal"].accuracy.value
-
-
-def test_another_mix_moves_the_answer(tagger) -> None:
-    unsure = ["Nothing here was ever seen."]
-    moved = tagger.for_mix((0.97, 0.01, 0.01, 0.01))
-    assert moved.predict_proba(unsure)[0, 0] > tagger.predict_proba(unsure)[0, 0]
-    assert moved.predict(unsure) == ["low"]
-    with pytest.raises(InputError, match="needs 4 shares"):
-        tagger.for_mix((1, 1))
 
 
 def test_damaged_files_are_told(tagger, tmp_path) -> None:

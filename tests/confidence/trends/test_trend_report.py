@@ -7,7 +7,7 @@ import pytest
 
 from climassay.confidence.trends import analyse_trends, trend_data, trend_report, trend_tables
 from climassay.confidence.trends.analysis import Predictions
-from climassay.confidence.trends.report import format_p_value, number, score_rows, signed, statement_map
+from climassay.confidence.trends.report import score_rows, statement_map
 from climassay.reporting.html import report_data, report_from_data
 from planted_statements import planted, statement, topics_of
 
@@ -102,8 +102,3 @@ def test_rows_for_spreadsheets_hold_numbers(analysis):
     assert table.rows[-1][:2] == ("", "")
     assert table.rows[-1][5] == "72"
     assert all(-2 <= float(row[2]) <= 2 for row in table.rows)
-
-
-def test_numbers_as_words():
-    assert [number(-0.001), number(-1.5), signed(0.2), signed(-0.2)] == ["0.00", "−1.50", "+0.20", "−0.20"]
-    assert [format_p_value(0.0002), format_p_value(0.0491)] == ["< 0.001", "0.049"]

@@ -36,11 +36,6 @@ def primer():
     return choices_of(gold_questions())
 
 
-def test_the_primers_terms_are_all_candidates(primer):
-    assert len(primer) == 30
-    assert all(choice.term in choice.statement for choice in primer)
-
-
 def test_the_statistics_masker_is_well_above_longest_word_and_chance(primer):
     own = measure(StatisticsMasker(), primer)
     longest = measure(StatisticsMasker(weights={"length": 1.0}), primer)
@@ -70,27 +65,11 @@ def test_it_learns_what_the_experts_want():
     assert found.first.value > 0.4
 
 
-def test_words_that_are_masked_at_random_are_not_learned(primer):
-    random = np.random.default_rng(0)
-    wanted = [
-        ExpertChoice(one.statement, random.choice([word.term for word in candidates(one.statement)])) for one in primer
-    ]
-    found = accuracies("trained", wanted, leave_one_out(wanted, reading=PLAIN))
-    assert found.first.interval.low < np.mean([1 / len(candidates(one.statement)) for one in primer])
-
-
 def test_leaving_one_out_does_not_see_it(primer):
     few = primer[:6]
     left = leave_one_out(few, reading=PLAIN)
     by_hand = train_masker(few[1:], reading=PLAIN, measured=False).choose([few[0].statement])[0]
     assert dict(left[0].ranked) == pytest.approx(dict(by_hand.ranked))
-
-
-@pytest.mark.slow
-def test_with_the_bundled_encoder_the_trained_masker_finds_more_terms(primer):
-    trained = accuracies("trained", primer, leave_one_out(primer))
-    assert trained.first.value >= measure(StatisticsMasker(), primer).first.value
-    assert trained.among_three.value > 0.8
 
 
 class Letters:
@@ -186,13 +165,6 @@ def test_a_file_that_is_no_masker_is_refused(tmp_path, fault):
         file.write_text(texts.get(fault) or json.dumps(EARLIER | change[fault]), encoding="utf-8")
     with pytest.raises(InputError, match=r"masker .*damaged|There is no masker"):
         TrainedMasker.load(file)
-
-
-@pytest.mark.parametrize("weights", [np.ones(1), np.full(len(FEATURES), np.nan)], ids=["too few", "not finite"])
-def test_weights_that_cannot_be_are_refused(tmp_path, weights):
-    TrainedMasker(weights, PLAIN).save(tmp_path / "masker")
-    with pytest.raises(InputError, match="damaged"):
-        TrainedMasker.load(tmp_path / "masker")
 
 
 def test_too_few_or_impossible_choices_are_refused(primer):

@@ -9,7 +9,7 @@ from climassay.errors import InputError, ModelError
 from climassay.generation import Subject
 from climassay.generation.validation import ByKind, PromptedValidator, load_validator, validate
 from climassay.generation.validation.reading import validation_prompt, validation_request
-from climassay.generation.validation.training import api_examples, chat_examples, measured, split_labels
+from climassay.generation.validation.training import measured, split_labels
 from climassay.generation.validation.validators import read_learned, write_learned
 from climassay.models.profiles import ProfileSettings
 
@@ -23,16 +23,6 @@ def test_the_prompt_has_all_that_the_paper_shows(make_draft):
     assert request.options == (" VALID", " INVALID")
 
 
-def test_a_long_context_loses_its_end(make_draft):
-    from dataclasses import replace
-
-    plain = make_draft(1)
-    long = replace(plain, passages=(replace(plain.main, text="begin " + "x" * 20_000 + " end"),))
-    text = validation_request(long, validation_prompt(), Subject()).messages[-1].content
-    assert "begin" in text
-    assert " end" not in text
-
-
 def test_content_free_answers_are_taken_out(verdicts, make_draft):
     drafts = [make_draft(1), make_draft(2, answer="It cools."), make_draft(3, question="Does it fail?")]
     plain = PromptedValidator(verdicts, content_free=False).judge(drafts)
@@ -43,16 +33,6 @@ def test_content_free_answers_are_taken_out(verdicts, make_draft):
     assert corrected[0] == pytest.approx(1 / (1 + math.exp(-2)))
     assert corrected[1] == pytest.approx(0.5)
     assert plain[2] is corrected[2] is None
-
-
-def test_a_strong_model_is_not_corrected(verdicts, make_draft):
-    class Strong(type(verdicts)):
-        parameters = 8_000_000_000
-
-    strong = Strong()
-    found = PromptedValidator(strong).judge([make_draft(1)])
-    assert found == PromptedValidator(verdicts, content_free=False).judge([make_draft(1)])
-    assert len(strong.asked) == 1
 
 
 def test_a_model_that_cannot_work_decides_nothing(make_draft, verdicts):
@@ -78,21 +58,6 @@ def test_each_kind_has_its_own_validator(make_draft, verdicts):
 def test_names_that_name_nothing(name):
     with pytest.raises(InputError):
         load_validator(name)
-
-
-def test_training_chats_are_asked_as_the_validator_asks(labels):
-    prompt, subject = validation_prompt(), Subject()
-    examples = chat_examples(labels.drafts[:2], prompt, subject)
-    assert [example.answer for example in examples] == [" INVALID", " VALID"]
-    request = validation_request(labels.drafts[0].draft, prompt, subject)
-    assert (examples[0].messages, examples[0].assistant_prefix) == (request.messages, request.assistant_prefix)
-    lines = [json.loads(line) for line in api_examples(labels.drafts[:2], prompt, subject).decode().splitlines()]
-    assert [line["messages"][-1] for line in lines] == [
-        {"role": "assistant", "content": "INVALID"},
-        {"role": "assistant", "content": "VALID"},
-    ]
-    # The client puts the beginning of the answer into the prompt; so do the chats that are learned from.
-    assert 'begins with "Verdict:"' in lines[0]["messages"][-2]["content"]
 
 
 def test_labels_are_held_out_by_passage_with_both_kinds(labels):

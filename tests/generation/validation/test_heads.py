@@ -78,17 +78,6 @@ def test_a_learnable_fault_is_learned_saved_and_loaded(labels, encoder, tmp_path
     assert (scores.evaluation.auroc.value, scores.evaluation.failed) == (1, 1)
 
 
-def test_labels_without_a_pattern_are_no_better_than_a_constant(labels, encoder):
-    generator = np.random.default_rng(0)
-    shuffled = [
-        LabelledDraft(one.draft, bool(valid))
-        for one, valid in zip(labels.drafts, generator.random(60) < 0.7, strict=True)
-    ]
-    scores = train_validator(labels._replace(drafts=tuple(shuffled)), TextReader(encoder)).scores
-    assert scores.evaluation.auroc.interval.low < 0.5 < scores.evaluation.auroc.interval.high
-    assert scores.calibration.brier > scores.calibration.brier_constant - 0.03
-
-
 def test_a_precision_out_of_reach_leaves_a_head_without_threshold(labels, encoder):
     spoiled = tuple(LabelledDraft(one.draft, number % 2 == 0) for number, one in enumerate(labels.drafts))
     trained = train_validator(labels._replace(drafts=spoiled), TextReader(encoder), precision=0.99)
@@ -149,13 +138,6 @@ def test_deciding_leaves_alone_what_was_rejected_before(labels, encoder, make_dr
     assert [draft.id for draft in decided] == [draft.id for draft in given]
     with pytest.raises(InputError, match="give a probability"):
         validate(given, validator, 1.5)
-
-
-def test_the_threshold_itself_is_kept(labels, encoder, make_draft):
-    validator = train_validator(labels, TextReader(encoder)).validator
-    (probability,) = validator.judge([make_draft(1)])
-    assert validate([make_draft(1)], validator, probability)[0].decisions[-1].accepted
-    assert not validate([make_draft(1)], validator, probability + 1e-9)[0].decisions[-1].accepted
 
 
 EARLIER = {

@@ -7,7 +7,6 @@ import pytest
 from climassay.errors import InputError
 from climassay.generation import write_drafts
 from climassay.generation.validation.labels import (
-    check_labels,
     labels_array,
     read_label_set,
     reason_figure,
@@ -124,8 +123,3 @@ def test_reasons_are_counted_by_set_and_kind(labels):
     figure = reason_figure([("ours", labels.drafts)])
     assert [(bar.label, bar.counts) for bar in figure.bars] == [("ours, freeform", (20,))]
     assert reason_figure([("ours", [one for one in labels.drafts if one.valid])]) is None
-
-
-def test_labels_of_one_kind_teach_nothing():
-    with pytest.raises(InputError, match="at least two valid and two invalid"):
-        check_labels([1, 1, 1, 0])

@@ -5,7 +5,6 @@ What was reached, beside published figures, is in docs/results/confidence.md; ho
 
 from climassay.confidence.tagging.labelled import (
     LEVELS as LEVELS,
-    ClimateX as ClimateX,
     LabelledItem as LabelledItem,
     LabelledTable as LabelledTable,
     Taggable as Taggable,
@@ -14,16 +13,11 @@ from climassay.confidence.tagging.labelled import (
     read_labelled as read_labelled,
 )
 from climassay.confidence.tagging.quantification import (
-    Shares as Shares,
-    adjusted_shares as adjusted_shares,
     estimate_shares as estimate_shares,
-    share_residuals as share_residuals,
 )
 from climassay.confidence.tagging.tagger import (
     BUNDLED_TAGGER as BUNDLED_TAGGER,
     CLIMATEX_MIX as CLIMATEX_MIX,
-    EQUAL as EQUAL,
-    MIXES as MIXES,
     PUBLISHED as PUBLISHED,
     SPECS as SPECS,
     STATES as STATES,

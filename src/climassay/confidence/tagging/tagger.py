@@ -181,13 +181,9 @@ def on_mixes(
 ) -> dict[str, Evaluation]:
     """Figures on each of :data:`MIXES` that has statements of all its levels: scored on it, with probabilities for it.
 
-    Args:
-        truth: Places of the true levels, shape [statements].
-        probabilities: Held out, shape [statements, levels], for levels as frequent as they were in training.
-        groups: What the intervals resample, shape [statements].
-        shares: Shares of the levels in training; None: as in ``truth``, of which the training parts of folds are made.
-        resamples: Bootstrap samples.
-        seed: Seed of the resampling.
+    Probabilities, shape [statements, levels], are held out, for levels as frequent as they were in training: by
+    ``shares``, or as in ``truth``, places of the true levels [statements], of which the training parts of folds are
+    made. The intervals resample groups [statements].
     """
     counts = np.bincount(truth, minlength=len(LEVELS))
     learned = class_shares(counts) if shares is None else shares

@@ -26,9 +26,9 @@ from climassay.factcheck.debate.context import (
     shown_quotations,
     shown_sources,
 )
-from climassay.factcheck.debate.steps import ON_SUBJECT, AskHead, AskPassages, Steps, ask_text, gather
+from climassay.factcheck.debate.scheduler import ON_SUBJECT, AskHead, AskPassages, Steps, ask_text, gather
 from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Levels, Subclaim, weakest
-from climassay.grounding.citing import AnswerSentence
+from climassay.grounding.citations import AnswerSentence
 from climassay.models.calibration import BLANK
 from climassay.models.contract import GenerationRequest
 from climassay.models.profiles import STRONG

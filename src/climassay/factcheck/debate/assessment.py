@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from climassay.errors import ModelError
-from climassay.factcheck.debate.steps import AskOptions, Steps, ask_options, ask_text
+from climassay.factcheck.debate.scheduler import AskOptions, Steps, ask_options, ask_text
 from climassay.factcheck.scales import CLIMATE_FEVER, Scale
 from climassay.factcheck.transcript import (
     AGREEMENT,

@@ -17,7 +17,7 @@ from pathlib import Path
 from climassay.corpus.documents import Passage, report_name
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
-from climassay.factcheck.debate.steps import Found
+from climassay.factcheck.debate.scheduler import Found
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     LIKELIHOODS,
@@ -34,8 +34,7 @@ from climassay.factcheck.transcript import (
     merge_quotations,
     takes_side,
 )
-from climassay.grounding.citations import LEFT_OUT, is_quoted
-from climassay.grounding.citing import AnswerSentence, document_words, ground_text, written
+from climassay.grounding.citations import LEFT_OUT, AnswerSentence, document_words, ground_text, is_quoted, written
 from climassay.models.contract import Encoder
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 

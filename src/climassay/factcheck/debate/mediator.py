@@ -26,8 +26,7 @@ from climassay.factcheck.debate.context import (
     shown_exchanges,
     shown_quotations,
 )
-from climassay.factcheck.debate.steps import Steps
-from climassay.factcheck.results.view import withheld_caveat
+from climassay.factcheck.debate.scheduler import Steps
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     UNCERTAIN,
@@ -42,6 +41,7 @@ from climassay.factcheck.transcript import (
     Subclaim,
     Verdict,
     cited_numbers,
+    withheld_caveat,
 )
 from climassay.models.calibration import BLANK
 from climassay.prompts import RenderedPrompt

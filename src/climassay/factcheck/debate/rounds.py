@@ -18,9 +18,8 @@ from climassay.factcheck.debate.mediator import (
     final_verdict,
     whether_to_ask,
 )
-from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, find_for_questions
-from climassay.factcheck.debate.steps import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, gather
-from climassay.factcheck.debate.subclaims import read_claim
+from climassay.factcheck.debate.preparation import Evidence, Grader, find_evidence, find_for_questions, read_claim
+from climassay.factcheck.debate.scheduler import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, gather
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     UNCERTAIN,
@@ -34,7 +33,7 @@ from climassay.factcheck.transcript import (
     Transcript,
     Verdict,
 )
-from climassay.grounding.citing import AnswerSentence
+from climassay.grounding.citations import AnswerSentence
 from climassay.models.contract import Encoder
 from climassay.models.profiles import STRONG, Profile
 from climassay.prompts import Prompt

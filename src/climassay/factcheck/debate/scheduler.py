@@ -1,4 +1,8 @@
-"""Many debates side by side, each going on as soon as what it asked is answered.
+"""Debates as coroutines: many go on side by side, each as soon as what it asked is answered.
+
+A step is a generator that yields what it needs to know (a tuple of :data:`Ask`) and is sent the answers, in order. What
+it returns is its result. :func:`gather` lets several steps advance as one; :class:`Scheduler` advances the debates of a
+run, each at its own pace, and :class:`RequestBatcher` answers what they ask at the same time in one call.
 
 Requests to a model that takes several calls at a time (one behind a server) leave at once, each debate's from a thread.
 Searches have threads as well. Beside them the calling thread advances debates and asks the models of this
@@ -8,18 +12,253 @@ machine, which get in one call whatever waits for them, so that their batches ar
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
+from climassay.corpus.documents import Hit, Passage
+from climassay.corpus.passages import excerpt
+from climassay.corpus.search import RELEVANCE_COSINE
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import ModelError
 from climassay.factcheck.claims import latest_editions
-from climassay.factcheck.debate.retrieval import search_all
-from climassay.factcheck.debate.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText, Steps
 from climassay.grounding import CollectionGroup
-from climassay.models.contract import Completion, ConcurrentModel, OptionScores, unwrapped
+from climassay.models.contract import (
+    Completion,
+    ConcurrentModel,
+    Encoder,
+    GenerationRequest,
+    OptionRequest,
+    OptionScores,
+    Usage,
+    unwrapped,
+)
 from climassay.records import RecordedModel
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AskText:
+    """Continue a chat; answered by a :class:`Completion`."""
+
+    model: str
+    """Name of the model."""
+    request: GenerationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """Weigh options; answered by :class:`OptionScores`."""
+
+    model: str
+    request: OptionRequest
+    blank: bool = False
+    """A content-free prompt, the same for every claim: asked once a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPassages:
+    """Search collections; answered by a tuple of :class:`Found`, best first."""
+
+    collections: tuple[str, ...]
+    query: str
+    passages: int
+    """At most so many."""
+    excerpt_words: int = 0
+    """Cut each passage to its sentences nearest to the query, of so many words in all; 0 keeps it whole."""
+    rerank: bool = False
+    """Take the best of four times as many, by their sentences nearest to the query."""
+    latest_only: bool = False
+    """Leave out documents of which the collection has a later edition."""
+    min_cosine: float | None = None
+    """Similarity below which a passage is not relevant; None takes the threshold measured for the encoder."""
+
+
+BEARS, ON_SUBJECT, ELSEWHERE = 2, 1, 0
+"""Grades of a passage: it bears on the claim, is only on its subject, or is about something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage that a search found."""
+
+    passage: Passage
+    collection: str
+    cosine: float | None
+    excerpt: str
+    """What is put before the model."""
+    grade: int | None = None
+    """:data:`BEARS`, :data:`ON_SUBJECT` or :data:`ELSEWHERE`; None: it was not graded."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskHead:
+    """Judge a claim by a trained verdict head; answered by a tuple of probabilities, or None where that failed."""
+
+    claim: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskEntailment:
+    """Does a premise entail a statement? Answered by a probability, or None where that failed."""
+
+    premise: str
+    statement: str
+
+
+Ask = AskText | AskOptions | AskPassages | AskHead | AskEntailment
+Steps = Generator[tuple[Ask, ...], list[Any], T]
+
+
+def ask_text(model: str, request: GenerationRequest) -> Steps[Completion]:
+    """One completion."""
+    [answer] = yield (AskText(model, request),)
+    assert isinstance(answer, Completion)
+    return answer
+
+
+def ask_options(asks: Sequence[AskOptions]) -> Steps[list[OptionScores]]:
+    """Scores of several requests."""
+    if not asks:
+        return []
+    return list((yield tuple(asks)))
+
+
+def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
+    """Advance several steps as one; what they ask at the same time is asked in one go.
+
+    Returns:
+        Their results, in order.
+    """
+    results: dict[int, T] = {}
+    answers: dict[int, list[Any] | None] = dict.fromkeys(range(len(steps)))
+    while True:
+        waiting: dict[int, tuple[Ask, ...]] = {}
+        for place, given in answers.items():
+            try:
+                waiting[place] = next(steps[place]) if given is None else steps[place].send(given)
+            except StopIteration as end:
+                results[place] = end.value
+        if not waiting:
+            return [results[place] for place in range(len(steps))]
+        flat = iter((yield tuple(ask for asks in waiting.values() for ask in asks)))
+        answers = {place: list(islice(flat, len(asks))) for place, asks in waiting.items()}
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What a debate has used so far."""
+
+    usage: Usage = field(default_factory=Usage)
+    failures: int = 0
+
+
+def counted(steps: Steps[T], ledger: Ledger) -> Steps[T]:
+    """The same steps, with usage and failures of what they ask added up.
+
+    Tokens of content-free prompts are not counted: they are asked once a run, so that they belong to no debate.
+    """
+    answers: list[Any] = []
+    try:
+        asks = next(steps)
+        while True:
+            answers = yield asks
+            for ask, answer in zip(asks, answers, strict=True):
+                if not isinstance(answer, (Completion, OptionScores)):
+                    ledger.failures += answer is None
+                    continue
+                ledger.failures += answer.error is not None
+                if not (isinstance(ask, AskOptions) and ask.blank):
+                    ledger.usage += answer.usage
+            asks = steps.send(answers)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+RERANK_FACTOR = 4
+"""So many times as many passages are found as are kept when the best are chosen by their sentences."""
+LATEST_FACTOR = 3
+"""As many times as many where old editions will be left out."""
+_BEST_SENTENCES = 2
+"""Reranking takes the mean of so many nearest sentences."""
+
+
+def search_all(
+    asks: Sequence[AskPassages], collections: Mapping[str, CollectionGroup], latest_of: Callable[[str], frozenset[str]]
+) -> list[tuple[Found, ...]]:
+    """Answer searches, in order; queries of one collection are searched together.
+
+    Several collections of one search take turns. ``latest_of`` gives the ids of the documents of a collection that are
+    the latest of their kind.
+    """
+    found: dict[tuple[int, str], list[Found]] = {}
+    for name in dict.fromkeys(name for ask in asks for name in ask.collections):
+        places = [place for place, ask in enumerate(asks) if name in ask.collections]
+        lists = _search_one([asks[place] for place in places], name, collections[name], latest_of)
+        found.update(((place, name), some) for place, some in zip(places, lists, strict=True))
+    merged = []
+    for place, ask in enumerate(asks):
+        # The first of each collection, then the second of each and so on: their similarities need not compare.
+        lists = [found[place, name] for name in ask.collections]
+        ranked = [(rank, number, one) for number, some in enumerate(lists) for rank, one in enumerate(some)]
+        ranked.sort(key=lambda entry: entry[:2])
+        merged.append(tuple(one for _, _, one in ranked[: ask.passages]))
+    return merged
+
+
+def _search_one(
+    asks: Sequence[AskPassages], name: str, group: CollectionGroup, latest_of: Callable[[str], frozenset[str]]
+) -> list[list[Found]]:
+    [collection] = group.collections
+    measured = RELEVANCE_COSINE.get(collection.settings.encoder)
+    results: list[list[Found]] = [[] for _ in asks]
+    keys = [(ask.passages, ask.min_cosine, ask.rerank, ask.latest_only) for ask in asks]
+    for key in dict.fromkeys(keys):
+        places = [place for place, other in enumerate(keys) if other == key]
+        passages, limit, rerank, latest_only = key
+        wanted = passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
+        queries = [asks[place].query for place in places]
+        hits = group.search_many(queries, k=wanted, min_cosine=measured if limit is None else limit)
+        if latest_only:
+            kept = latest_of(name)
+            hits = [[hit for hit in some if hit.passage.document_id in kept] for some in hits]
+        chosen = cut_out([asks[place] for place in places], hits, group.encoder)
+        for place, some in zip(places, chosen, strict=True):
+            results[place] = [Found(hit.passage, name, hit.cosine, excerpt) for hit, excerpt in some]
+    return results
+
+
+def cut_out(
+    asks: Sequence[AskPassages], hits: Sequence[Sequence[Hit]], encoder: Encoder
+) -> list[list[tuple[Hit, str]]]:
+    """Hits with their excerpts, reranked where that is asked for, at most as many as each search wants."""
+    chosen: list[list[tuple[Hit, str]]] = []
+    sentences = [[split_sentences(hit.passage.text) or [hit.passage.text] for hit in some] for some in hits]
+    plain = [not (ask.rerank or ask.excerpt_words) for ask in asks]
+    read = [some for some, whole in zip(sentences, plain, strict=True) if not whole]
+    texts = [sentence for some in read for passage in some for sentence in passage]
+    unique = list(dict.fromkeys(texts))
+    vectors = dict(zip(unique, encoder.encode(unique), strict=True)) if unique else {}
+    queries = encoder.encode([ask.query for ask in asks], role="query") if unique else np.zeros((len(asks), 0))
+    for ask, query, some, parts, whole in zip(asks, queries, hits, sentences, plain, strict=True):
+        if whole:
+            chosen.append([(hit, hit.passage.text) for hit in some[: ask.passages]])
+            continue
+        near = [np.array([float(vectors[sentence] @ query) for sentence in passage]) for passage in parts]
+        order = list(range(len(some)))
+        if ask.rerank:
+            order.sort(key=lambda place: -float(np.sort(near[place])[-_BEST_SENTENCES:].mean()))
+        kept = order[: ask.passages]
+        chosen.append([(some[place], excerpt(parts[place], near[place], ask.excerpt_words)) for place in kept])
+    return chosen
+
 
 HeadPredictor = Callable[[Sequence[tuple[str, Sequence[str]]]], list[tuple[float, ...] | None]]
 EntailmentScorer = Callable[[Sequence[tuple[str, str]]], list[float | None]]
@@ -116,7 +355,6 @@ class RequestBatcher:
         return self._entailment([(ask.premise, ask.statement) for ask in asks])
 
 
-T = TypeVar("T")
 Watch = Callable[[Sequence[Ask]], None]
 MOST_THREADS = 256
 """Maximum number of calls in flight, each with any number of requests."""

@@ -2,17 +2,25 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
+
+from pydantic import TypeAdapter
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.factcheck.results.scoring import NO_VERDICT, VerdictScores, score_verdicts
-from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.transcript import CONFIDENCES, AdvocateOpinion, Outcome, Transcript, Verdict, as_plain
+from climassay.factcheck.transcript import (
+    CONFIDENCES,
+    AdvocateOpinion,
+    Outcome,
+    Transcript,
+    Verdict,
+    reader_view,
+)
 from climassay.grounding import AnswerSentence, written
-from climassay.grounding.citing import ENTAILED
+from climassay.grounding.citations import ENTAILED
 from climassay.models.contract import Usage
 from climassay.statistics import (
     CoveragePoint,
@@ -558,8 +566,8 @@ def stored_truths(rows: Iterable[Mapping[str, Any]], transcripts: Sequence[Trans
 
 def analysis_data(analysis: RunAnalysis) -> dict[str, Any]:
     """Everything, for JSON: the records as objects; of the scale only its name."""
-    entries = {field.name: getattr(analysis, field.name) for field in fields(analysis) if field.name != "scale"}
-    return {"scale": analysis.scale.name, **{name: as_plain(value) for name, value in entries.items()}}
+    counted = TypeAdapter(RunAnalysis).dump_python(analysis, mode="json", exclude={"scale"})
+    return {"scale": analysis.scale.name, **counted}
 
 
 def _disagreements(

@@ -1,31 +1,159 @@
-"""One fact-check as a page for readers: self-contained, without a script, and safe whatever the passages contain."""
+"""One fact-check for readers: as a self-contained page, and as schema.org ClaimReview.
 
-from collections.abc import Collection, Sequence
+The page has no script and is safe whatever the passages contain; it is for readers who know neither the IPCC's terms
+nor ours. ClaimReview is the form in which search engines and archives of fact-checks read a verdict.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from climassay.factcheck.results import page_words
+from climassay.errors import InputError
+from climassay.factcheck.debate.assessment import explanation_lead
 from climassay.factcheck.results.analysis import probability_of
-from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
     AdvocateProfile,
+    AgreementLevel,
+    CloseReason,
+    Confidence,
+    EvidenceLevel,
+    Fallacy,
+    Levels,
+    Likelihood,
+    OpenReason,
+    Outcome,
     PassageCitation,
+    Placement,
     Quotation,
     Side,
     Subclaim,
     Transcript,
     Verdict,
+    cited_numbers,
     merge_quotations,
+    reader_view,
 )
 from climassay.grounding import AnswerSentence
 from climassay.grounding.answer import unchecked_note
-from climassay.grounding.citations import mark_quotations
-from climassay.grounding.citing import ENTAILED
+from climassay.grounding.citations import ENTAILED, mark_quotations
 from climassay.reporting import counted, render_page
+
+EVIDENCE: Mapping[EvidenceLevel, str] = {
+    "limited": "few sources, or weak ones",
+    "medium": "some sources of good quality",
+    "robust": "many independent sources of good quality",
+}
+AGREEMENT: Mapping[AgreementLevel, str] = {
+    "low": "the sources point in different directions",
+    "medium": "most sources point the same way",
+    "high": "the sources point the same way",
+}
+CONFIDENCE: Mapping[Confidence, str] = {
+    "very low": "hardly any ground for the finding",
+    "low": "the finding may well change",
+    "medium": "the finding has some ground",
+    "high": "the finding rests on good ground",
+    "very high": "the finding rests on very good ground",
+}
+LIKELIHOOD: Mapping[Likelihood, str] = {
+    "exceptionally unlikely": "0 to 1 per cent",
+    "extremely unlikely": "0 to 5 per cent",
+    "very unlikely": "0 to 10 per cent",
+    "unlikely": "0 to 33 per cent",
+    "about as likely as not": "33 to 66 per cent",
+    "more likely than not": "50 to 100 per cent",
+    "likely": "66 to 100 per cent",
+    "very likely": "90 to 100 per cent",
+    "extremely likely": "95 to 100 per cent",
+    "virtually certain": "99 to 100 per cent",
+}
+PLACEMENT: Mapping[Placement, str] = {
+    "consensus": "states the consensus view",
+    "outlier": "is an outlier view, far from what most evidence says",
+    "exaggerated": "exaggerates something that is true",
+    "misleading": "presents something true in a misleading way",
+}
+REASON: Mapping[CloseReason | OpenReason, str] = {
+    "close verdicts": "the informed advocates were at most one step apart",
+    "no change": "no advocate changed its verdict any more",
+    "mediator": "the mediator was satisfied, although the advocates differ",
+    "round limit": "the limit of rounds was reached",
+    "one informed advocate": "only one advocate had information",
+    "not enough information": "no advocate had enough information",
+    "contrast": "the informed advocates' verdicts were more than one step apart",
+    "uncertain": "the mediator was not certain",
+}
+OUTCOME: Mapping[Outcome, str] = {
+    "verdict": "Verdict",
+    "not enough information": "Not enough information",
+    "not checkable": "Nothing that can be checked",
+    "not about climate": "Not about climate",
+    "failed": "The check failed",
+}
+ENDING: Mapping[Outcome, str] = {
+    "verdict": "",
+    "not enough information": "No verdict: nothing in the sources bears one. That makes the claim neither right nor "
+    "wrong; what was searched and found stands below.",
+    "not checkable": "The text states nothing that evidence could confirm or refute: it may be a question, an opinion, "
+    "a wish or a call to do something. It was not debated, and nothing was searched for it.",
+    "not about climate": "The claim is not about climate, its causes, its consequences or what is done about it. It "
+    "was not debated: the documents here could not tell.",
+    "failed": "A model did not answer as it should, so that there is no verdict. Run the check again.",
+}
+DEMONSTRATION = (
+    "A very small language model made this. It demonstrates how this works and is not to be relied on: for real "
+    "work take a strong model."
+)
+SIDE: Mapping[Side | None, str] = {
+    "for": "What speaks for the claim",
+    "against": "What speaks against it",
+    None: "What was found nearest to the claim",
+}
+KIND: Mapping[str, str] = {
+    "collection": "judges by",
+    "plain": "judges by what its model knows, without documents",
+    "adversarial": "argues the stance of",
+}
+
+
+def level_lines(levels: Levels) -> tuple[tuple[str, str, str], ...]:
+    """What is assessed, how it came out, and what that means; after the IPCC's guidance note on uncertainty."""
+    lines: list[tuple[str, str, str]] = [
+        ("Evidence", levels.evidence, EVIDENCE[levels.evidence]),
+        ("Agreement", levels.agreement, AGREEMENT[levels.agreement]),
+        ("Confidence", levels.confidence, CONFIDENCE[levels.confidence]),
+    ]
+    if levels.likelihood is not None:
+        words = f"a probability of {LIKELIHOOD[levels.likelihood]}"
+        lines.append(("Likelihood that the claim is true", levels.likelihood, words))
+    return tuple(lines)
+
+
+def role(profile: AdvocateProfile) -> str:
+    """What an advocate judges by, in words."""
+    collections = ", ".join(profile.collections)
+    return f"{KIND[profile.kind]} {collections}".strip() if collections else KIND[profile.kind]
+
+
+def fallacy_note(fallacy: Fallacy) -> str:
+    """Who says how the claim misleads, and how often that is right."""
+    return (
+        "Named by a classifier that read the claim's words and nothing else. Of published climate misinformation of"
+        f" which it is this sure, about {100 * fallacy.precision:.0f}% has the fallacy named; other texts may fare"
+        " worse."
+    )
+
+
+_WORDS = {
+    "ENDING": ENDING, "OUTCOME": OUTCOME, "PLACEMENT": PLACEMENT, "REASON": REASON, "SIDE": SIDE,
+    "fallacy_note": fallacy_note, "level_lines": level_lines, "role": role,
+}  # fmt: skip
+"""What templates call things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +250,7 @@ def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
         "link": safe_link,
         "host": lambda url: urlsplit(url).hostname,
         "source_details": source_details,
-        "words": page_words,
+        "words": _WORDS,
     }
 
 
@@ -215,7 +343,7 @@ def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[Piece, ...]:
 def notices(transcript: Transcript) -> tuple[str, ...]:
     """What a reader must know before believing the verdict, most weighty first."""
     verdict = transcript.verdict
-    found = [page_words.DEMONSTRATION] if transcript.demonstration else []
+    found = [DEMONSTRATION] if transcript.demonstration else []
     found += [*verdict.caveats, *transcript.warnings]
     if verdict.contradicts:
         found.append("The explanation seems to argue for the other side than the verdict: read both with care.")
@@ -279,9 +407,143 @@ def _view(transcript: Transcript, profile: AdvocateProfile) -> View:
             )
     return View(
         name,
-        page_words.role(profile),
+        role(profile),
         profile.collections,
         last[0] if last else None,
         tuple(newest.values()),
         tuple(notes),
     )
+
+
+_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?)?)?")
+PartyKind = Literal["Person", "Organization"]
+
+
+def claim_review(
+    transcript: Transcript,
+    *,
+    url: str,
+    author: str,
+    author_url: str | None = None,
+    published: str | None = None,
+    appearance: str | None = None,
+    claimant: PartyKind = "Person",
+    scale: Scale | None = None,
+) -> dict[str, Any]:
+    """A fact-check as JSON-LD.
+
+    The rating runs from 1, the most wrong label of the scale, to the number of labels. Without a verdict there is no
+    review: "not enough information" rates nothing.
+
+    Args:
+        transcript: The finished fact-check.
+        url: Web page of the fact-check; Google wants it on the domain that carries the data.
+        author: Organisation that answers for it.
+        author_url: Its web page.
+        published: ISO 8601 date of the fact-check.
+        appearance: Web page where the claim appears; by default the claim's source, where that is an address.
+        claimant: Whether the claim's source is a person or an organisation.
+        scale: The transcript's scale; None looks it up by name.
+
+    Returns:
+        What ``json.dumps`` takes. ``claimReviewed``, ``reviewRating`` (with ``alternateName``) and ``url``, which
+        Google requires, are always there, and what it recommends where it is known.
+
+    Raises:
+        InputError: There is no verdict to publish (not enough information, not checkable, not about climate, failed),
+            an address is not a web address, or a date is not ISO 8601.
+
+    Notes:
+        Google shows ClaimReviews of sites that check claims openly and correct their errors; a person should have
+        reviewed a verdict before it is published as one.
+
+    References:
+        https://schema.org/ClaimReview;
+        https://developers.google.com/search/docs/appearance/structured-data/factcheck
+    """
+    used = scale or load_scale(transcript.scale)
+    transcript = reader_view(transcript, used)
+    verdict = transcript.verdict
+    if verdict.outcome != "verdict" or verdict.label is None:
+        raise InputError(
+            f"The fact-check ended as {verdict.outcome!r}, without a verdict, so there is nothing to rate."
+        )
+    if not author.strip():
+        raise InputError("A ClaimReview needs an author: the organisation that answers for it.")
+    party: dict[str, Any] = {"@type": "Organization", "name": author.strip()}
+    if author_url is not None:
+        party["url"] = _address(author_url, "author_url")
+    review: dict[str, Any] = {
+        "@context": "https://schema.org",
+        "@type": "ClaimReview",
+        "url": _address(url, "url"),
+        "claimReviewed": transcript.claim.text,
+        "author": party,
+        "itemReviewed": _claim(transcript, appearance, claimant),
+        "reviewRating": _rating(transcript, verdict.label, used),
+    }
+    if published is not None:
+        if not _DATE.fullmatch(published):
+            raise InputError(f"The date of a ClaimReview must be like 2024-05-31 (ISO 8601), not {published!r}.")
+        review["datePublished"] = published
+    if verdict.explanation:
+        review["reviewBody"] = _prose(verdict)
+    cited = cited_numbers(verdict.explanation, verdict.quotations)
+    review["citation"] = [_work(source) for source in transcript.sources if source.number in cited]
+    return review
+
+
+def _claim(transcript: Transcript, appearance: str | None, claimant: PartyKind) -> dict[str, Any]:
+    source, date = transcript.claim.source.strip(), transcript.claim.date.strip()
+    claim: dict[str, Any] = {"@type": "Claim"}
+    where = safe_link(source) if appearance is None else _address(appearance, "appearance")
+    if where is not None:
+        claim["appearance"] = {"@type": "CreativeWork", "url": where}
+    if source and safe_link(source) is None:
+        claim["author"] = {"@type": claimant, "name": source}
+    if _DATE.fullmatch(date):
+        claim["datePublished"] = date
+    return claim
+
+
+def _prose(verdict: Verdict) -> str:
+    """The explanation as a reader elsewhere may meet it: what passages bear, without our marks and fixed words."""
+    borne = [sentence.text for sentence in verdict.explanation if sentence.citations]
+    texts = borne or [sentence.text for sentence in verdict.explanation]
+    bare = [text.removeprefix(explanation_lead(verdict.label or "")).strip() for text in texts]
+    return " ".join(text[:1].upper() + text[1:] for text in bare)
+
+
+def _work(source: PassageCitation) -> dict[str, Any]:
+    """A cited passage: what it appears in, where there, and its address."""
+    passage = source.passage
+    titles = [one for one in (passage.report, passage.document, passage.chapter) if one]
+    pages = dict.fromkeys(page for page in (passage.first_page, passage.last_page) if page is not None)
+    work: dict[str, Any] = {"@type": "CreativeWork", "name": ", ".join(dict.fromkeys(titles))}
+    if pages:
+        work["pagination"] = "-".join(map(str, pages))
+    address = safe_link(passage.url)
+    return work | ({"url": address} if address else {})
+
+
+def _rating(transcript: Transcript, label: str, scale: Scale) -> dict[str, Any]:
+    levels = transcript.verdict.levels
+    sentences = [f"The claim {scale.meaning(label)}."]
+    sentences += [f"Confidence of the model: {levels.confidence}."] if levels else []
+    sentences += ["Assessed by a language model from documents."]
+    sentences += [DEMONSTRATION] if transcript.demonstration else []
+    return {
+        "@type": "Rating",
+        "alternateName": label,
+        "ratingValue": scale.position(label) + 1,
+        "worstRating": 1,
+        "bestRating": len(scale.labels),
+        "ratingExplanation": " ".join(sentences),
+    }
+
+
+def _address(value: str, name: str) -> str:
+    address = safe_link(value.strip())
+    if address is None:
+        raise InputError(f"The {name} of a ClaimReview must be a web address that begins with https://, not {value!r}.")
+    return address

@@ -467,15 +467,9 @@ def train_masker(
     measured: bool = True,
     reader: TokenEncoder | None = None,
 ) -> TrainedMasker:
-    """Fit a masker to expert choices.
+    """Fit a masker to expert choices, whose name it keeps; by default it looks at everything, with the bundled encoder.
 
-    Args:
-        choices: Statements with the words that people masked.
-        data: Name of the choices, kept with the masker.
-        statistics: Word counts of the collection and a glossary.
-        reading: What it looks at; by default everything there is.
-        measured: Leave each statement out once and keep the accuracies.
-        reader: Encoder of tokens; by default the bundled one.
+    ``measured`` leaves each statement out once and keeps the accuracies.
 
     Raises:
         InputError: Fewer than five choices, or a term that is not a candidate of its statement.

@@ -6,12 +6,9 @@ Liu et al. 2025 (ClimaQA), section 4.4 and appendix A.5.2. See docs/generation_v
 
 from climassay.generation.validation.active_learning import STRATEGIES, Acquisition, choose_next
 from climassay.generation.validation.labels import (
-    LabelledDraft,
     LabelSet,
-    ValidatorScores,
     read_label_set,
     reason_figure,
-    score_validator,
 )
 from climassay.generation.validation.reading import Reader, StateReader, TextReader, draft_vectors, validation_prompt
 from climassay.generation.validation.training import Training, train_validator
@@ -27,8 +24,8 @@ from climassay.generation.validation.validators import (
 )
 
 __all__ = [
-    "STRATEGIES", "Acquisition", "ByKind", "LabelSet", "LabelledDraft", "Learned", "PromptedValidator", "Reader",
-    "StateReader", "TextReader", "TrainedValidator", "Training", "Validator", "ValidatorScores", "choose_next",
-    "draft_vectors", "load_validator", "read_label_set", "read_learned", "reason_figure", "score_validator",
+    "STRATEGIES", "Acquisition", "ByKind", "LabelSet", "Learned", "PromptedValidator", "Reader",
+    "StateReader", "TextReader", "TrainedValidator", "Training", "Validator", "choose_next",
+    "draft_vectors", "load_validator", "read_label_set", "read_learned", "reason_figure",
     "train_validator", "validate", "validation_prompt",
 ]  # fmt: skip

@@ -105,17 +105,8 @@ def train_validator(
 ) -> Training[TrainedValidator]:
     """Train a validator on what a reader sees of drafts: seconds on a CPU for an encoder.
 
-    Probes of the room judging have no intercept, since their pairs have no preferred side; valid questions are the
-    many, so this one has.
-
-    Args:
-        labels: What experts said.
-        reader: Turns drafts into features.
-        precision: Wanted share of valid ones among those kept; None chooses no threshold.
-        folds: Number of cross-validation folds.
-        seed: Seed of the folds.
-        on_read: Called with the number of drafts read since the last call.
-        on_fold: Called with 1 after each fold.
+    ``precision`` is the wanted share of valid ones among those kept; None chooses no threshold. ``on_read`` is called
+    with the number of drafts read since the last call, ``on_fold`` after each fold.
 
     Raises:
         InputError: Too few labels.
@@ -245,18 +236,9 @@ def train_adapter(
 ) -> Training[PromptedValidator]:
     """Fine-tune a local model with LoRA to answer VALID or INVALID; an interrupted training goes on.
 
-    Args:
-        labels: What experts said.
-        model: Name of a local model.
-        folder: Where the adapter goes.
-        config: Settings of the training.
-        prompt: The template; the built-in one by default.
-        subject: The science.
-        hold_out: Share of the labels that is measured and calibrated on.
-        precision: Wanted share of valid ones among those kept; None chooses no threshold.
-        seed: Seed of the splits.
-        replace_other: Remove what another training left in the folder.
-        on_progress: As in :func:`climassay.tuning.train`.
+    The share ``hold_out`` of the labels is measured and calibrated on, ``precision`` is as in :func:`train_validator`;
+    ``replace_other`` removes what another training left in the folder, and ``on_progress`` is that of
+    :func:`climassay.tuning.train`.
 
     Raises:
         InputError: Too few labels, or the folder holds another training.

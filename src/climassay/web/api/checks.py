@@ -6,9 +6,8 @@ from fastapi import Request
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
 from starlette.responses import JSONResponse, Response
 
-from climassay.factcheck.check_filter import Reviewed
 from climassay.factcheck.check_store import CheckReview, CheckState, CheckSummary, Opinion
-from climassay.factcheck.configuration import settings_tables
+from climassay.factcheck.configuration import Reviewed, settings_tables
 from climassay.factcheck.transcript import as_data
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User

@@ -11,7 +11,7 @@ from climassay.errors import ClimassayError
 from climassay.factcheck import Claim, Transcript, open_checker
 from climassay.factcheck.check_store import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText
+from climassay.factcheck.debate.scheduler import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText
 from climassay.factcheck.fallacies import contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
@@ -259,7 +259,7 @@ def live_debate(jobs: Jobs, job: str, settings: DebateSettings) -> LiveDebate:
         entries.append(LiveEntry(event.number, event.kind, happened, number if number > latest else None))
         latest = max(latest, number)
         if isinstance(happened, Retrieval):
-            sources.update((source.number, source) for source in happened.sources)
+            sources.update((source.number, source) for source in happened.passages)
     return LiveDebate(
         tuple(entries),
         tuple(sources[number] for number in sorted(sources)),

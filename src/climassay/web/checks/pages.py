@@ -16,7 +16,6 @@ from climassay.api.documents import TextCheck
 from climassay.confidence.overstatement import overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck import factcheck_page
-from climassay.factcheck.check_filter import CheckFilter, Reviewed
 from climassay.factcheck.check_store import (
     LONGEST_CLAIM,
     LONGEST_COMMENT,
@@ -25,6 +24,7 @@ from climassay.factcheck.check_store import (
     StoredCheck,
     check_data,
 )
+from climassay.factcheck.configuration import CheckFilter, Reviewed
 from climassay.factcheck.fallacies import CLAIMS, GROUPS
 from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale

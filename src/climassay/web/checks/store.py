@@ -24,8 +24,8 @@ from climassay.factcheck.check_store import (
 )
 from climassay.factcheck.claims import iso_date
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, load_settings
-from climassay.factcheck.results.view import reader_view
 from climassay.factcheck.scales import load_scale
+from climassay.factcheck.transcript import reader_view
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.reporting import counted
 from climassay.web.accounts import User

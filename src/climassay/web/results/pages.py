@@ -22,7 +22,7 @@ from climassay.evaluation.comparing import (
 from climassay.evaluation.question_index import count_rows
 from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
-from climassay.factcheck.results.page_words import OUTCOME
+from climassay.factcheck.results.page import OUTCOME
 from climassay.factcheck.scales import Scale
 from climassay.generation.dataset_results import dataset_report, dataset_stats
 from climassay.generation.dataset_store import DatasetStore, StoredDraft

@@ -1,8 +1,12 @@
-"""The passages that go before the advocates: searched with several queries, fused, and graded by a model.
+"""What happens before the advocates speak: the claim is read, and the passages that go before each of them are found.
 
-What a claim says is seldom how an assessment report says it. A strong model therefore writes queries in the reports'
-language (:mod:`climassay.factcheck.debate.subclaims`), and after the search it reads the passages found for all
-advocates, in one call, and says which of them bear on the claim. A model that is asked with brief prompts does neither.
+A model that is asked with full prompts decides in one call whether a claim can be checked, what statements it makes and
+what to search for. One that gets brief prompts is only asked for the statements; rules take over where no model is
+asked, or where its quotations do not fit the claim.
+
+What a claim says is seldom how an assessment report says it. The queries of a strong model are in the reports'
+language, and after the search it reads the passages found for all advocates, in one call, and says which of them bear
+on the claim. A model that is asked with brief prompts does neither.
 
 The questions of a further round come with queries of their own and are searched in the same way; nothing is graded
 anew, since that would be one more call to wait for. From a collection in which nothing bears on the claim, a
@@ -10,23 +14,188 @@ passage must be as similar to a query as the least similar one that bears, so th
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from climassay.corpus.documents import Hit
-from climassay.corpus.passages import excerpt
-from climassay.corpus.search import RELEVANCE_COSINE, fuse
-from climassay.corpus.sentences import split_sentences
+from climassay.corpus.search import fuse
+from climassay.corpus.sentences import locate_quotation, split_sentences
+from climassay.factcheck.configuration import Splitter
 from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.context import as_one_line, provenance
-from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, AskPassages, Found, Steps, ask_text, gather
+from climassay.factcheck.debate.scheduler import (
+    BEARS,
+    ELSEWHERE,
+    ON_SUBJECT,
+    Found,
+    Steps,
+    ask_text,
+    gather,
+)
 from climassay.factcheck.transcript import FollowUp, Subclaim
-from climassay.grounding import CollectionGroup
-from climassay.models.contract import Encoder, GenerationRequest, Sampling, object_schema
+from climassay.models.contract import GenerationRequest, Sampling, object_schema
+from climassay.models.profiles import Profile
 from climassay.prompts import Prompt
+
+if TYPE_CHECKING:
+    from climassay.factcheck.checkability import Kind
+
+
+MOST = 5
+"""Subclaims of one claim."""
+_LONGEST = 400
+_LONGEST_QUERY = 200
+_REFUSED: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
+_FEWEST_WORDS = 3
+"""A piece of fewer words is not a statement of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read from a claim."""
+
+    subclaims: tuple[Subclaim, ...]
+    """At least one."""
+    splitter: Splitter
+    """Who made them."""
+    kind: "Kind" = "checkable"
+    reason: str = ""
+    """Why it is not checkable or not about climate, in one sentence."""
+
+
+def read_claim(
+    text: str, splitter: Splitter, model: str, profile: Profile, templates: Mapping[str, Prompt]
+) -> Steps[Reading]:
+    """Read a claim.
+
+    ``model`` asks for quotations of the claim, each with a statement that can stand alone, and falls back on rules
+    where the quotations are not in the claim, overlap, or leave out half of it; ``rules`` splits at sentences and
+    semicolons; ``none`` takes the claim whole. A full prompt, unlike a brief one, also asks whether the claim can be
+    checked, and for search queries.
+    """
+    if splitter == "none":
+        return Reading((whole(text),), "none")
+    if splitter == "model":
+        template = templates["split_brief" if profile.brief else "split"]
+        rendered = template.render(
+            claim=" ".join(text.split()),
+            most=MOST,
+            longest=_LONGEST,
+            queries=profile.queries,
+            longest_query=_LONGEST_QUERY,
+        )
+        schema = _reading_schema(len(text), not profile.brief, 0 if profile.brief else profile.queries)
+        request = GenerationRequest(
+            rendered.messages, Sampling(max_tokens=None), schema=schema, assistant_prefix=rendered.assistant_prefix
+        )
+        completion = yield from ask_text(model, request)
+        reading = None if completion.error is not None else _accepted(text, completion.text, profile)
+        if reading is not None:
+            return reading
+    return Reading(by_rules(text), "rules")
+
+
+def whole(text: str) -> Subclaim:
+    """The claim as its only subclaim."""
+    return Subclaim(1, text, 0, len(text))
+
+
+def by_rules(text: str) -> tuple[Subclaim, ...]:
+    """Sentences and parts between semicolons; pieces too short to be statements stay with the one before."""
+    borders = [0]
+    for sentence in split_sentences(text):
+        place = text.find(sentence, borders[-1])
+        if place > borders[-1]:
+            borders.append(place)
+    borders += [match.end() for match in re.finditer(r";\s+", text)]
+    pieces: list[tuple[int, int]] = []
+    places = sorted({*borders, len(text)})
+    for start, end in pairwise(places):
+        if pieces and (_words(text[start:end]) < _FEWEST_WORDS or _words(text[slice(*pieces[-1])]) < _FEWEST_WORDS):
+            pieces[-1] = (pieces[-1][0], end)
+        else:
+            pieces.append((start, end))
+    if len(pieces) > MOST:
+        pieces = [*pieces[: MOST - 1], (pieces[MOST - 1][0], pieces[-1][1])]
+    if len(pieces) < 2:
+        return (whole(text),)
+    trimmed = []
+    for number, (start, end) in enumerate(pieces, start=1):
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        piece = text[start:end].strip().rstrip(";").rstrip()
+        trimmed.append(Subclaim(number, piece, start, start + len(piece)))
+    return tuple(trimmed)
+
+
+def _words(text: str) -> int:
+    return len(re.findall(r"\w+", text))
+
+
+def _reading_schema(length: int, judged: bool, queries: int) -> dict[str, Any]:
+    """JSON schema of the answer; ``judged``: it also says what kind of text the claim is."""
+    text: dict[str, Any] = {"type": "string", "maxLength": _LONGEST}
+    # A strong model may have to quote a long claim whole.
+    quotation = {"type": "string", "maxLength": max(length, 1)} if judged else text
+    part = {"quotation": quotation, "statement": text}
+    if queries:
+        query = {"type": "string", "maxLength": _LONGEST_QUERY}
+        part["queries"] = {"type": "array", "maxItems": queries, "items": query}
+    parts = {"type": "array", "minItems": 0 if judged else 1, "maxItems": MOST, "items": object_schema(part)}
+    kinds = {"type": "string", "enum": ["checkable", *_REFUSED]}
+    return object_schema({"reason": text, "kind": kinds, "parts": parts} if judged else {"parts": parts})
+
+
+def _accepted(text: str, answer: str, profile: Profile) -> Reading | None:
+    """The model's reading, where its parts are quotations that do not overlap and cover most of the claim."""
+    try:
+        data = json.loads(answer)
+        if not profile.brief and (refused := _REFUSED.get(data["kind"])) is not None:
+            return Reading((whole(text),), "model", refused, " ".join(str(data["reason"]).split()))
+        parts = []
+        for part in data["parts"]:
+            written = (" ".join(str(query).split()) for query in part["queries"]) if profile.queries else ()
+            # Each search query once, without those that say nothing.
+            queries = tuple(dict.fromkeys(query for query in written if _words(query)))[: profile.queries]
+            parts.append((str(part["quotation"]), str(part["statement"]), queries))
+    except (ValueError, KeyError, TypeError):
+        return None
+    if len(parts) == 1 and not profile.brief:
+        return Reading((replace(whole(text), queries=parts[0][2]),), "model")
+    placed = [
+        (span, statement, queries)
+        for quotation, statement, queries in parts
+        if (span := locate_quotation(text, quotation)) is not None
+    ]
+    if len(placed) < len(parts) or not 0 < len(placed) <= MOST:
+        return None
+    placed.sort()
+    spans = [span for span, _, _ in placed]
+    if any(first[1] > second[0] for first, second in pairwise(spans)):
+        return None
+    if sum(_words(text[slice(*span)]) for span in spans) < 0.5 * _words(text):
+        return None
+    if len(placed) == 1:
+        return Reading((whole(text),), "model")
+    subclaims = [
+        Subclaim(
+            number,
+            _own_words(text[slice(*span)], statement) if profile.brief else " ".join(statement.split()),
+            *span,
+            queries,
+        )
+        for number, (span, statement, queries) in enumerate(placed, start=1)
+    ]
+    return Reading(tuple(subclaims), "model") if all(one.text for one in subclaims) else None
+
+
+def _own_words(quotation: str, statement: str) -> str:
+    """The statement, where it is about what the quotation says; else the quotation."""
+    quoted, said = set(re.findall(r"\w+", quotation.lower())), set(re.findall(r"\w+", statement.lower()))
+    kept = len(quoted & said) / max(1, len(quoted))
+    return " ".join(statement.split()) if kept >= 0.5 else quotation
+
 
 MOST_CANDIDATES = 24
 """Passages that are graded for one claim, those of all its statements and advocates together."""
@@ -200,7 +369,7 @@ def _grade(
     request = GenerationRequest(
         rendered.messages,
         Sampling(max_tokens=None),
-        schema=_schema(len(candidates), len(subclaims)),
+        schema=_grades_schema(len(candidates), len(subclaims)),
         assistant_prefix=rendered.assistant_prefix,
     )
     completion = yield from ask_text(grader.model, request)
@@ -218,7 +387,7 @@ def _grade(
     return {_key(one): grades.get(number, passed_over) for number, one in enumerate(candidates, start=1)}
 
 
-def _schema(passages: int, statements: int) -> dict[str, Any]:
+def _grades_schema(passages: int, statements: int) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "passage": {"type": "integer", "minimum": 1, "maximum": passages},
         "grade": {"type": "integer", "enum": [ELSEWHERE, ON_SUBJECT, BEARS]},
@@ -227,81 +396,3 @@ def _schema(passages: int, statements: int) -> dict[str, Any]:
         number = {"type": "integer", "minimum": 1, "maximum": statements}
         entry["statements"] = {"type": "array", "maxItems": statements, "items": number}
     return object_schema({"grades": {"type": "array", "maxItems": passages, "items": object_schema(entry)}})
-
-
-RERANK_FACTOR = 4
-"""So many times as many passages are found as are kept when the best are chosen by their sentences."""
-LATEST_FACTOR = 3
-"""As many times as many where old editions will be left out."""
-_BEST_SENTENCES = 2
-"""Reranking takes the mean of so many nearest sentences."""
-
-
-def search_all(
-    asks: Sequence[AskPassages], collections: Mapping[str, CollectionGroup], latest_of: Callable[[str], frozenset[str]]
-) -> list[tuple[Found, ...]]:
-    """Answer searches, in order; queries of one collection are searched together.
-
-    Several collections of one search take turns. ``latest_of`` gives the ids of the documents of a collection that are
-    the latest of their kind.
-    """
-    found: dict[tuple[int, str], list[Found]] = {}
-    for name in dict.fromkeys(name for ask in asks for name in ask.collections):
-        places = [place for place, ask in enumerate(asks) if name in ask.collections]
-        lists = _search_one([asks[place] for place in places], name, collections[name], latest_of)
-        found.update(((place, name), some) for place, some in zip(places, lists, strict=True))
-    merged = []
-    for place, ask in enumerate(asks):
-        # The first of each collection, then the second of each and so on: their similarities need not compare.
-        lists = [found[place, name] for name in ask.collections]
-        ranked = [(rank, number, one) for number, some in enumerate(lists) for rank, one in enumerate(some)]
-        ranked.sort(key=lambda entry: entry[:2])
-        merged.append(tuple(one for _, _, one in ranked[: ask.passages]))
-    return merged
-
-
-def _search_one(
-    asks: Sequence[AskPassages], name: str, group: CollectionGroup, latest_of: Callable[[str], frozenset[str]]
-) -> list[list[Found]]:
-    [collection] = group.collections
-    measured = RELEVANCE_COSINE.get(collection.settings.encoder)
-    results: list[list[Found]] = [[] for _ in asks]
-    keys = [(ask.passages, ask.min_cosine, ask.rerank, ask.latest_only) for ask in asks]
-    for key in dict.fromkeys(keys):
-        places = [place for place, other in enumerate(keys) if other == key]
-        passages, limit, rerank, latest_only = key
-        wanted = passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
-        queries = [asks[place].query for place in places]
-        hits = group.search_many(queries, k=wanted, min_cosine=measured if limit is None else limit)
-        if latest_only:
-            kept = latest_of(name)
-            hits = [[hit for hit in some if hit.passage.document_id in kept] for some in hits]
-        chosen = cut_out([asks[place] for place in places], hits, group.encoder)
-        for place, some in zip(places, chosen, strict=True):
-            results[place] = [Found(hit.passage, name, hit.cosine, excerpt) for hit, excerpt in some]
-    return results
-
-
-def cut_out(
-    asks: Sequence[AskPassages], hits: Sequence[Sequence[Hit]], encoder: Encoder
-) -> list[list[tuple[Hit, str]]]:
-    """Hits with their excerpts, reranked where that is asked for, at most as many as each search wants."""
-    chosen: list[list[tuple[Hit, str]]] = []
-    sentences = [[split_sentences(hit.passage.text) or [hit.passage.text] for hit in some] for some in hits]
-    plain = [not (ask.rerank or ask.excerpt_words) for ask in asks]
-    read = [some for some, whole in zip(sentences, plain, strict=True) if not whole]
-    texts = [sentence for some in read for passage in some for sentence in passage]
-    unique = list(dict.fromkeys(texts))
-    vectors = dict(zip(unique, encoder.encode(unique), strict=True)) if unique else {}
-    queries = encoder.encode([ask.query for ask in asks], role="query") if unique else np.zeros((len(asks), 0))
-    for ask, query, some, parts, whole in zip(asks, queries, hits, sentences, plain, strict=True):
-        if whole:
-            chosen.append([(hit, hit.passage.text) for hit in some[: ask.passages]])
-            continue
-        near = [np.array([float(vectors[sentence] @ query) for sentence in passage]) for passage in parts]
-        order = list(range(len(some)))
-        if ask.rerank:
-            order.sort(key=lambda place: -float(np.sort(near[place])[-_BEST_SENTENCES:].mean()))
-        kept = order[: ask.passages]
-        chosen.append([(some[place], excerpt(parts[place], near[place], ask.excerpt_words)) for place in kept])
-    return chosen
