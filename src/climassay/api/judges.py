@@ -306,7 +306,7 @@ def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "
     import numpy as np
 
     from climassay.judging import Item
-    from climassay.judging.items import clean_text
+    from climassay.judging.preferences import clean_text
 
     texts = [clean_text(text) for text in (first, second)]
     if not all(texts):
@@ -812,7 +812,7 @@ def _quality(wanted: "Quality | str | None") -> "Quality":
 
 def _items(texts: "Sequence[str | Item]") -> "list[Item]":
     from climassay.judging import Item
-    from climassay.judging.items import clean_text
+    from climassay.judging.preferences import clean_text
 
     return [Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in enumerate(texts, start=1)]
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
 from climassay.judging.causal import Ablation
-from climassay.judging.scores import Figure, PairedFigure
-from climassay.judging.training import Picture, TrainedProbe, quality_of
+from climassay.judging.training import Figure, PairedFigure, Picture, TrainedProbe, quality_of
 from climassay.learning.evaluation import reliability_plot
 from climassay.records.queries import RunDetails
 from climassay.reporting import (
