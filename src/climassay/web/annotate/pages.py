@@ -156,7 +156,7 @@ class DatasetRequest:
         return item_of(self.store, self.dataset, draft)
 
     def own_item(self, draft: str) -> Item:
-        """An item that the visitor may label; see :func:`~climassay.web.annotate.queue.own_item`."""
+        """An item that the visitor may label; see :func:`~climassay.web.annotate.views.own_item`."""
         return own_item(self.store, self.dataset, draft, self.user)
 
     def progress_values(self, done: str) -> dict[str, Any]:
