@@ -9,12 +9,11 @@ from climassay.judging.benchmark import JudgeResult, judge_results_of, result_ro
 from climassay.judging.causal import Ablation, Control
 from climassay.judging.judges import Cost
 from climassay.judging.preferences import Item, Judgements, quality
-from climassay.judging.ranking import rank_items
+from climassay.judging.ranking import rank_items, ranking_table
 from climassay.judging.report import (
     ablation_table,
     judge_sections,
     picture_blocks,
-    ranking_table,
 )
 from climassay.judging.training import Figure, Learned, Picture, make_folds
 from climassay.records import Records

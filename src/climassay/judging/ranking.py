@@ -17,7 +17,7 @@ References:
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations
@@ -594,17 +594,52 @@ class ItemRanking(Result):
 
     def tables(self) -> tuple[Table, ...]:
         """The items in order."""
-        from climassay.judging.report import ranking_table
-
         return (ranking_table(self.rows(), quality=self.quality, note=self.note),)
 
     def report(self) -> Report:
         """The items in order on a page."""
-        from climassay.judging.report import ranking_table
-
         table = ranking_table(self.rows(), quality=self.quality, words=80, note=self.note)
         lead = f"{len(self.ranked)} items, best first, as {self.method} judges them."
         return Report(f"{self.file} by {self.quality}", lead, (Section("Ranking", (table,)),))
+
+
+def ranking_table(
+    rows: Sequence[Mapping[str, Any]], *, quality: str = "", words: int | None = 30, note: str = ""
+) -> Table:
+    """Items in order, best first.
+
+    Args:
+        rows: From :meth:`climassay.judging.ItemRanking.rows`.
+        quality: Its name, where it is known.
+        words: Maximum number of words of a text that are shown; None: all.
+        note: Goes behind what the strength means.
+    """
+    grouped = len({row["group"] for row in rows}) > 1
+    cells = [
+        (
+            *((row["group"],) if grouped else ()),
+            str(row["place"]),
+            str(row["item"]),
+            shortened(row["text"], words),
+            "-" if row["label"] is None else f"{row['label']:g}",
+            f"{row['strength']:+.2f}",
+        )
+        for row in rows
+    ]
+    return Table.of(
+        f"Ranking by {quality}" if quality else "Ranking",
+        [*(["group"] if grouped else []), "place", "item", "text", "label", "strength"],
+        cells,
+        left=4 if grouped else 3,
+        grouped=int(grouped),
+        note=f"strength: log-odds, mean 0 in a group. {note}".strip(),
+    )
+
+
+def shortened(text: str, words: int | None) -> str:
+    """The first words of a text; all where ``words`` is None."""
+    parts = text.split()
+    return text if words is None or len(parts) <= words else " ".join(parts[:words]) + " ..."
 
 
 def rank_items(
