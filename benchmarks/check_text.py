@@ -25,7 +25,7 @@ from climassay.grounding.answer import CollectionGroup, open_collections
 from climassay.grounding.quantities import backs, quantities
 from climassay.grounding.text_check import PASSAGES, CheckedSentence, Thresholds, check_sentences
 from climassay.learning import auroc_estimate
-from climassay.metrics.entailment_loading import bundled_entailment
+from climassay.metrics.entailment_head import bundled_entailment
 from climassay.statistics import proportion
 from climassay.workspace import Workspace
 

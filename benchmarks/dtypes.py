@@ -27,11 +27,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from climassay.judging.items import Item, ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.prompts import Questions, quality
-from climassay.judging.scores import Units
-from climassay.judging.training import MethodName, ProbeSettings, candidate_of, make_folds
+from climassay.judging.preferences import Item, ItemColumns, Questions, quality, read_items
+from climassay.judging.training import MethodName, ProbeSettings, Units, candidate_of, make_folds
 from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.local.loading import load_local

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.judging.preferences import Comparisons
-from climassay.judging.sorting import halve, merge_all_pairs, merge_beam, merge_exact, merge_greedy
+from climassay.judging.ranking import halve, merge_all_pairs, merge_beam, merge_exact, merge_greedy
 
 
 @dataclass(frozen=True)

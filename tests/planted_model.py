@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from climassay.judging.items import Item
 from climassay.judging.judges import Harvester
-from climassay.judging.prompts import Questions, quality
+from climassay.judging.preferences import Item, Questions, quality
 from climassay.models.contract import Activations, Work
 
 WIDTH = 12

@@ -20,11 +20,11 @@ ORIGIN = "http://127.0.0.1:8000"
 @pytest.fixture(scope="session", autouse=True)
 def quick_hashes():
     """Argon2 with its smallest parameters: no test tries to turn a hash back. Gives the hasher of the product."""
-    from climassay.web import passwords
+    from climassay.web import accounts
 
-    ours = passwords.hasher
+    ours = accounts.password_hasher
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "hasher", quick_hasher)
+        patch.setattr(accounts, "password_hasher", quick_hasher)
         yield ours
 
 

@@ -32,7 +32,8 @@ from climassay.generation.validation.labels import (
     score_validator,
     source_groups,
 )
-from climassay.generation.validation.reading import (
+from climassay.generation.validation.training import cross_validated, train_validator
+from climassay.generation.validation.validators import (
     StateReader,
     TextReader,
     content_free_request,
@@ -40,7 +41,6 @@ from climassay.generation.validation.reading import (
     validation_prompt,
     validation_request,
 )
-from climassay.generation.validation.training import cross_validated, train_validator
 from climassay.learning import ActivationStore, harvest
 from climassay.models import OpenWeights, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, content_free_correction

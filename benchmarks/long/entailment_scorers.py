@@ -19,8 +19,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from climassay.learning import auroc
-from climassay.metrics.entailment import PromptedEntailment, Relations, RelationScorer
-from climassay.metrics.entailment_features import contradict
+from climassay.metrics.entailment import PromptedEntailment, Relations, RelationScorer, contradict
 from climassay.metrics.entailment_head import (
     EntailmentHead,
     HeadEntailment,

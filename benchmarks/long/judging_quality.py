@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from climassay.judging.benchmark import JudgeScores, score_judge
-from climassay.judging.items import Item, ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.prompts import Questions, both_ways, quality
+from climassay.judging.preferences import Item, ItemColumns, Questions, both_ways, quality, read_items
 from climassay.judging.training import (
     METHODS,
     NEEDS_WEIGHTS,

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from climassay.errors import InputError
 from climassay.generation.annotation.labels import ImportedLabel
 from climassay.generation.annotation.store import AnnotationStore
-from climassay.generation.annotation.tables import queues
+from climassay.generation.annotation.transactions import queues
 from climassay.generation.dataset_store import DRAFTS_PER_QUERY, EXPERTS, DatasetStore, datasets, decisions, drafts
 from climassay.records import Records
 from climassay.records.database import record_of

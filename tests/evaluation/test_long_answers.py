@@ -18,7 +18,7 @@ from climassay.evaluation.tables import experiment_tables
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics import Scorer
-from climassay.metrics.entailment_loading import bundled_entailment
+from climassay.metrics.entailment_head import bundled_entailment
 from climassay.primer import book_path
 from climassay.questions import LONG_ANSWERS, Question, read_questions
 from climassay.records import Records

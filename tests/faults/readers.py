@@ -56,7 +56,7 @@ def _document(path: Path) -> object:
 
 
 def _items(path: Path) -> object:
-    from climassay.judging.items import ItemColumns, read_items
+    from climassay.judging.preferences import ItemColumns, read_items
 
     return read_items(path, ItemColumns("text", "id", "source", "group", "score"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation.build_pipeline import _examples
+from climassay.generation.pipeline import _examples
 from climassay.generation.recipe import CountSpec, Recipe, WriterSpec
 from climassay.primer import gold_questions
 

@@ -13,7 +13,7 @@ from climassay.grounding.faithful_answers import (
     measure_faithfulness,
     shared_words,
 )
-from climassay.metrics.entailment_loading import bundled_entailment
+from climassay.metrics.entailment_head import bundled_entailment
 from command_line import run_command
 
 PASSAGE = "The board oversees climate risks. Emissions fell by 12% in 2021."

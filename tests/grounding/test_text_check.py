@@ -15,7 +15,7 @@ from climassay.grounding.text_check import (
     opposed_words,
     other_places,
 )
-from climassay.metrics.entailment_loading import bundled_entailment
+from climassay.metrics.entailment_head import bundled_entailment
 from command_line import run_command
 from scripted_model import ScriptedModel
 

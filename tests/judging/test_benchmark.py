@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.judging.benchmark import evaluate_judge, score_judge
-from climassay.judging.items import Item
-from climassay.judging.preferences import Judgements
-from climassay.judging.scores import Units, correlations
-from climassay.judging.training import Fold, Learned, make_folds
+from climassay.judging.preferences import Item, Judgements
+from climassay.judging.training import Fold, Learned, Units, correlations, make_folds
 
 
 def articles(groups: int, each: int, seed: int = 0, ties: bool = False) -> list[Item]:

@@ -6,10 +6,8 @@ import torch
 
 from climassay.errors import InputError
 from climassay.judging.causal import ablate, ablated, probe_directions, random_directions
-from climassay.judging.items import Item
-from climassay.judging.preferences import Judgements
+from climassay.judging.preferences import Item, Judgements, Questions, quality
 from climassay.judging.probe import Probe
-from climassay.judging.prompts import Questions, quality
 from climassay.learning.model_file import Provenance
 from climassay.models.contract import Message, OptionRequest
 from tiny_models import smollm2

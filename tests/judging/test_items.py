@@ -5,8 +5,7 @@ import json
 import pytest
 
 from climassay.errors import InputError
-from climassay.judging.items import ItemColumns, clean_text, parse_levels, read_items
-from climassay.judging.prompts import quality
+from climassay.judging.preferences import ItemColumns, clean_text, parse_levels, quality, read_items
 
 ROWS = [
     {"article": "<p>Ice &amp; snow</p><p>melt.</p>", "n": "S0", "group": "A1", "text": "Ice  melts.", "score": 2.5},

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.judging.items import Item
 from climassay.judging.judges import (
     ContrastProbe,
     DirectScoring,
@@ -16,10 +15,9 @@ from climassay.judging.judges import (
     layer_choices,
     layers_of,
 )
-from climassay.judging.preferences import CERTAIN, Preferences
+from climassay.judging.preferences import CERTAIN, WORDINGS, Item, Preferences, Questions, aspect_names, quality
 from climassay.judging.probe import fit_contrast, fit_pointwise
-from climassay.judging.prompts import WORDINGS, Questions, aspect_names, quality
-from climassay.judging.sorting import sort_items
+from climassay.judging.ranking import sort_items
 from climassay.learning.harvest import harvest
 from climassay.models.contract import OptionRequest, OptionScores
 from planted_model import WIDTH, PlantedModel, harvester, items

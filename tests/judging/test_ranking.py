@@ -3,9 +3,8 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.judging.anchor_labelling import insert_items
-from climassay.judging.items import Item
 from climassay.judging.judges import probe_judge
-from climassay.judging.preferences import Judgements
+from climassay.judging.preferences import Item, Judgements
 from climassay.judging.ranking import rank_items
 from climassay.judging.training import train_probe
 from planted_model import harvester, items

@@ -7,19 +7,15 @@ import pytest
 
 from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
 from climassay.judging.causal import Ablation, Control
-from climassay.judging.items import Item
 from climassay.judging.judges import Cost
-from climassay.judging.preferences import Judgements
-from climassay.judging.prompts import quality
-from climassay.judging.ranking import rank_items
+from climassay.judging.preferences import Item, Judgements, quality
+from climassay.judging.ranking import rank_items, ranking_table
 from climassay.judging.report import (
     ablation_table,
     judge_sections,
     picture_blocks,
-    ranking_table,
 )
-from climassay.judging.scores import Figure
-from climassay.judging.training import Learned, Picture, make_folds
+from climassay.judging.training import Figure, Learned, Picture, make_folds
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting import DotPlot, LinePlot, ScatterPlot, Table

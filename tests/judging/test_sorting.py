@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.judging.preferences import Comparisons
-from climassay.judging.sorting import (
+from climassay.judging.ranking import (
     gains,
     interleave,
     merge_all_pairs,

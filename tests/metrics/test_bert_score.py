@@ -7,7 +7,7 @@ import pytest
 from climaqa_cases import CASES
 from climassay.errors import InputError, ModelError
 from climassay.metrics import bert_score
-from climassay.metrics.bert_score import TokenEncoder, TokenVectors
+from climassay.metrics.overlap import TokenEncoder, TokenVectors
 from climassay.models.bundled import bundled_path
 
 REFERENCES = [case.reference for case in CASES]

@@ -2,7 +2,7 @@ import pytest
 
 from climassay.errors import ModelError
 from climassay.metrics import load_entailment
-from climassay.metrics.entailment_loading import label_places
+from climassay.metrics.entailment_head import label_places
 from climassay.models.bundled import bundled_path
 
 pytestmark = pytest.mark.model

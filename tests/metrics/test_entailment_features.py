@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from climassay.metrics.entailment_features import (
+from climassay.metrics.entailment import (
     OPPOSITES,
     change_number,
     cut_tail,

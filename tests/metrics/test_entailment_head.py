@@ -7,8 +7,7 @@ import pytest
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
-from climassay.metrics.entailment import Relations, RelationScorer
-from climassay.metrics.entailment_features import NAMES, pair_features, resolved
+from climassay.metrics.entailment import NAMES, Relations, RelationScorer, pair_features, resolved
 from climassay.metrics.entailment_head import (
     BUNDLED_HEAD,
     UNLABELLED,
@@ -16,6 +15,8 @@ from climassay.metrics.entailment_head import (
     HeadEntailment,
     LabelledPair,
     PairTable,
+    bundled_entailment,
+    load_entailment,
     read_pairs,
     sample_statements,
     split_pairs,
@@ -24,7 +25,6 @@ from climassay.metrics.entailment_head import (
     unseen_pairs,
     validate_entailment,
 )
-from climassay.metrics.entailment_loading import bundled_entailment, load_entailment
 from climassay.metrics.factual_accuracy import PromptedSupport
 
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand", "moss", "reef")

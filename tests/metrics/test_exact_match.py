@@ -1,7 +1,7 @@
 import pytest
 
 from climassay.metrics import exact_match, exact_match_normalised
-from climassay.metrics.exact_match import _words
+from climassay.metrics.cloze import _words
 from stated_quantities import all_statements
 
 EQUAL = [

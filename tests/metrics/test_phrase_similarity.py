@@ -3,7 +3,7 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.metrics import phrase_similarities, phrase_similarity, phrases
-from climassay.metrics.phrase_similarity import terms
+from climassay.metrics.cloze import terms
 
 OXIDATION = (
     "Aqueous-phase oxidation of <mask> to form sulfuric acid in cloud droplets is a crucial process that contributes "

@@ -3,7 +3,7 @@ import sys
 
 CODE = """
 import sys
-import climassay.metrics.phrase_similarity, climassay.metrics.bert_score, climassay.metrics.bleu
+import climassay.metrics.cloze, climassay.metrics.factual_accuracy, climassay.metrics.overlap
 from climassay import metrics
 missing = [name for name in metrics.__all__ if getattr(metrics, name, None) is None]
 modules = [name for name in metrics.__all__ if type(getattr(metrics, name)).__name__ == "module"]

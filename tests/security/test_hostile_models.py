@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from climassay.errors import ClimassayError
-from climassay.metrics.bert_score import TokenEncoder
-from climassay.metrics.entailment_loading import load_classifier
+from climassay.metrics.entailment_head import load_classifier
+from climassay.metrics.overlap import TokenEncoder
 from climassay.models.encoders import cached_vectors, load_encoder
 from climassay.models.local.loading import load_local
 from tiny_models import SIZES, save_tiny

@@ -13,11 +13,11 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 RUNNING_MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "imp", "runpy"}
 FETCHING_MODULES = {"urllib.request", "requests", "httpx", "http.client", "ftplib", "webbrowser"}
 FETCHING_FILES = {
-    "doctor/servers.py": "asks the server that the user names, and only with --online",
+    "doctor.py": "asks the server that the user names, and only with --online",
     "grounding/references.py": "asks for the head of an address that a text names, and only with --network",
 }
 IMPORTING_FILES = {
-    "cli/output.py": "gives its own constants, the modules of the settings that the init commands write",
+    "cli/options.py": "gives its own constants, the modules of the settings that the init commands write",
     "lazy_exports.py": "gives the modules that a package of climassay itself imports its public names from",
     "confidence/topics/modelling.py": "gives its own constants, to say which package is missing",
     "registry.py": "gives its own constants; beyond them only entry points of installed packages are loaded",

@@ -65,10 +65,9 @@ def test_passwords_that_are_refused(accounts, password):
 def test_a_password_is_kept_as_argon2id_only(accounts, database_url, quick_hashes, monkeypatch):
     import sqlalchemy as sa
 
-    from climassay.web import passwords
     from climassay.web.accounts import users
 
-    monkeypatch.setattr(passwords, "hasher", quick_hashes)
+    monkeypatch.setattr("climassay.web.accounts.password_hasher", quick_hashes)
     accounts.add("ada")
     accounts.set_password("ada", GOOD)
     with Records(database_url) as records, records.database.read() as connection:

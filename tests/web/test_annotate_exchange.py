@@ -9,7 +9,7 @@ import pytest
 
 from annotated_dataset import DATASET, draft, fill, source
 from climassay.generation import Wording
-from climassay.web.annotate import queue as retraining
+from climassay.web.annotate import views as retraining
 from patience import job_at_its_end
 from topic_encoder import TopicEncoder
 from web_parts import csrf_of

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from climassay.corpus import Block, Collection, Document, read, remove_collection
-from climassay.web.checks.texts import LONGEST_TEXT
+from climassay.web.checks.pages import LONGEST_TEXT
 from library_parts import pdf_of
 from web_parts import HOSTILE_DRAFTS
 from web_routes import Site

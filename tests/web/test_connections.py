@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from climassay.errors import InputError
-from climassay.web.connections import ACCEPTED_AT_ONCE, FILES_LEFT, ConnectionLimits, LogLimit, guarded
+from climassay.web.limits import ACCEPTED_AT_ONCE, FILES_LEFT, ConnectionLimits, LogLimit, guarded
 from climassay.web.settings import Networks
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "

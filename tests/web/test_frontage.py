@@ -174,7 +174,7 @@ def test_a_body_that_does_not_come_in_is_given_up(place, monkeypatch):
 )
 def test_only_a_proxy_that_was_named_says_where_visitors_come_from(proxies, peer, seen):
     from climassay.cli.serve import server_config
-    from climassay.web.visitors import visitor_address
+    from climassay.web.limits import visitor_address
 
     found = []
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from climassay.web import passwords
+from climassay.web import accounts
 from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import ATTEMPTS
 from web_routes import Site
@@ -152,7 +152,7 @@ def test_answers_do_not_tell_who_has_an_account(site, monkeypatch):
     site.account("removed", password=PASSWORD)
     site.place.accounts.change("removed", active=False)
     verified = []
-    hasher = passwords.hasher()
+    hasher = accounts.password_hasher()
 
     class Counting:
         def verify(self, kept, given):
@@ -162,7 +162,7 @@ def test_answers_do_not_tell_who_has_an_account(site, monkeypatch):
         def hash(self, password):
             return hasher.hash(password)
 
-    monkeypatch.setattr(passwords, "hasher", Counting)
+    monkeypatch.setattr(accounts, "password_hasher", Counting)
     texts = set()
     for name, password in (
         ("ada", "wrong"), ("nobody", "wrong"), ("nopassword", "wrong"), ("removed", PASSWORD), ("a" * 3000, "wrong"),

@@ -143,7 +143,7 @@ def test_what_the_database_says_is_for_the_log(client_of, place, monkeypatch, er
         raise error
 
     client = client_of()
-    monkeypatch.setattr("climassay.web.checks.lists.checks_of", broken)
+    monkeypatch.setattr("climassay.web.checks.pages.checks_of", broken)
     answer = client.get("/checks")
     assert answer.status_code == 500
     assert str(error) not in answer.text

@@ -8,8 +8,8 @@ from starlette.testclient import TestClient
 
 from check_parts import Gate, ask, furnish, scripted, write_settings
 from climassay.web.checks.store import MOST_WAITING_OF_ONE, checks_of
+from climassay.web.limits import PAGES_AT_ONCE, PAGES_AT_ONCE_FOR_ONE, WAITING_OF_ONE, visitor_address
 from climassay.web.middleware import Turns
-from climassay.web.visitors import PAGES_AT_ONCE, PAGES_AT_ONCE_FOR_ONE, WAITING_OF_ONE, visitor_address
 from patience import until
 from web_parts import ORIGIN, application_over, csrf_of, post
 
@@ -211,7 +211,7 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
     from climassay.web.jobs import JobReport
 
     report = JobReport(jobs, job)
-    monkeypatch.setattr("climassay.web.job_streams.WAKE_SECONDS", 3600.0)
+    monkeypatch.setattr("climassay.web.jobs.WAKE_SECONDS", 3600.0)
     queries = []
     monkeypatch.setattr(place.database, "read", lambda read=place.database.read: queries.append(1) or read())
 
@@ -242,7 +242,7 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
 
 
 def test_a_listener_that_comes_late_hears_everything_once(place, monkeypatch):
-    monkeypatch.setattr("climassay.web.job_streams.KEPT_EVENTS", 2)
+    monkeypatch.setattr("climassay.web.jobs.KEPT_EVENTS", 2)
     jobs = place.jobs
     jobs.register("told", lambda *_: None, "corpus")
     job = jobs.submit("told", "Work", {})

@@ -604,7 +604,7 @@ def check_text(
     from climassay.confidence.overstatement import overstatement
     from climassay.grounding.references import address_answers
     from climassay.grounding.text_check import LONGEST_TEXT, SupportJudge, check_sentences, sentence_data
-    from climassay.metrics.entailment_loading import load_entailment
+    from climassay.metrics.entailment_head import load_entailment
     from climassay.prompts import load_prompt
 
     if passages < 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from climassay.api.learned import card, check_model_path, skipped_note
 from climassay.errors import InputError, ModelError
-from climassay.metrics.judge_requests import JudgeFailure
+from climassay.metrics.factual_accuracy import JudgeFailure
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Report, Section, counted
 from climassay.reporting.html import report_data
@@ -306,7 +306,7 @@ def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "
     import numpy as np
 
     from climassay.judging import Item
-    from climassay.judging.items import clean_text
+    from climassay.judging.preferences import clean_text
 
     texts = [clean_text(text) for text in (first, second)]
     if not all(texts):
@@ -812,7 +812,7 @@ def _quality(wanted: "Quality | str | None") -> "Quality":
 
 def _items(texts: "Sequence[str | Item]") -> "list[Item]":
     from climassay.judging import Item
-    from climassay.judging.items import clean_text
+    from climassay.judging.preferences import clean_text
 
     return [Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in enumerate(texts, start=1)]
 

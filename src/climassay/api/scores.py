@@ -214,7 +214,7 @@ def measure_faithfulness(
         InputError: The file or a column cannot be used.
     """
     from climassay.grounding import faithful_answers
-    from climassay.metrics.entailment_loading import bundled_entailment
+    from climassay.metrics.entailment_head import bundled_entailment
 
     given = _judged(file, truth, group, answer, passages)
     scorer = bundled_entailment()
@@ -416,8 +416,7 @@ def evaluate_entailment(
         InputError: The pairs cannot be read, or there is no such scorer.
         ModelError: A model cannot be loaded.
     """
-    from climassay.metrics.entailment_head import read_pairs, sample_statements, unseen_pairs
-    from climassay.metrics.entailment_loading import load_entailment
+    from climassay.metrics.entailment_head import load_entailment, read_pairs, sample_statements, unseen_pairs
 
     table = read_pairs(labels)
     with Session.opened(workspace) as session:
@@ -452,8 +451,7 @@ def apply_entailment(scorer: str, items: Path, *, workspace: Place = None) -> Sh
         ModelError: A model cannot be loaded.
     """
     from climassay.metrics.entailment import RELATIONS
-    from climassay.metrics.entailment_head import read_pairs, relation_probabilities
-    from climassay.metrics.entailment_loading import load_entailment
+    from climassay.metrics.entailment_head import load_entailment, read_pairs, relation_probabilities
 
     pairs = read_pairs(items, labelled=False).pairs
     with Session.opened(workspace) as session:

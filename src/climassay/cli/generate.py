@@ -62,7 +62,7 @@ def run(
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Make the questions of a recipe, unattended. Run it again to go on where it was interrupted, or to make more."""
-    from climassay.generation.build_pipeline import estimate_run, estimate_table
+    from climassay.generation.pipeline import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
     from climassay.reporting.results import Shown
 

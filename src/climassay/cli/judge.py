@@ -14,8 +14,7 @@ from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSetti
 
 if TYPE_CHECKING:
     from climassay.api.judges import JudgeSpec
-    from climassay.judging.items import ItemTable
-    from climassay.judging.prompts import Quality
+    from climassay.judging.preferences import ItemTable, Quality
 
 app = CommandGroup(no_args_is_help=True)
 
@@ -73,7 +72,7 @@ class TableOptions:
         Raises:
             InputError: The file or a column cannot be used.
         """
-        from climassay.judging.items import ItemColumns, parse_levels, read_items
+        from climassay.judging.preferences import ItemColumns, parse_levels, read_items
 
         if str(file) == PRIMER_CLAIMS:
             from climassay.primer import claims_path
@@ -120,7 +119,7 @@ class QualityOptions:
         Raises:
             InputError: None is named, or one does not exist.
         """
-        from climassay.judging.prompts import aspect_names, quality
+        from climassay.judging.preferences import aspect_names, quality
 
         kind = self.kind or (KindChoice.own if self.quality is not None else KindChoice.text)
         aspects = list(dict.fromkeys(self.aspect or ()))

@@ -142,7 +142,7 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
     """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
     import uvicorn
 
-    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, LogLimit, guarded, most_files
+    from climassay.web.limits import ACCEPTED_AT_ONCE, ConnectionLimits, LogLimit, guarded, most_files
     from climassay.web.settings import Networks
 
     config = uvicorn.Config(

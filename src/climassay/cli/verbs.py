@@ -13,7 +13,7 @@ from dataclasses import is_dataclass
 from functools import wraps
 from pathlib import Path
 from types import GenericAlias, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo
@@ -239,8 +239,12 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _option_kind(annotation: Any, module: Any) -> Any:
     """The type that an option of a parameter has; None where it can have none."""
     if isinstance(annotation, str):
+
+        def annotated() -> None: ...
+
+        annotated.__annotations__ = {"option": annotation}
         try:
-            annotation = eval(annotation, vars(module))
+            annotation = get_type_hints(annotated, vars(module))["option"]
         except NameError:  # imported for type checkers only
             return None
     origin = get_origin(annotation)

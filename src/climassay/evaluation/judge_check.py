@@ -23,7 +23,7 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.evaluation.long_answers import Better, prefer
 from climassay.evaluation.results import Experiment
-from climassay.metrics.judge_requests import JudgeFailure
+from climassay.metrics.factual_accuracy import JudgeFailure
 from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, Assessment, Marker
 from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator

@@ -22,7 +22,7 @@ from climassay.evaluation.results import Cell, Outcome, Preference
 from climassay.grounding.text_check import CheckedSentence
 from climassay.learning.linear import minimise
 from climassay.learning.pairwise import davidson_loss
-from climassay.metrics.judge_requests import JudgeFailure, JudgeRequest, ask_json
+from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.models.contract import Generator, OptionRequest, OptionScorer, object_schema
 from climassay.models.profiles import profile_of
 from climassay.prompts import load_prompt

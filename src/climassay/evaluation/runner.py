@@ -571,7 +571,7 @@ def make_scorer(
     ``folder`` is where a file of entailment is looked for.
     """
     from climassay.metrics import sentence_encoder
-    from climassay.metrics.entailment_loading import load_entailment, model_name
+    from climassay.metrics.entailment_head import load_entailment, model_name
     from climassay.metrics.facts import FactMetric
 
     encoder = sentence_encoder(spec.encoder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.generation.build_pipeline import open_pipeline as open_pipeline
+    from climassay.generation.pipeline import open_pipeline as open_pipeline
     from climassay.generation.dataset_store import DatasetStore as DatasetStore
     from climassay.generation.draft import (
         EXPERT_REASONS as EXPERT_REASONS,

@@ -1,24 +1,59 @@
 """The pipeline: drafts of all kinds and levels, batch by batch, until enough of each are accepted.
 
 Every batch is planned from what is stored, made, decided upon and stored as a whole. What a killed run had asked is
-served from the records, so the same batch comes out again; a longer run is the continuation of a shorter one.
+served from the records, so the same batch comes out again; a longer run is the continuation of a shorter one. It is
+opened from a recipe in a workspace: collections, models behind records, checks, validators, a masker.
 """
 
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.generation.draft import Decision, Draft, SourcePassage, draft_id
+from climassay.generation.masking import STATISTICS, mask, open_masker, read_glossary
+from climassay.generation.passages import ContextFinder, SeedSampler
 from climassay.generation.recipe import Recipe, Stream
-from climassay.generation.writing import Assignment
-from climassay.models.contract import Usage
-from climassay.questions import Level
-from climassay.reporting import counted
+from climassay.generation.screening import (
+    REPLACED,
+    TERM_CHECKS,
+    DuplicateFinder,
+    Verification,
+    answer_check,
+    check_names,
+    passage_fault,
+    screen,
+)
+from climassay.generation.writing import Assignment, Evolver, Examples, Writer
+from climassay.grounding import open_collections
+from climassay.metrics import Entailment
+from climassay.models import load_model
+from climassay.models.contract import (
+    Completion,
+    CompletionCallback,
+    GenerationRequest,
+    Generator,
+    OptionScorer,
+    Usage,
+    token_count,
+)
+from climassay.models.openai.connection import retry_policy
+from climassay.models.profiles import profile_of
+from climassay.models.registry import load_as_set
+from climassay.models.servers import model_price
+from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
+from climassay.records import RecordedModel, Records, Run
+from climassay.reporting import Table, counted
+from climassay.settings import located
+from climassay.workspace import Workspace
 
 GRACE = 10
 """Drafts that a book may give before its yield is looked at."""
@@ -316,3 +351,381 @@ def sampling_seed(*parts: object) -> int:
     """A seed below 2**31 that these parts decide, on any machine."""
     digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
+
+
+Recording = Callable[[Generator], RecordedModel]
+LoadModel = Callable[..., Generator]
+"""Like :func:`climassay.models.load_model`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSetup:
+    """What writes: where passages come from and who makes questions of them."""
+
+    sampler: SeedSampler
+    finder: ContextFinder
+    writer: Writer
+    evolver: Evolver
+
+
+def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts: Path | None = None) -> WriterSetup:
+    """What a recipe writes with.
+
+    Raises:
+        InputError: A collection, a prompt or a file of examples does not exist or does not fit.
+    """
+    group = open_collections(workspace, recipe.collections)
+    spec, contexts = recipe.writer, recipe.contexts
+    brief = profile_of(model, recipe.profile).brief if spec.brief is None else spec.brief
+    manner: dict[str, Any] = {
+        "subject": recipe.subject,
+        "prompts": prompts,
+        "examples": _examples(recipe),
+        "temperature": spec.temperature,
+        "max_tokens": spec.max_tokens or (400 if brief else 1000),
+        "brief": brief,
+    }
+
+    def suitable(passage: Passage) -> str | None:
+        return passage_fault(passage.text, recipe.screening.language, passage.headings)
+
+    return WriterSetup(
+        SeedSampler(group, seed=recipe.seed, suitable=suitable),
+        ContextFinder(
+            group,
+            most=contexts.most,
+            threshold=contexts.threshold,
+            mode=contexts.mode,
+            other_documents=contexts.other_documents,
+            suitable=suitable,
+        ),
+        Writer(model, **manner, own_terms=not recipe.masker.use),
+        Evolver(model, **manner),
+    )
+
+
+def _examples(recipe: Recipe) -> Examples:
+    """The first examples of each kind and level that have a passage to be shown with.
+
+    The writer shows those of level base, the evolver those of the level it is asked for.
+    """
+    name, shown = recipe.writer.examples, recipe.writer.shown
+    if not name or not shown:
+        return {}
+    source = read_questions(name if name == PRIMER else located(recipe.folder, name))
+    usable = [question for question in source.questions if question.context]
+    if not usable:
+        raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
+    found: dict[Kind, list[Question]] = {kind: [] for kind in KINDS}
+    taken: Counter[tuple[Kind, Level]] = Counter()
+    for question in usable:
+        # The writer takes questions without a level for base ones.
+        taken[stream := (question.kind, question.level or "base")] += 1
+        if taken[stream] <= shown:
+            found[question.kind].append(question)
+    return found
+
+
+@contextmanager
+def open_pipeline(
+    recipe: Recipe,
+    workspace: Workspace,
+    records: Records,
+    run: Run,
+    *,
+    prompts: Path | None = None,
+    deadline: float | None = None,
+    use_cache: bool = True,
+    load: LoadModel = load_model,
+) -> Iterator[Pipeline]:
+    """Everything that a recipe names, opened, with every model behind records; closed at the end.
+
+    After ``deadline`` seconds a request to a server has failed, retries included. ``load`` loads the models that write
+    and those that answer the questions again.
+
+    Raises:
+        InputError: Something that the recipe names does not exist or does not fit.
+        ModelError: A model cannot be loaded.
+    """
+    asked: list[RecordedModel] = []
+    with ExitStack() as stack:
+
+        def recorded(model: Generator) -> RecordedModel:
+            stack.callback(model.close)
+            asked.append(RecordedModel(model, records, run, use_cache=use_cache))
+            return asked[-1]
+
+        # What may be misspelt comes before what takes long to load.
+        encoder = open_collections(workspace, recipe.collections).encoder
+        shared: dict[str, Any] = {"policy": retry_policy(deadline), "folder": workspace.root}
+        judging: LoadModel = partial(load_model, **shared)
+        spec = recipe.screening
+        unknown = sorted(set(spec.without) - set(check_names()))
+        if unknown:
+            raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
+        entailment = _entailment(recipe, recorded, judging) if spec.entailment else None
+        model = recorded(load_as_set(recipe.writer.model, recipe.writer, workspace.root, deadline=deadline, load=load))
+        answering = None
+        if spec.consistency:
+            answerer = model if spec.consistency == "writer" else recorded(load(spec.consistency, **shared))
+            answering = answer_check(
+                answerer,
+                profile_of(answerer, recipe.profile),
+                orders=spec.orders,
+                needed=spec.needed,
+                margin=spec.margin,
+                prompts=prompts,
+                subject=recipe.subject,
+                seed=recipe.seed,
+            )
+        verifies = isinstance(answering, Verification)
+        check = partial(
+            screen,
+            language=spec.language,
+            encoder=encoder,
+            entailment=entailment,
+            without=(*spec.without, *(REPLACED if verifies else ())),
+        )
+        writing = open_writer(recipe, workspace, model, prompts=prompts)
+        duplicates = DuplicateFinder(encoder, jaccard=spec.jaccard, cosine=spec.cosine)
+        steps = [
+            *((answering.check,) if answering else ()),
+            *_validation(recipe, recorded, prompts, judging),
+            *_masking(recipe, workspace, recorded, prompts, judging),
+            # Statements whose term was chosen only now; what was verified before is not asked again.
+            *((answering.check,) if answering and verifies and recipe.counts.cloze else ()),
+        ]
+        yield Pipeline(
+            books=lambda: writing.sampler.books,
+            seed=writing.sampler.passage,
+            contexts=writing.finder.find,
+            write=writing.writer.write,
+            evolve=writing.evolver.evolve,
+            screen=check,
+            later=tuple(steps),
+            repeats=duplicates.add,
+            remember=duplicates.refill,
+            usage=lambda: sum((one.tally.usage for one in asked), Usage()),
+        )
+
+
+def _entailment(recipe: Recipe, recorded: Recording, load: LoadModel) -> Entailment:
+    """The scorer that the recipe names; one that asks a model asks it behind records."""
+    from climassay.metrics import load_entailment
+    from climassay.metrics.entailment_head import model_name
+
+    spec = recipe.screening.entailment
+    name, model = model_name(spec), None
+    if name is not None:
+        loaded = load(name)
+        if not isinstance(loaded, OptionScorer):
+            raise InputError(f"{name} gives no probabilities of answers: take another model to judge.")
+        model = recorded(loaded)
+    return load_entailment(located(recipe.folder, spec), model=model, profile=recipe.profile)
+
+
+def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
+    """The validators of the kinds that have one."""
+    from climassay.generation.validation import ByKind, load_validator, validate
+
+    found = {}
+    for kind in ("mcq", "freeform"):
+        if name := getattr(recipe.validator, kind):
+            # Only what is prompted by its name can go through the records: a trained one needs the model itself.
+            asked = (lambda model: recorded(load(model))) if name.startswith("prompted:") else load
+            found[kind] = load_validator(
+                located(recipe.folder, name),
+                load=asked,
+                prompts=prompts,
+                subject=recipe.subject,
+                profile=recipe.profile,
+            )
+    if found:
+        yield partial(validate, validator=ByKind(found), threshold=recipe.validator.threshold)
+
+
+def _masking(
+    recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None, load: LoadModel
+) -> Iterator[DecisionStep]:
+    """Choosing the term of cloze statements, and the checks that look at the term; nothing where none are wanted.
+
+    The statistics masker knows the words of the recipe's collections.
+    """
+    if not recipe.counts.cloze:
+        return
+    spec, name = recipe.masker, recipe.masker.use or STATISTICS
+
+    def texts() -> Iterator[str]:
+        for collection in open_collections(workspace, recipe.collections).collections:
+            for batch in collection.texts():
+                yield from batch
+
+    masker = open_masker(
+        name if name == STATISTICS or name.startswith("prompted:") else located(recipe.folder, name),
+        passages=texts(),
+        glossary=read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else (),
+        subject=recipe.subject,
+        prompts=prompts,
+        load=lambda model: recorded(load(model)),
+        profile=recipe.profile,
+    )
+    checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
+    check = partial(screen, only=checks, language=recipe.screening.language)
+
+    def masked(drafts: Sequence[Draft]) -> list[Draft]:
+        chosen = mask(drafts, masker)
+        places = [place for place, draft in enumerate(chosen) if draft.type.gap and draft.usable]
+        checked = check([chosen[place] for place in places])
+        for place, draft in zip(places, checked, strict=True):
+            # A statement without its term is not a question: it failed, and is made again by the next run.
+            failed = draft.usable and not draft.wording.answer
+            chosen[place] = replace(draft, error="No term was chosen: the masker's model failed.") if failed else draft
+        return chosen
+
+    yield masked
+
+
+SAMPLE = 6
+"""Prompts of a stream whose tokens are counted."""
+ASSUMED_YIELD = 0.5
+"""Accepted share of drafts where nothing was measured; the paper's was about 0.6 for multiple choice."""
+MEASURED_FROM = 20
+"""Drafts of a stream from which its own yield is used."""
+ANSWER_TOKENS: dict[Kind, int] = dict.fromkeys(KINDS, 90) | {"mcq": 130, "cloze": 50}
+"""Tokens of a written answer, as JSON."""
+QUESTION_TOKENS = 150
+"""Tokens of a multiple-choice question with its options and instructions, beside its passages."""
+VERIFYING_TOKENS = 550
+"""Tokens of a question with the instructions for verifying it, beside its passages."""
+VERDICT_TOKENS = 120
+"""Tokens of the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEstimate:
+    """What the questions still wanted of one kind and level would take."""
+
+    stream: str
+    wanted: int
+    accepted: int
+    """There already."""
+    share: float
+    """Yield that is reckoned with."""
+    measured: bool
+    """Whether the yield was measured on this dataset."""
+    drafts: int
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    """US dollars; None where no price is known."""
+
+
+class _Listening:
+    """A model that notes what it is asked and answers nothing; for all else it is the model itself."""
+
+    def __init__(self, model: Generator) -> None:
+        self._model = model
+        self.heard: list[GenerationRequest] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
+    ) -> list[Completion]:
+        """Note the requests."""
+        self.heard += requests
+        answers = [Completion.failed("Only listening.") for _ in requests]
+        for index, answer in enumerate(answers):
+            if on_result is not None:
+                on_result(index, answer)
+        return answers
+
+
+def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None = None) -> list[StreamEstimate]:
+    """What a recipe would still take, one entry per stream.
+
+    Prompts are those that the recipe would send for its first passages, counted by the model's own tokenizer where it
+    has one. What validators and maskers compute is not in it.
+
+    Raises:
+        InputError: A collection or a prompt does not exist.
+        ModelError: The model cannot be loaded.
+    """
+    with Records(workspace.records_url) as records:
+        counts = PipelineCounts()
+        store = DatasetStore(records)
+        if recipe.name in store:
+            for placed in store.placed(recipe.name):
+                counts.add(placed)
+    with closing(load_as_set(recipe.writer.model, recipe.writer, workspace.root)) as model:
+        listening = _Listening(model)
+        setup = open_writer(recipe, workspace, listening, prompts=prompts)
+        spec, books = recipe.writer, setup.sampler.books
+        price = model_price(spec.model, spec.price_in, spec.price_out, workspace.root)
+        scored = profile_of(model, recipe.profile).scored
+        found = []
+        for stream, wanted in recipe.wanted().items():
+            listening.heard.clear()
+            numbers = range(SAMPLE if books else 0)
+            seeds = [setup.sampler.passage(stream.name, books[number % len(books)], number) for number in numbers]
+            passages = setup.finder.find([seed for seed in seeds if seed is not None])
+            setup.writer.write(
+                [Assignment(str(n), stream.kind, stream.level, shown, n) for n, shown in enumerate(passages)]
+            )
+            asked = [model.render(one.messages, one.assistant_prefix) for one in listening.heard]
+            texts = ["\n\n".join(one.text for one in shown) for shown in passages]
+            prompt, text = (
+                sum(token_count(model, one) for one in own) / len(own) if own else 0.0 for own in (asked, texts)
+            )
+            one, answer = counts[stream], ANSWER_TOKENS[stream.kind]
+            measured = one.asked >= MEASURED_FROM
+            share = max(one.accepted, 0.5) / one.asked if measured else ASSUMED_YIELD
+            drafts = round(max(0, wanted - one.accepted) / share)
+            requests, prompt_tokens, completion_tokens = 1.0, prompt, float(answer)
+            if stream.level != "base":
+                requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt + answer, 2.0 * answer
+            if recipe.screening.consistency == "writer" and not scored:
+                requests += 1
+                prompt_tokens += text + VERIFYING_TOKENS
+                completion_tokens += VERDICT_TOKENS
+            elif TYPES[stream.kind].options and recipe.screening.consistency == "writer":
+                orders = 1 if TYPES[stream.kind].fixed else recipe.screening.orders
+                requests += orders
+                prompt_tokens += orders * (text + QUESTION_TOKENS)
+                completion_tokens += orders
+            tokens = round(drafts * prompt_tokens), round(drafts * completion_tokens)
+            cost = None if price is None else price.cost(*tokens)
+            found.append(
+                StreamEstimate(
+                    stream.name, wanted, one.accepted, share, measured, drafts, round(drafts * requests), *tokens, cost
+                )
+            )
+        return found
+
+
+def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
+    """The estimates and their sum."""
+
+    def row(name: str, share: str, those: Sequence[StreamEstimate]) -> tuple[str, ...]:
+        wanted, accepted = sum(one.wanted for one in those), sum(one.accepted for one in those)
+        names = ("drafts", "requests", "prompt_tokens", "completion_tokens")
+        numbers = (sum(getattr(one, name) for one in those) for name in names)
+        costs = [one.cost for one in those if one.cost is not None]
+        cost = f"{sum(costs):.2f}" if costs else "-"
+        return (name, str(wanted), str(accepted), share, *(f"{number:,}" for number in numbers), cost)
+
+    kinds = dict.fromkeys(one.stream.partition("/")[0] for one in estimates)
+    rows = [
+        row(one.stream, f"{100 * one.share:.0f}%" + ("" if one.measured else " (assumed)"), [one]) for one in estimates
+    ]
+    return Table.of(
+        "What it would take",
+        ("stream", "wanted", "there", "yield", "drafts", "requests", "prompt tokens", "answer tokens", "US dollars"),
+        [*rows, row("all", "", estimates)],
+        strong=(len(rows),),
+        note=f"Prompt tokens are counted on {SAMPLE} prompts of each stream; answers are reckoned at "
+        + ", ".join(f"{ANSWER_TOKENS[kind]} tokens ({kind})" for kind in kinds)
+        + ". Validators and maskers are not in it.",
+    )

@@ -15,8 +15,7 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.grounding.quantities import foreign_quantities
 from climassay.learning import auroc, auroc_estimate, fit_linear, group_folds, splits_of
-from climassay.metrics.entailment import RelationScorer
-from climassay.metrics.entailment_features import content_words
+from climassay.metrics.entailment import RelationScorer, content_words
 from climassay.models.contract import Encoder
 from climassay.statistics import Estimate, Interval
 

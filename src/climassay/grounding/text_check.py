@@ -10,7 +10,7 @@
 4. A language model may judge support instead (:class:`SupportJudge`); its quotation must appear in the passage.
 
 Encoders lay "the Arctic warms" and "the Antarctic warms", "rises" and "falls" close together. Told apart are words of
-opposite direction (:data:`~climassay.metrics.entailment_features.OPPOSITES`), regions, seasons and layers of which one
+opposite direction (:data:`~climassay.metrics.entailment.OPPOSITES`), regions, seasons and layers of which one
 excludes the other, and names that the source does not have. A source may name both sides ("the troposphere warms and
 the stratosphere cools"): what decides is which of them stands among the words that stand around it in the sentence.
 A figure is compared with those of its kind of unit that the sources have, of the same measured thing: the one whose
@@ -40,8 +40,7 @@ from climassay.grounding.references import (
     open_links,
     without_addresses,
 )
-from climassay.metrics.entailment import RelationScorer
-from climassay.metrics.entailment_features import OPPOSITES, content_words
+from climassay.metrics.entailment import OPPOSITES, RelationScorer, content_words
 from climassay.models.contract import (
     Completion,
     Encoder,

@@ -287,6 +287,6 @@ def score_answer(
 
 @cache
 def _judge(name: str) -> "Entailment":
-    from climassay.metrics.entailment_loading import load_entailment
+    from climassay.metrics.entailment_head import load_entailment
 
     return load_entailment(name)

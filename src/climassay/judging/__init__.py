@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         evaluate_judge as evaluate_judge,
     )
     from climassay.judging.causal import ablate as ablate
-    from climassay.judging.items import (
+    from climassay.judging.preferences import (
         Item as Item,
         ItemColumns as ItemColumns,
         ItemTable as ItemTable,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         load_probe as load_probe,
         save_probe as save_probe,
     )
-    from climassay.judging.prompts import (
+    from climassay.judging.preferences import (
         Quality as Quality,
         Questions as Questions,
         aspect_names as aspect_names,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
     from climassay.judging.ranking import ItemRanking as ItemRanking, rank_items as rank_items
     from climassay.judging.settings import BenchmarkSettings as BenchmarkSettings, ProbeSettings as ProbeSettings
-    from climassay.judging.sorting import sort_items as sort_items
+    from climassay.judging.ranking import sort_items as sort_items
     from climassay.judging.training import (
         METHODS as METHODS,
         TrainedProbe as TrainedProbe,

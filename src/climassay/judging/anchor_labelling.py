@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging.items import Item
-from climassay.judging.preferences import Ask, Method, Preferences, Progress
+from climassay.judging.preferences import Ask, Item, Method, Preferences, Progress
 from climassay.judging.settings import InsertMode
 from climassay.learning.evaluation import Evaluation, evaluate
 from climassay.reporting.results import Result, Shown

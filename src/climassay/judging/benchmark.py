@@ -13,39 +13,46 @@ from typing import Any
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.items import Item, by_group, word_counts
 from climassay.judging.judges import Cost, Harvester, StateTable, layers_of, open_weights
-from climassay.judging.preferences import FloatArray, IntArray, Method, Progress
-from climassay.judging.probe import log_length_differences, three_way
-from climassay.judging.prompts import Quality, Questions, both_ways
-from climassay.judging.scores import (
-    NO_ANSWER,
-    Figure,
-    JudgedPairs,
-    PairedFigure,
-    Units,
-    correctness,
-    correlations,
-    pair_calibration,
-    three_way_correctness,
+from climassay.judging.preferences import (
+    FloatArray,
+    IntArray,
+    Item,
+    Method,
+    Progress,
+    Quality,
+    Questions,
+    both_ways,
+    by_group,
+    word_counts,
 )
+from climassay.judging.probe import log_length_differences, three_way
+from climassay.judging.ranking import sort_items
 from climassay.judging.settings import BenchmarkSettings, SortMethod
-from climassay.judging.sorting import sort_items
 from climassay.judging.training import (
     NEEDS_WEIGHTS,
+    NO_ANSWER,
     PROBE_METHODS,
     Candidate,
+    Figure,
     Fold,
+    JudgedPairs,
     Learned,
     MethodName,
+    PairedFigure,
+    Units,
     Untrained,
     candidate_of,
     check_method,
+    correctness,
+    correlations,
     labels_of,
     make_folds,
     outcomes_of,
+    pair_calibration,
     pairs_of_folds,
     pairs_within,
+    three_way_correctness,
 )
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration

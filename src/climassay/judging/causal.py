@@ -24,14 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.judging.items import Item
 from climassay.judging.judges import averaged, margins
-from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Progress
+from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, Progress, Questions, both_ways
 from climassay.judging.probe import Probe, three_way
-from climassay.judging.prompts import Questions, both_ways
-from climassay.judging.scores import Figure, JudgedPairs, Units, correctness
 from climassay.judging.settings import Scope
-from climassay.judging.training import labels_of
+from climassay.judging.training import Figure, JudgedPairs, Units, correctness, labels_of
 
 if TYPE_CHECKING:
     from torch import Tensor

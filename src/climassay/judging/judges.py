@@ -12,10 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging.items import Item, word_counts
-from climassay.judging.preferences import CERTAIN, FloatArray, IntArray, Judgements, Method, Progress
+from climassay.judging.preferences import (
+    CERTAIN,
+    FloatArray,
+    IntArray,
+    Item,
+    Judgements,
+    Method,
+    Progress,
+    Questions,
+    both_ways,
+    word_counts,
+)
 from climassay.judging.probe import Probe, States, log_length_differences
-from climassay.judging.prompts import Questions, both_ways
 from climassay.learning.harvest import ActivationStore, Harvest, harvest
 from climassay.models.contract import OpenWeights, OptionRequest, OptionScorer, OptionScores
 from climassay.registry import Registry

@@ -7,8 +7,8 @@ import numpy as np
 
 from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
 from climassay.judging.causal import Ablation
-from climassay.judging.scores import Figure, PairedFigure
-from climassay.judging.training import Picture, TrainedProbe, quality_of
+from climassay.judging.ranking import ranking_table, shortened
+from climassay.judging.training import Figure, PairedFigure, Picture, TrainedProbe, quality_of
 from climassay.learning.evaluation import reliability_plot
 from climassay.records.queries import RunDetails
 from climassay.reporting import (
@@ -102,37 +102,6 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
     ]
 
 
-def ranking_table(rows: Rows, *, quality: str = "", words: int | None = 30, note: str = "") -> Table:
-    """Items in order, best first.
-
-    Args:
-        rows: From :meth:`climassay.judging.ItemRanking.rows`.
-        quality: Its name, where it is known.
-        words: Maximum number of words of a text that are shown; None: all.
-        note: Goes behind what the strength means.
-    """
-    grouped = len({row["group"] for row in rows}) > 1
-    cells = [
-        (
-            *((row["group"],) if grouped else ()),
-            str(row["place"]),
-            str(row["item"]),
-            shortened(row["text"], words),
-            _NONE if row["label"] is None else f"{row['label']:g}",
-            f"{row['strength']:+.2f}",
-        )
-        for row in rows
-    ]
-    return Table.of(
-        f"Ranking by {quality}" if quality else "Ranking",
-        [*(["group"] if grouped else []), "place", "item", "text", "label", "strength"],
-        cells,
-        left=4 if grouped else 3,
-        grouped=int(grouped),
-        note=f"strength: log-odds, mean 0 in a group. {note}".strip(),
-    )
-
-
 def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
     """New items with the labels given to them and the way there.
 
@@ -209,12 +178,6 @@ def ablation_table(found: Ablation) -> Table:
         note=f"Taken out of {places}. correlation: of what is lost with the probe's "
         f"log-odds. In brackets: 95% intervals, bootstrap over groups.{p_value}{right if before.n else ''}",
     )
-
-
-def shortened(text: str, words: int | None) -> str:
-    """The first words of a text; all where ``words`` is None."""
-    parts = text.split()
-    return text if words is None or len(parts) <= words else " ".join(parts[:words]) + " ..."
 
 
 def quality_name(result: JudgeResult) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field
 from climassay.settings import Flag, check_bounds
 
 SortMethod: TypeAlias = Literal["exact", "beam", "greedy", "all-pairs", "fitted", "strengths"]
-"""See :func:`climassay.judging.sorting.sort_items`."""
+"""See :func:`climassay.judging.ranking.sort_items`."""
 InsertMode: TypeAlias = Literal["band", "three-way"]
 """See :func:`climassay.judging.anchor_labelling.insert_items`."""
 Scope: TypeAlias = Literal["probed", "onward", "all"]

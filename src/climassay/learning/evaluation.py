@@ -262,7 +262,8 @@ def auroc_estimate(
 ) -> Estimate:
     """AUROC with its bootstrap interval over groups, each weighing as often as it is drawn.
 
-    All have the shape [items]. ``groups`` None takes each item by itself; of ``folds`` only items of one are compared.
+    All arrays have the shape [items]. Without ``groups`` each item is a group of its own; with ``folds``, only items of
+    the same fold are compared.
     """
     labels, given = np.asarray(positive, dtype=np.int64), np.asarray(scores, dtype=np.float64)
     units = np.arange(len(labels)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -289,7 +290,10 @@ def auroc_estimate(
 
 
 def log_loss(probabilities: FloatArray, truth: IntArray) -> float:
-    """Mean negative log-probability, shape [items, classes], of the true class, a column for each item, in nats."""
+    """Mean negative log-probability of the true class, in nats.
+
+    ``probabilities`` has the shape [items, classes]; ``truth``, of shape [items], holds the true classes' columns.
+    """
     return float(-np.log(np.maximum(probabilities[np.arange(len(truth)), truth], 1e-12)).mean())
 
 
@@ -306,8 +310,11 @@ def brier_score(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
 def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -> Calibration:
     """How well probabilities in 0..1 match outcomes 0 or 1; see :class:`Calibration`.
 
-    Both have the shape [items]; errors as :func:`brier_score`. The calibration error is that of the predicted side, so
-    that swapping the two items of every pair changes nothing; the curve has so many ``bins`` of equal width.
+    Both have the shape [items]; the curve is drawn over ``bins`` of equal width. The calibration error is that of the
+    predicted side, so that swapping the two items of every pair changes nothing.
+
+    Raises:
+        InputError: As :func:`brier_score`.
     """
     given, came = _checked(probabilities, outcomes)
     clipped = np.clip(given, 1e-12, 1 - 1e-12)

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 from climassay.lazy_exports import export_lazily
 
-# Functions with the names of their modules are bound here and now (see export_lazily); these modules are light.
-from climassay.metrics.bert_score import bert_score as bert_score
-from climassay.metrics.bleu import (
-    bleu as bleu,
-    bleu_each as bleu_each,
-    character_bleu as character_bleu,
-    character_bleu_each as character_bleu_each,
-)
-from climassay.metrics.exact_match import exact_match as exact_match, exact_match_normalised as exact_match_normalised
+# The function with the name of its module is bound here and now (see export_lazily); the module is light.
 from climassay.metrics.factual_accuracy import factual_accuracy as factual_accuracy
-from climassay.metrics.phrase_similarity import (
-    phrase_similarities as phrase_similarities,
-    phrase_similarity as phrase_similarity,
-    phrases as phrases,
-    sentence_encoder as sentence_encoder,
-)
 
 if TYPE_CHECKING:
+    from climassay.metrics.overlap import bert_score as bert_score
+    from climassay.metrics.overlap import (
+        bleu as bleu,
+        bleu_each as bleu_each,
+        character_bleu as character_bleu,
+        character_bleu_each as character_bleu_each,
+    )
+    from climassay.metrics.cloze import exact_match as exact_match, exact_match_normalised as exact_match_normalised
+    from climassay.metrics.cloze import (
+        phrase_similarities as phrase_similarities,
+        phrase_similarity as phrase_similarity,
+        phrases as phrases,
+        sentence_encoder as sentence_encoder,
+    )
     from climassay.metrics.answer_scores import (
         ANSWER_METRICS as ANSWER_METRICS,
         AnswerRow as AnswerRow,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         plain_text as plain_text,
         read_passages as read_passages,
     )
-    from climassay.metrics.entailment_loading import load_entailment as load_entailment
+    from climassay.metrics.entailment_head import load_entailment as load_entailment
     from climassay.metrics.facts import (
         FactMetric as FactMetric,
         fact_scores as fact_scores,

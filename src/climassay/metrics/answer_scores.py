@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from climassay.errors import InputError, ModelError
+from climassay.metrics.cloze import WINDOW, phrases
 from climassay.metrics.factual_accuracy import Judgement, judge_answers
-from climassay.metrics.phrase_similarity import WINDOW, phrases
 from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
 from climassay.models.contract import Generator
 from climassay.models.encoders import BUNDLED_ENCODER

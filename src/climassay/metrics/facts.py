@@ -396,7 +396,7 @@ def fact_scores(
     items: Sequence[Answered], scorer: RelationScorer | None = None, encoder: Encoder | None = None
 ) -> list[FactScores | None]:
     """:class:`FactMetric` of many items, with the bundled scorer and encoder where none is given."""
-    from climassay.metrics.entailment_loading import bundled_entailment
+    from climassay.metrics.entailment_head import bundled_entailment
     from climassay.models.encoders import load_encoder
 
     return FactMetric(scorer or bundled_entailment(), encoder or load_encoder()).score(items)

@@ -22,7 +22,7 @@ import numpy as np
 from climassay.corpus.sentences import locate_quotation
 from climassay.errors import InputError
 from climassay.metrics.entailment import prompted_shares
-from climassay.metrics.judge_requests import JudgeFailure, JudgeRequest, ask_json
+from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.metrics.registry import METRICS, LongAnswer, Metric, Scorer
 from climassay.models.contract import Generator, OptionScorer
 from climassay.models.profiles import profile_of

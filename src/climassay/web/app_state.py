@@ -12,10 +12,9 @@ from climassay.models.contract import Encoder, Generator
 from climassay.records.database import Database
 from climassay.session import ModelOptions, Session, one_or_several
 from climassay.web.accounts import AccountStore
-from climassay.web.job_streams import JobStreams
-from climassay.web.jobs import Jobs
+from climassay.web.jobs import Jobs, JobStreams
+from climassay.web.limits import Visitors
 from climassay.web.settings import ServerSettings
-from climassay.web.visitors import Visitors
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:

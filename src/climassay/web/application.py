@@ -29,8 +29,8 @@ from climassay.web.middleware import HEADERS, BodyLimit, Compressed, PathPrefix,
 from climassay.web.pages import page
 
 AREAS = (
-    "annotate.pages", "api.openapi_page", "ask", "auth", "checks.pages", "checks.lists", "checks.texts", "confidence",
-    "job_pages", "library.pages", "library.evidence", "results.blocks", "results.pages", "results.questions",
+    "annotate.pages", "api.openapi_page", "ask", "checks.pages", "confidence", "library.pages", "library.evidence",
+    "results.pages", "results.questions", "server",
 )  # fmt: skip
 """Modules of this room that have a ``router`` and perhaps ``register(app_state)``; addresses of one word come before
 those of a run, whose id could be any word."""

@@ -22,11 +22,10 @@ from climassay.grounding.answer import GroundedAnswer, removed_note, unchecked_n
 from climassay.grounding.citations import AnswerSentence, mark_quotations
 from climassay.models.profiles import profile_of
 from climassay.reporting import counted
-from climassay.web.access import Asker, Reader
+from climassay.web.access import Asker, Reader, may_stop
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK, chosen, plain, refuse_crowds
 from climassay.web.failures import Failure, Missing
-from climassay.web.job_pages import may_stop
 from climassay.web.jobs import Interrupted, Job, JobReport, Stopped, interrupting
 from climassay.web.library.cache import found_passage, library_of
 from climassay.web.library.evidence import CitationLinks, nearest_sentence

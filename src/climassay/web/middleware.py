@@ -17,7 +17,7 @@ from climassay.errors import ClimassayError
 from climassay.web.access import visitor
 from climassay.web.app_state import AppState
 from climassay.web.failures import refuse
-from climassay.web.visitors import MANY, RETRY_SECONDS, visitor_address
+from climassay.web.limits import MANY, RETRY_SECONDS, visitor_address
 from climassay.workspace import CACHE_VARIABLE, COLLECTIONS_VARIABLE
 
 UPLOADS = re.compile(r"/(?:api/v1/)?(?:library|annotate)/(?:.*/)?(?:upload|import|documents)|/confidence/file")

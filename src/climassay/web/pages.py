@@ -1,4 +1,4 @@
-"""Pages from templates: everything is escaped, every form is protected, every asset is ours."""
+"""Pages from templates: everything is escaped, every form is protected, every asset is ours; lists by pages."""
 
 import hashlib
 import json
@@ -6,12 +6,14 @@ import math
 import re
 import time
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar
+from urllib.parse import urlencode
 
-from fastapi import Request
+from fastapi import Query, Request
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
@@ -30,6 +32,9 @@ from climassay.web.access import (
 from climassay.web.app_state import AppState
 from climassay.web.failures import TooLarge, explained, plainly
 
+T = TypeVar("T")
+PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
+Search = Annotated[str, Query(max_length=200)]
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
 MEDIA_TYPES = {
@@ -181,6 +186,52 @@ def laid_out(text: str | None) -> str:
     except (ValueError, RecursionError):
         return text or ""
     return json.dumps(value, ensure_ascii=False, indent=2) if isinstance(value, dict | list) else text or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """One page of a list."""
+
+    entries: Sequence[T]
+    number: int
+    """From 1."""
+    pages: int
+    total: int
+    """Entries of the whole list."""
+    first: int
+    """Number of the first entry shown; 0 where there is none."""
+    address: str
+    """Address of the list, with its filters, ready for ``&page=2``."""
+
+    @property
+    def last(self) -> int:
+        """Number of the last entry shown."""
+        return self.first + len(self.entries) - 1 if self.entries else 0
+
+    def at(self, number: int) -> str:
+        """Address of another page."""
+        return f"{self.address}page={number}"
+
+
+def within(wanted: int, total: int, size: int) -> int:
+    """A page that exists: the one wanted, or the last."""
+    return max(1, min(wanted, -(-total // size)))
+
+
+def part_of(
+    entries: Sequence[T], number: int, total: int, size: int, path: str, filters: Mapping[str, object]
+) -> Part[T]:
+    """A page of a list, whose entries are known; filters that are empty are left out of addresses."""
+    query = urlencode([(name, str(value)) for name, value in filters.items() if value not in ("", False, None)])
+    address = f"{path}?{query}&" if query else f"{path}?"
+    first = (number - 1) * size + 1 if entries else 0
+    return Part(entries, number, max(1, -(-total // size)), total, first, address)
+
+
+def cut(entries: Sequence[T], wanted: int, size: int, path: str, filters: Mapping[str, object]) -> Part[T]:
+    """A page of a list that is all there."""
+    number = within(wanted, len(entries), size)
+    return part_of(entries[(number - 1) * size : number * size], number, len(entries), size, path, filters)
 
 
 @cache

@@ -13,7 +13,7 @@ from annotated_drafts import EDITED, VALID, WRONG, begin, plain
 from climassay.errors import InputError
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
 from climassay.generation.annotation.labels import outcome_of
-from climassay.generation.annotation.tables import leases
+from climassay.generation.annotation.transactions import leases
 from climassay.records import Records
 
 PEOPLE = ("ann", "bob", "cid")

@@ -106,7 +106,7 @@ def test_training_judges_what_waits_and_puts_it_in_order(first):
 
 
 def test_an_interrupted_call_is_finished_by_the_next(first, second, monkeypatch):
-    monkeypatch.setattr("climassay.generation.annotation.retraining.AT_ONCE", 5)
+    monkeypatch.setattr("climassay.generation.annotation.store.AT_ONCE", 5)
     _, _, store = second
     whole = WordEncoder()
     with pytest.raises(KeyboardInterrupt):

@@ -23,7 +23,7 @@ from climassay.generation.masking import (
     train_masker,
 )
 from climassay.generation.masking.maskers import bundled_reader, context_features, fit
-from climassay.metrics.bert_score import TokenVectors
+from climassay.metrics.overlap import TokenVectors
 from climassay.primer import gold_questions
 from command_line import done, refused
 from generated_drafts import draft, rejected

@@ -8,9 +8,13 @@ from api_server import ApiServer
 from climassay.errors import InputError, ModelError
 from climassay.generation import Subject
 from climassay.generation.validation import ByKind, PromptedValidator, load_validator, validate
-from climassay.generation.validation.reading import validation_prompt, validation_request
 from climassay.generation.validation.training import measured, split_labels
-from climassay.generation.validation.validators import read_learned, write_learned
+from climassay.generation.validation.validators import (
+    read_learned,
+    validation_prompt,
+    validation_request,
+    write_learned,
+)
 from climassay.models.profiles import ProfileSettings
 
 

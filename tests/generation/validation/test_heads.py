@@ -8,9 +8,13 @@ from climassay.errors import InputError
 from climassay.generation.draft import Subject
 from climassay.generation.validation import StateReader, TextReader, load_validator, train_validator, validate
 from climassay.generation.validation.labels import LabelledDraft
-from climassay.generation.validation.reading import TEXT_FEATURES, validation_prompt, validation_request
 from climassay.generation.validation.training import cross_validated
-from climassay.generation.validation.validators import TrainedValidator
+from climassay.generation.validation.validators import (
+    TEXT_FEATURES,
+    TrainedValidator,
+    validation_prompt,
+    validation_request,
+)
 from climassay.learning import threshold_for
 from climassay.questions import KINDS
 

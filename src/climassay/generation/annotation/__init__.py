@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.generation.annotation.agreement import Agreement as Agreement
+    from climassay.generation.annotation.labels import Agreement as Agreement
     from climassay.generation.annotation.files import (
         AnnotationFile as AnnotationFile,
         read_annotations as read_annotations,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         label_from_parts as label_from_parts,
         label_parts as label_parts,
     )
-    from climassay.generation.annotation.retraining import retrain as retrain
+    from climassay.generation.annotation.store import retrain as retrain
     from climassay.generation.annotation.store import AnnotationStore as AnnotationStore
 
 export_lazily(__name__)

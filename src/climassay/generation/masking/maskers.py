@@ -29,7 +29,7 @@ from climassay.io import parse_json, read_text
 from climassay.learning import ModelFormat, Provenance, SavedModel, checked_array, softmax
 from climassay.learning.linear import Scaling, conditional_loss, minimise
 from climassay.learning.splits import held_out, splits_of
-from climassay.metrics.bert_score import TokenEncoder, TokenVectors, token_encoder
+from climassay.metrics.overlap import TokenEncoder, TokenVectors, token_encoder
 from climassay.models import load_model
 from climassay.models.contract import Generator, OptionRequest, OptionScorer
 from climassay.models.encoders import BUNDLED_ENCODER

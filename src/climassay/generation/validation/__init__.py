@@ -10,7 +10,7 @@ from climassay.generation.validation.labels import (
     read_label_set,
     reason_figure,
 )
-from climassay.generation.validation.reading import Reader, StateReader, TextReader, draft_vectors, validation_prompt
+from climassay.generation.validation.validators import Reader, StateReader, TextReader, draft_vectors, validation_prompt
 from climassay.generation.validation.training import Training, train_validator
 from climassay.generation.validation.validators import (
     ByKind,

@@ -24,13 +24,17 @@ from climassay.generation.validation.labels import (
     score_validator,
     source_groups,
 )
-from climassay.generation.validation.reading import ANSWERS, Progress, Reader, validation_prompt, validation_request
 from climassay.generation.validation.validators import (
+    ANSWERS,
     ASKED_FORMAT,
     Learned,
+    Progress,
     PromptedValidator,
+    Reader,
     TrainedValidator,
     Validator,
+    validation_prompt,
+    validation_request,
     write_learned,
 )
 from climassay.learning import (

@@ -27,16 +27,17 @@ from climassay.generation.annotation.long_answers import finished_rubrics
 from climassay.questions import Kind, Level
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
-from climassay.web.annotate.queue import (
+from climassay.web.annotate.views import (
+    LONGEST_TIME,
     agreement_of,
     item_of,
     own_item,
     queue_of,
+    shown_names,
     store_of,
     train,
     visible_comments,
 )
-from climassay.web.annotate.views import LONGEST_TIME, shown_names
 from climassay.web.api.base import (
     PRINTABLE,
     AfterName,
@@ -58,7 +59,7 @@ from climassay.web.api.base import (
     part_of,
     whole,
 )
-from climassay.web.api.jobs import JobData, job_data
+from climassay.web.api.server import JobData, job_data
 from climassay.web.app_state import App
 from climassay.web.failures import Refused
 

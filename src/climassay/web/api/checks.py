@@ -28,9 +28,9 @@ from climassay.web.api.base import (
     named_for,
     whole,
 )
-from climassay.web.api.jobs import JobData, job_data
+from climassay.web.api.server import JobData, job_data
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.lists import WantedChecks
+from climassay.web.checks.pages import WantedChecks
 from climassay.web.checks.store import (
     Busy,
     ClaimForm,

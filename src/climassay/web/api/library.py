@@ -29,7 +29,7 @@ from climassay.web.api.base import (
 )
 from climassay.web.app_state import App
 from climassay.web.library.cache import Contents, found_passage, library_of
-from climassay.web.library.search import (
+from climassay.web.library.pages import (
     LONGEST_QUERY,
     MOST_HITS,
     SearchResults,

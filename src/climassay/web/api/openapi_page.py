@@ -19,17 +19,17 @@ from starlette.responses import JSONResponse, Response
 
 from climassay import __version__
 from climassay.web.access import CSRF_HEADER, SAFE_METHODS, SESSION_COOKIE
-from climassay.web.api import annotation, checks, jobs, library, people, results
+from climassay.web.api import annotation, checks, library, results, server
 from climassay.web.api.base import ASKERS, READERS, ROLE_OF, WHY
 from climassay.web.app_state import App, AppState
 from climassay.web.pages import page
 
 OPERATIONS = APIRouter()
 """All operations of the API, which the document describes."""
-for part in (people, library, checks, annotation, results):
+for part in (server, library, checks, annotation, results):
     OPERATIONS.include_router(part.router)
 OPERATIONS.include_router(results.datasets)
-OPERATIONS.include_router(jobs.router)
+OPERATIONS.include_router(server.jobs_router)
 router = APIRouter()
 router.include_router(OPERATIONS)
 TAGS = {

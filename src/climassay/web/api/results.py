@@ -43,8 +43,7 @@ from climassay.web.api.base import (
 )
 from climassay.web.app_state import App
 from climassay.web.failures import Missing
-from climassay.web.results.blocks import marks_of
-from climassay.web.results.pages import MOST_RUNS, compared, dataset_store, placed_drafts
+from climassay.web.results.pages import MOST_RUNS, compared, dataset_store, marks_of, placed_drafts
 from climassay.web.results.questions import QuestionFilter, grid_columns, grid_rows, index_of
 from climassay.web.results.stored_run import StoredRun, found_run, found_summary
 

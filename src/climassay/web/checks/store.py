@@ -33,7 +33,7 @@ from climassay.web.app_state import AppState
 from climassay.web.failures import Failure, Missing, Refused
 from climassay.web.jobs import Job, JobEvent, Jobs
 from climassay.web.library.cache import library_of
-from climassay.web.visitors import visitor_address
+from climassay.web.limits import visitor_address
 
 KIND = "check"
 """Kind of the jobs that check a claim."""

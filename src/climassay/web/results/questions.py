@@ -43,8 +43,8 @@ from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
-from climassay.web.pages import page
-from climassay.web.results.blocks import PageNumber, Search, block_assets, part_of, within
+from climassay.web.pages import PageNumber, Search, page, part_of, within
+from climassay.web.results.pages import block_assets
 from climassay.web.results.stored_run import StoredRun, found_summary
 
 router = APIRouter(include_in_schema=False)

@@ -1,19 +1,29 @@
-"""The start page, signing in and out, one's own account, and the accounts of others."""
+"""The server's own pages: the start, signing in and out, accounts, and long work with its live streams."""
 
 import asyncio
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Form, Query, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from climassay.errors import InputError
-from climassay.web.access import DEVICE_COOKIE, SESSION_COOKIE, VISITOR_COOKIE, Admin, Annotator, Visitor
+from climassay.web.access import (
+    DEVICE_COOKIE,
+    SESSION_COOKIE,
+    VISITOR_COOKIE,
+    Admin,
+    Annotator,
+    Reader,
+    Visitor,
+    job_for,
+    may_stop,
+)
 from climassay.web.accounts import ROLES, Link, Purpose, Role, TooManyAttempts, User
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing
+from climassay.web.failures import Missing, Refused
+from climassay.web.limits import visitor_address
 from climassay.web.pages import back_to, keep_cookie, page, safe_next
-from climassay.web.visitors import visitor_address
 
 router = APIRouter(include_in_schema=False)
 Field = Annotated[str, Form()]
@@ -203,3 +213,36 @@ def link_address(app: AppState, name: str, purpose: Purpose) -> str:
 def _users_page(request: Request, app: AppState, **values: Any) -> Response:
     shown = {"link": "", "linked": "", "error": "", **values}
     return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, **shown)
+
+
+@router.get("/jobs")
+def show_jobs(request: Request, app: App, user: Admin) -> Response:
+    """All long work, the newest first."""
+    return page(request, "jobs/jobs.html.j2", jobs=app.jobs.list(most=200))
+
+
+@router.get("/jobs/{job_id}")
+def show_job(request: Request, app: App, user: Reader, job_id: str) -> Response:
+    """How far a job is."""
+    job = job_for(app, user, job_id)
+    return page(request, "jobs/job.html.j2", job=job, may_stop=may_stop(job, user))
+
+
+@router.post("/jobs/{job_id}/stop")
+def stop_job(app: App, user: Annotator, job_id: str) -> Response:
+    """End a job: one's own, or as an admin anybody's."""
+    job = job_for(app, user, job_id)
+    if not may_stop(job, user):
+        raise Refused("This is somebody else's work: they or an admin can stop it.")
+    app.jobs.stop(job_id)
+    return back_to(f"/{'ask' if job.kind == 'ask' else 'jobs'}/{job_id}")
+
+
+@router.get("/jobs/{job_id}/events")
+async def follow_job(request: Request, app: App, user: Reader, job_id: str) -> StreamingResponse:
+    """What a job tells, as server-sent events, from ``Last-Event-ID`` on."""
+    await run_in_threadpool(job_for, app, user, job_id)
+    last = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
+    stream = app.visitors.stream(request, user, app.streams.follow(job_id, after))
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
