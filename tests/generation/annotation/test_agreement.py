@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from climassay.generation import Wording
 from climassay.generation.annotation import Label
-from climassay.generation.annotation.labels import agreement_of, statistics_of
+from climassay.generation.annotation.agreement import agreement_of, statistics_of
 from climassay.statistics import cohen_kappa, fleiss_kappa, krippendorff_alpha
 
 

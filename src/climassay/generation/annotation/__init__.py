@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from climassay.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.generation.annotation.labels import Agreement as Agreement
+    from climassay.generation.annotation.agreement import Agreement as Agreement
     from climassay.generation.annotation.files import (
         AnnotationFile as AnnotationFile,
         read_annotations as read_annotations,

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 
 from climassay.errors import InputError
+from climassay.generation.annotation.agreement import Agreement, AnnotatorStatistics, agreement_of, statistics_of
 from climassay.generation.annotation.labels import (
-    Agreement,
     AnnotationSettings,
-    AnnotatorStatistics,
     Comment,
     FoundItem,
     ImportedLabel,
@@ -30,11 +29,9 @@ from climassay.generation.annotation.labels import (
     Label,
     Progress,
     QueueSummary,
-    agreement_of,
     check_comment,
     check_label,
     check_name,
-    statistics_of,
 )
 from climassay.generation.annotation.transactions import (
     OUT,
