@@ -463,3 +463,23 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
     share = gain / discordance
     rejected = binom.cdf(k, discordant, share) + binom.sf(discordant - k - 1, discordant, share)
     return float(weight @ np.where(k >= 0, rejected, 0.0))
+
+
+def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: float = 0.05, limit: int = 100_000) -> int:
+    """Smallest n (found by doubling and bisection) at which :func:`mcnemar_power` reaches ``power``.
+
+    Raises:
+        InputError: gain equals loss, or more than ``limit`` items would be needed.
+    """
+    if gain == loss:
+        raise InputError("Systems that gain and lose alike cannot be told apart by any number of items.")
+    high = 8
+    while mcnemar_power(gain, loss, high, alpha) < power:
+        high *= 2
+        if high > limit:
+            raise InputError(f"More than {limit} items would be needed.")
+    low = high // 2
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if mcnemar_power(gain, loss, middle, alpha) >= power else (middle, high)
+    return high
