@@ -150,12 +150,3 @@ HOSTILE_DRAFTS = {
     "evidence": "limited evidence, " * 1_100,
 }
 """Texts that somebody may paste to have them checked."""
-
-
-def stored_rows(place):
-    """Everything that the database of a place holds."""
-    import sqlalchemy as sa
-
-    with place.database.read() as connection:
-        names = sorted(sa.inspect(connection).get_table_names())
-        return [(name, connection.exec_driver_sql(f'SELECT * FROM "{name}"').all()) for name in names]

@@ -13,7 +13,6 @@ from climassay.web.library.evidence import CitationLinks, nearest_sentence
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, pdf_of, teach
 from web_parts import post
 
-OVERLEAF = "A glacier that ends in the ocean loses ice at its front, which is called calving"
 QUOTED = "Its albedo drops when the ice is dark."
 
 

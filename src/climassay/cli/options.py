@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -277,10 +277,6 @@ BaseUrlOption = Annotated[
         metavar="URL",
         help="Address of an OpenAI-compatible server, for openai: models (or $OPENAI_BASE_URL); it gets the API key.",
     ),
-]
-ProfileOption = Annotated[
-    Literal["small", "strong"] | None,
-    Option(help="Ask the model as a small or a strong one; by default its size decides."),
 ]
 NoCacheOption = Annotated[bool, Option("--no-cache", help="Ask everything afresh.")]
 

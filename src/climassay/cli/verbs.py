@@ -1,7 +1,6 @@
 """Commands that are verbs of the API: what the user gives is passed on by name, and what comes back is given out.
 
-A command that takes a verb's parameters as they are is made from the verb's signature and docstring by
-:func:`add_verb`; one with words or conversions of its own is declared with :func:`verb`.
+A command that takes a verb's parameters as they are is made from the verb's signature and docstring.
 """
 
 import inspect
@@ -10,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import is_dataclass
-from functools import wraps
 from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -68,45 +66,6 @@ def _write_predictions(result: Any, file: Path) -> None:
 
 PREDICTIONS = {"predictions": (typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx)."), _write_predictions)}
 """An option of commands whose result has rows of predictions."""
-
-
-def verb(
-    function: "Callable[..., Result]",
-    *,
-    writes: Mapping[str, Write] | None = None,
-    after: After = lambda _result, _to: None,
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a verb.
-
-    The function that is decorated only declares the command: its help, and its options under the names of the verb's
-    parameters. What the user leaves out has the verb's default. Not the verb's own are options of models, clusters and
-    workspaces, which open the session (of :class:`ModelSetup` the verb gets what it takes); ``files``, in which the
-    result is saved too; and ``as_json``.
-
-    Args:
-        function: A verb, whose ``workspace``, if it takes one, is the session of the command.
-        writes: By name of a further option, what writes a part of the result to its file.
-        after: What is done at the end.
-
-    Raises:
-        TypeError: The command declares what the verb does not take.
-    """
-    taken = {*inspect.signature(function).parameters, *(writes or {}), "files", "as_json"}
-    opening = (WorkspaceOptions, ModelOptions, RayOptions)
-
-    def declare(command: Callable[..., None]) -> Callable[..., None]:
-        parameters = inspect.signature(command).parameters.values()
-        unknown = [one.name for one in parameters if one.name not in taken and not isinstance(one.default, opening)]
-        if unknown:
-            raise TypeError(f"{function.__name__} takes no {', '.join(unknown)}.")
-
-        @wraps(command)
-        def run(**given: Any) -> None:
-            _run(function, given, writes or {}, after)
-
-        return run
-
-    return declare
 
 
 def add_verb(app: typer.Typer, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:

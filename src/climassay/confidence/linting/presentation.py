@@ -27,7 +27,7 @@ from climassay.corpus.documents import ReadOptions
 from climassay.corpus.readers.cleaning import clean
 from climassay.errors import InputError
 from climassay.io import write_file
-from climassay.reporting.html import render_page, write_page
+from climassay.reporting.html import render_page
 
 _GITHUB: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -206,11 +206,6 @@ def lint_page(results: Sequence[Checked], accuracy: str = "") -> str:
     counts = {name: sum(checked.by_rule.get(name, 0) for checked in results) for name in names}
     files = [(checked, pieces(checked), finding_views(checked)) for checked in results]
     return render_page("lint.html.j2", files=files, rules=rules, counts=counts, accuracy=accuracy)
-
-
-def write_lint_page(results: Sequence[Checked], path: Path, accuracy: str = "") -> Path:
-    """Write the page."""
-    return write_page(lint_page(results, accuracy), path)
 
 
 AUTHOR = "climassay"
