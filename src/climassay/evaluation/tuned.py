@@ -141,13 +141,13 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
 
     Args:
         questions: Any kinds.
-        share: Share of the questions for the second side; as :func:`climassay.tuning.split_groups` takes it.
+        share: Share of the questions for the second side; as :func:`climassay.learning.splits.split_groups` takes it.
         seed: Decides which.
 
     Raises:
         InputError: All questions come from one text, or the share is none.
     """
-    from climassay.tuning import split_groups
+    from climassay.learning.splits import split_groups
 
     # A whole book is not one text in this sense: its questions would all have to appear on one side.
     texts = [one.context or ((one.document, one.section) if one.section else one.id) for one in questions]

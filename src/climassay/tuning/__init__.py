@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         TuningData as TuningData,
         ValidateOn as ValidateOn,
         split_documents as split_documents,
-        split_groups as split_groups,
     )
     from climassay.tuning.result import (
         DataSummary as DataSummary,
