@@ -27,7 +27,7 @@ from climassay.metrics.factual_accuracy import JudgeFailure
 from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, Assessment, Marker
 from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator
-from climassay.models.profiles import profile_of
+from climassay.prompts import profile_of
 from climassay.questions import TYPES, Question
 from climassay.questions.rows import parse_rows, read_bytes
 from climassay.questions.types.longform.rubric import CriterionVerdict

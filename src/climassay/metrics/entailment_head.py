@@ -50,7 +50,7 @@ from climassay.metrics.entailment import (
 from climassay.metrics.factual_accuracy import PromptedSupport
 from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OptionScorer
-from climassay.models.profiles import ProfileSettings, profile_of
+from climassay.prompts import ProfileSettings, profile_of
 from climassay.questions.rows import Row, parse_rows, read_bytes
 
 LABELS: Mapping[str, int] = {
