@@ -30,7 +30,7 @@ from climassay.models.servers import (
     find_server,
     providers,
 )
-from climassay.optional_dependencies import EXTRAS, Requirement, requirements
+from climassay.registry import EXTRAS, Requirement, requirements
 from climassay.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, Workspace
 
 if TYPE_CHECKING:

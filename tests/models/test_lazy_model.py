@@ -19,7 +19,7 @@ from climassay.models.contract import (
     Windowed,
 )
 from climassay.models.local.model import LocalModel
-from climassay.models.provider import LazyModel, loaded_model, load_model
+from climassay.models.provider import LazyModel, loaded_model
 from climassay.workspace import cache_folder
 from tiny_models import save_tiny
 

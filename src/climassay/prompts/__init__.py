@@ -22,7 +22,7 @@ from typing import Any, cast
 from climassay.errors import InputError
 from climassay.io import read_text, reason, write_file
 from climassay.models.contract import Message, Role
-from climassay.questions.types import prompt_files
+from climassay.questions.types import FOLDER as TYPES_FOLDER
 
 ProfileName = Literal["small", "strong"]
 STRONG_PARAMETERS = 3_000_000_000
@@ -222,7 +222,8 @@ def prompt_names() -> list[str]:
 
 @cache
 def _files() -> dict[str, Path]:
-    return {path.stem: path for path in _FOLDER.glob(f"*{_SUFFIX}")} | prompt_files()
+    found = (*_FOLDER.glob(f"*{_SUFFIX}"), *TYPES_FOLDER.glob(f"*/*{_SUFFIX}"))
+    return {path.stem: path for path in found}
 
 
 def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
