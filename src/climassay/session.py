@@ -44,7 +44,9 @@ class ModelOptions(ModelAccess):
 
     deadline: Annotated[
         float | None,
-        Field(ge=1, description="Seconds after which a request to an openai: model has failed, retries included."),
+        Field(
+            ge=1, description="Seconds after which a request to an openai: model counts as failed, retries included."
+        ),
         Flag(),
     ] = None
     max_output_tokens: MaxOutputTokens = None
@@ -52,7 +54,7 @@ class ModelOptions(ModelAccess):
         Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export)."), Flag()
     ] = None
     no_cache: bool = False
-    """Ask everything afresh."""
+    """Ask everything again instead of using stored answers."""
 
     def fitting(self, name: str) -> Self:
         """The options that go with a model, where several may be asked: no server for a local one."""

@@ -124,7 +124,7 @@ add_verb(app, "rename", api.rename_document, to=WorkspaceOptions, name=COLLECTIO
 def remove(
     name: Annotated[str, COLLECTION],
     document: Annotated[
-        str | None, Argument(metavar="[DOCUMENT]", help="Id or title; without it the whole collection goes.")
+        str | None, Argument(metavar="[DOCUMENT]", help="Id or title; without it, the whole collection is removed.")
     ] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask before removing a whole collection.")] = False,
     to: WorkspaceOptions = WorkspaceOptions(),

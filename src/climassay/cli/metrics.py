@@ -15,9 +15,7 @@ class _MetricsGroup(WholeHelpGroup):
 
 
 app = CommandGroup(cls=_MetricsGroup, no_args_is_help=True)
-entailment = CommandGroup(
-    no_args_is_help=True, help="Train, evaluate and apply scorers of what a passage does to a statement."
-)
+entailment = CommandGroup(no_args_is_help=True, help="Train, evaluate and apply entailment scorers.")
 
 add_verb(
     app,

@@ -71,10 +71,10 @@ def show_prompt(name: Annotated[str, typer.Argument(help="Name of a prompt.")], 
 
 @prompts.command("export")
 def export_prompts(
-    folder: Annotated[Path, typer.Argument(help="Folder to write into; files that are there already stay.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; existing files are kept.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write all prompts into a folder; change them there and give it to a command with --prompts."""
+    """Write all prompts to a folder; edit them there and pass it to a command with --prompts."""
     from climassay.prompts import export_prompts as write_prompts
     from climassay.reporting import counted
 

@@ -273,7 +273,7 @@ ModelOption = Annotated[
 ]
 ModelsOption = Annotated[
     list[str] | None,
-    Option("--model", "-m", help="As for other commands, by default local:smollm2; repeat to compare several."),
+    Option("--model", "-m", help="Model, by default local:smollm2; repeat to compare several."),
 ]
 BaseUrlOption = Annotated[
     TrustedUrl | None,
@@ -283,7 +283,7 @@ BaseUrlOption = Annotated[
         help="Address of an OpenAI-compatible server, for openai: models (or $OPENAI_BASE_URL); it gets the API key.",
     ),
 ]
-NoCacheOption = Annotated[bool, Option("--no-cache", help="Ask everything afresh.")]
+NoCacheOption = Annotated[bool, Option("--no-cache", help="Ask everything again instead of using stored answers.")]
 
 
 @dataclass(frozen=True)
@@ -345,10 +345,14 @@ class RayOptions:
         ),
     ] = None
     ray_workers: Annotated[
-        int | None, Option(min=1, help="Processes that hold the model; by default one a GPU, else one a CPU.")
+        int | None,
+        Option(
+            min=1,
+            help="Number of processes that hold the model; by default one per GPU, or one per CPU where there is none.",
+        ),
     ] = None
     ray_gpus_per_worker: Annotated[
-        float | None, Option(min=0, help="GPUs of each, or a part of one; by default 1 where there are any.")
+        float | None, Option(min=0, help="GPUs per worker, or a fraction of one; by default 1 where there are any.")
     ] = None
 
     @contextmanager
@@ -432,7 +436,7 @@ LAYER_SETS = Option(
 LayerOption = Annotated[list[str] | None, LAYER_SETS]
 LayersOption = Annotated[
     str | None,
-    Option("--layer", callback=_layers, help="Layers whose hidden states are read, side by side as 16,-1."),
+    Option("--layer", callback=_layers, help="Layers whose hidden states are read together, as 16,-1."),
 ]
 SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Option(min=1)
 SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]

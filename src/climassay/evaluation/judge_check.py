@@ -103,7 +103,7 @@ def read_ratings(
             the columns that are called as the eight dimensions are.
         question: Column of the question, or of the source that the answers are about.
         answer: Column of the answer.
-        group: Column that tells which answers belong together; by default the question.
+        group: Column that says which answers belong together; by default the question.
         scale: Lowest and highest rating of the file, drawn to 1 and 5.
 
     Raises:

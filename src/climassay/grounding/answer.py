@@ -308,7 +308,7 @@ def answer_question(
         question: In plain language.
         collections: Where to look.
         model: Who writes.
-        k: Passages put before the model.
+        k: Number of passages shown to the model.
         min_cosine: Similarity to the question below which a passage is not relevant; by default the measured threshold
             of the collection's encoder.
         sentences: At most so many are asked for.

@@ -161,16 +161,14 @@ class ModelAccess:
     ] = None
     reasoning_effort: Annotated[
         str | None,
-        Field(
-            description="Effort of an openai: model that reasons, for example low, medium or high.", examples=["low"]
-        ),
+        Field(description="Reasoning effort of an openai: model, for example low, medium or high.", examples=["low"]),
         Flag(),
     ] = None
     timeout: Annotated[
         float | None,
         Field(
             ge=1,
-            description="Seconds that one attempt of a request may take; by default as long as the deadline allows.",
+            description="Seconds allowed for one attempt of a request; by default until the deadline.",
             examples=[600],
         ),
         Flag(),
