@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import api_server
 from climassay import primer
 from climassay.corpus import Collection, open_or_create, read
-from climassay.corpus.sentences import split_sentences
+from climassay.corpus.documents import split_sentences
 from climassay.factcheck import DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
 from climassay.factcheck.debate.scheduler import Scheduler
 from climassay.grounding import CollectionGroup

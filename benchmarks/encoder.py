@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from climassay.corpus.passages import split_passages
+from climassay.corpus.documents import split_passages
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.retrieval_evaluation import REQUIRED_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
 from climassay.models.bundled import bundled_path, encoder_fingerprint

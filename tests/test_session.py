@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 import climassay
-from climassay.progress import Bars, Progress
 from climassay.records import RecordedModel
+from climassay.reporting.results import Bars, Progress
 from climassay.session import ModelOptions, Session
 from climassay.workspace import Workspace
 from scripted_model import ScriptedModel

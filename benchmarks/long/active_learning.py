@@ -43,7 +43,7 @@ from climassay.generation.validation.validators import (
 )
 from climassay.learning import ActivationStore, harvest
 from climassay.models import OpenWeights, load_model
-from climassay.models.calibration import PLACEHOLDERS, calibrate, content_free_correction
+from climassay.models.contract import PLACEHOLDERS, calibrate, content_free_correction
 from climassay.models.encoders import load_encoder
 from climassay.reporting import as_markdown
 

@@ -46,7 +46,7 @@ from climassay.factcheck.verdict_head import (
 from climassay.judging import ActivationStore, fit_contrast
 from climassay.learning import hold_out, log_loss, near_duplicate_groups, reweighted, splits_of
 from climassay.models import OpenWeights, OptionRequest, load_model
-from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
+from climassay.models.contract import PLACEHOLDERS, calibrate, mean_log_probabilities
 from climassay.models.encoders import load_encoder
 from climassay.prompts import load_prompt
 from climassay.records import RecordedModel, Records

@@ -290,7 +290,7 @@ def labelled_statements() -> list[dict[str, Any]]:
 
     Length, and the mark at the end, which is left out, thus tell nothing about which is which.
     """
-    from climassay.factcheck.checkability import examples
+    from climassay.factcheck.claims import examples
 
     texts = [one for one in examples() if one.topic == "climate"]
     left = [one for one in texts if one.kind == "checkable"]

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import Block, Document, Passage
-from climassay.corpus.passages import STRETCH, join_passages, shared_start, split_passages
-from climassay.corpus.sentences import split_sentences
+from climassay.corpus.documents import (
+    STRETCH,
+    Block,
+    Document,
+    Passage,
+    join_passages,
+    shared_start,
+    split_passages,
+    split_sentences,
+)
 from climassay.errors import InputError
 
 

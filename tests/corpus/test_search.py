@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.collection_storage import PendingPassage, to_table
-from climassay.corpus.documents import Block, Document
-from climassay.corpus.passages import split_passages
+from climassay.corpus.documents import Block, Document, split_passages
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, fuse, weighted_sum
 from climassay.errors import InputError

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.sentences import sentence_spans, split_sentences
+from climassay.corpus.documents import sentence_spans, split_sentences
 
 UNDIVIDED = [
     "Smith et al. (2020) report the same trend as Jones et al. 2019 and Lee et al. [12] did.",
@@ -79,7 +79,7 @@ def test_spans_cover_the_text_and_none_is_empty(text: str) -> None:
 
 @given(st.lists(st.from_regex(r"\A[A-Z][a-z]{3,9}( [a-z]{2,9}){1,8}[.?!]\Z"), min_size=1, max_size=8))
 def test_plain_sentences_are_found_again(sentences: list[str]) -> None:
-    from climassay.corpus.sentences import _BEFORE_NUMBER, _NEVER, _PERHAPS
+    from climassay.corpus.documents import _BEFORE_NUMBER, _NEVER, _PERHAPS
 
     abbreviations = _NEVER | _PERHAPS | _BEFORE_NUMBER
     if not any(sentence.split()[-1].rstrip(".?!") in abbreviations for sentence in sentences):

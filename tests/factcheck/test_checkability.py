@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from climassay.factcheck import checkability
-from climassay.factcheck.checkability import assess_claims, examples
+from climassay.factcheck import claims as checkability
+from climassay.factcheck.claims import assess_claims, examples
 from climassay.models.encoders import load_encoder
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -24,8 +24,7 @@ from climassay.factcheck.verdict_head import (
     rule_verdict,
     train_head,
 )
-from climassay.models.calibration import PLACEHOLDERS
-from climassay.models.contract import OptionScores
+from climassay.models.contract import PLACEHOLDERS, OptionScores
 from planted_evidence import TELLING_LAYER, EvidenceModel, evidence_claims
 
 CLIMATE_FEVER_FILE = Path(__file__).parents[3] / "shared" / "data" / "climate_fever.jsonl"

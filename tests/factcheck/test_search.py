@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.documents import Block, Document
-from climassay.corpus.passages import excerpt
+from climassay.corpus.documents import Block, Document, excerpt
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.scheduler import RERANK_FACTOR, AskPassages, search_all
 from climassay.grounding import CollectionGroup

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.sentences import locate_quotation
+from climassay.corpus.documents import locate_quotation
 from climassay.factcheck.debate.preparation import MOST, by_rules, read_claim, whole
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError, ModelError
-from climassay.models.calibration import calibrate, content_free_correction, mean_log_probabilities
-from climassay.models.contract import Message, OptionRequest, OptionScores
+from climassay.models.contract import (
+    Message,
+    OptionRequest,
+    OptionScores,
+    calibrate,
+    content_free_correction,
+    mean_log_probabilities,
+)
 
 LOGS = st.floats(-80, 0)
 

@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.api.learned import skipped_note
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
-from climassay.progress import Task
-from climassay.reporting.results import Result, Shown
+from climassay.reporting.results import Result, Shown, Task
+from climassay.reporting.tables import skipped_note
 from climassay.session import ModelOptions, Place, Session, one_or_several
 
 if TYPE_CHECKING:

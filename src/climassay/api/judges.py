@@ -7,13 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from climassay.api.learned import card, check_model_path, skipped_note
+from climassay.api.learned import card, check_model_path
 from climassay.errors import InputError, ModelError
 from climassay.metrics.factual_accuracy import JudgeFailure
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Report, Section, counted
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Result, Shown
+from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:

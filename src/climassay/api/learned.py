@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.reporting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,8 +121,3 @@ def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tr
         f" {first.constant.value:.3f} right."
     )
     return Table.of(title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=words, strong=[best])
-
-
-def skipped_note(skipped: Sequence[str], what: str = "row") -> tuple[str, ...]:
-    """The sentence that tells how many rows were left out, and the first reason; none where none was."""
-    return (f"{counted(len(skipped), what)} left out, the first: {skipped[0]}.",) if skipped else ()

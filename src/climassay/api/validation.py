@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.api.learned import card, check_model_path, skipped_note
+from climassay.api.learned import card, check_model_path
 from climassay.errors import InputError
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Shown
+from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:

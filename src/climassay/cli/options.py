@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from climassay.distributed import WorkerPool
-    from climassay.progress import Progress as ShownProgress
+    from climassay.reporting.results import Progress as ShownProgress
     from climassay.reporting.results import Result
 
 WorkspaceOption = Annotated[
@@ -222,7 +222,7 @@ def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
     Args:
         quiet: Show nothing (the tasks can be updated all the same).
     """
-    from climassay.progress import bars
+    from climassay.reporting.results import bars
 
     with bars(stderr_console(), hidden=quiet) as progress:
         yield progress
@@ -230,8 +230,8 @@ def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
 
 def shown_progress(as_json: bool) -> "ShownProgress":
     """How a command tells how far it is: bars on stderr, nothing beside JSON."""
-    from climassay.progress import Bars
-    from climassay.progress import Progress as Silent
+    from climassay.reporting.results import Bars
+    from climassay.reporting.results import Progress as Silent
 
     return Silent() if as_json else Bars(stderr_console())
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ReadResult as ReadResult,
         Skipped as Skipped,
     )
-    from climassay.corpus.passages import split_passages as split_passages
+    from climassay.corpus.documents import split_passages as split_passages
     from climassay.corpus.readers.file_types import read as read, read_all as read_all
     from climassay.corpus.retrieval_evaluation import (
         LabelledQuestion as LabelledQuestion,

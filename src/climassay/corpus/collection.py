@@ -31,9 +31,8 @@ from climassay.corpus.collection_storage import (
     to_table,
     write_lock,
 )
-from climassay.corpus.documents import Document, Hit, Passage, Skipped
+from climassay.corpus.documents import Document, Hit, Passage, Skipped, split_passages
 from climassay.corpus.originals import Originals
-from climassay.corpus.passages import split_passages
 from climassay.corpus.search import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE, Searcher, SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, StreamingEncoder
@@ -249,7 +248,7 @@ class Collection:
     ) -> "Collection":
         """Open a collection, making it when it is not there.
 
-        Sizes are in characters; see :func:`~climassay.corpus.passages.split_passages`.
+        Sizes are in characters; see :func:`~climassay.corpus.documents.split_passages`.
 
         Raises:
             InputError: The name is none, the sizes do not fit, or the collection is there with other settings.

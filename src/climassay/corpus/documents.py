@@ -1,8 +1,190 @@
-"""What is read, split, stored and found: documents made of blocks, passages cut from them, and how they are cited."""
+"""What is read, split, stored and found: documents made of blocks, their sentences, passages, and how they are cited.
+
+Sentences of scientific English are told by rules: no model, no dependency, some hundred thousand sentences a second. A
+full stop ends a sentence unless what comes before it is an abbreviation, an initial or the number of a list item, or
+what follows goes on in lower case. References in brackets after the full stop, as in ``(high confidence). {3.1}``,
+belong to the sentence before. Passages are whole sentences, with what the source says about their place.
+"""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Span(NamedTuple):
+    """Part of a text: ``text[start:end]``."""
+
+    start: int
+    end: int
+
+
+_CLOSERS = r"[\"'”’»)\]}›]*"
+_REFERENCE = (
+    r"(?:\s*(?:\{[^{}]{0,600}\}|\((?:see\s+)?(?:Figures?|Tables?|Box(?:es)?|Sections?|Chapters?|Annex|FAQ)\b[^()]{0,300}\)"
+    r"|\[\d[\d,;\s–-]*\])(?=\s|$|[{(\[]))*"
+)
+_CANDIDATE = re.compile(
+    rf"(?P<mark>[.!?…]+){_CLOSERS}(?:(?<=[^\d][.!?])\d{{1,2}}(?=\s+[A-Z]))?{_REFERENCE}(?P<space>\s+|$)"
+    rf"|(?P<wide>[。！？]+{_CLOSERS})|(?P<blank>\n[^\S\n]*\n\s*)"
+)
+_LAST_WORD = re.compile(r"[^\s(\[{“\"'‘/—]*$")
+_ENUMERATOR = re.compile(
+    r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5}|[A-Z]?\d{0,2}(?:\.\d{1,3})+|[A-Z]{1,4}(?:\.\d{1,3})+)\)?"
+)
+_DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
+_OPENING = re.compile(r"[\s\"'“‘«(\[{¿¡*_]*")
+_NEXT_WORD = re.compile(r"[A-Za-z’']+")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# A sentence never ends after these.
+_NEVER = _words(
+    """
+    e.g i.e eg ie cf viz vs v fig figs eq eqs eqn eqns ref refs sect sects chap chaps suppl supp eds vols pp
+    approx ca dr mr mrs prof incl excl esp spp subsp pers geophys meteorol oceanogr
+    """
+)
+# A sentence never ends after these when a number follows.
+_BEFORE_NUMBER = _words(
+    """
+    no nos n nr p c b art part par para sec ch tab vol ed app rev jan feb mar apr jun jul aug sep sept oct nov
+    dec max min avg
+    """
+)
+# A sentence may end after these; it does when the next word is one that often opens a sentence.
+_PERHAPS = _words(
+    """
+    al etc inc ltd co corp dept univ gov gen sen rep st mt jr sr sec ch tab vol ed rev proc trans soc natl acad
+    sci res lett atmos clim phys chem environ int bull quart nat adv earth j sp var ser temp avg ph.d
+    """
+)
+_OPENERS = _words(
+    """
+    a after all although an and another as at because before both but by despite during each even every few
+    finally first for from further furthermore given he hence here how however if in indeed is it its later many
+    more moreover most much nevertheless no not note nonetheless of on once one only or other others our over
+    overall recent second several she similarly since so some such that the their then there therefore these
+    they third this those though through thus to today two under until using was we were what when where whereas
+    whether which while who why with within without yet you
+    """
+)
+
+_KEPT_TEXTS = 4096
+"""Texts whose sentences are remembered, those that were not asked for the longest time go first."""
+_KEPT_CHARACTERS = 4000
+"""Longer texts are not: they are whole documents, which come once."""
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Spans of the sentences of a text.
+
+    Returns:
+        Spans in order that cover the text without gap (the white space after a sentence belongs to it); none is
+        empty or only white space. A text of only white space has no sentence.
+    """
+    return list(_known_spans(text) if len(text) <= _KEPT_CHARACTERS else _spans(text))
+
+
+@lru_cache(_KEPT_TEXTS)
+def _known_spans(text: str) -> tuple[Span, ...]:
+    """Spans of a text that may come again: the passages that many searches find."""
+    return tuple(_spans(text))
+
+
+def _spans(text: str) -> list[Span]:
+    spans: list[Span] = []
+    start = 0
+    for match in _CANDIDATE.finditer(text):
+        if not _ends_sentence(text, start, match):
+            continue
+        end = match.end()
+        if not text[start:end].strip():
+            continue
+        spans.append(Span(start, end))
+        start = end
+    if start < len(text):
+        if text[start:].strip():
+            spans.append(Span(start, len(text)))
+        elif spans:
+            spans[-1] = Span(spans[-1].start, len(text))
+    return spans
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, without white space around them."""
+    return [text[start:end].strip() for start, end in sentence_spans(text)]
+
+
+def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
+    """Whether the candidate end found in ``text`` closes the sentence begun at ``start``."""
+    mark = match["mark"]
+    if mark is None or match.end() == len(text):
+        return True
+    if "\n\n" in match["space"]:
+        return True
+    opening = _OPENING.match(text, match.end())
+    following = opening.end() if opening else match.end()
+    if following >= len(text):
+        return True
+    if text[following].islower():
+        return False
+    if mark != ".":
+        return True
+    return _full_stop_ends(text, start, match.start(), following)
+
+
+def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
+    """Whether the single full stop at ``stop`` ends the sentence; the next word appears at ``following``."""
+    found = _LAST_WORD.search(text, max(start, stop - 40), stop)
+    last = found.group() if found else ""
+    before = text[start:stop].strip()
+    if len(before) <= 12 and _ENUMERATOR.fullmatch(before):
+        return False
+    low = last.lower()
+    if low in _NEVER:
+        return False
+    if low in _BEFORE_NUMBER and text[following].isdigit():
+        return False
+    if len(last) == 1 and text[max(start, stop - 3) : stop - 1].strip()[-1:].isdigit():
+        return True  # a unit, no initial: "2.5 W."
+    uncertain = low in _PERHAPS or _DOTTED.fullmatch(last) or (len(last) == 1 and last.isupper())
+    if not uncertain:
+        return True
+    word = _NEXT_WORD.match(text, following)
+    if word is None:
+        # Brackets and numbers go on: "Smith et al. (2020)", "U.S. 2023".
+        return low == "etc"
+    return word.group().lower() in _OPENERS and not (len(last) == 1 and len(word.group()) == 1)
+
+
+def locate_quotation(text: str, quotation: str) -> tuple[int, int] | None:
+    """Where a quotation of whole words appears in a text, whatever its case, blanks and quotation marks, or None.
+
+    Signs at its ends belong to it where the text has them too: without them "-2" would be 2, and "50%" would be 50.
+    """
+    words = re.findall(r"\w+", quotation)
+    if not words:
+        return None
+    match = re.search(r"\b" + r"\W+".join(map(re.escape, words)) + r"\b", text, re.IGNORECASE)
+    if match is None:
+        return None
+    start, end = match.span()
+    before = quotation[: quotation.index(words[0])].strip()
+    after = quotation[quotation.rindex(words[-1]) + len(words[-1]) :].strip()
+    return start - len(before) * text[:start].endswith(before), end + len(after) * text.startswith(after, end)
+
 
 _GENERIC = re.compile(
     r"(?:(?:draft|approved|final|full)\s+)?(?:summary\s+for\s+policy\s?makers|spm|technical\s+summary|ts|"
@@ -255,3 +437,200 @@ def _report(text: str) -> tuple[str, int | None] | None:
         part = "SYR" if group[2] else f"WG{_NUMERALS.get(number, number)}"
         return f"AR{assessment[1]} {part}", _YEARS.get((assessment[1], part), _ONE_YEAR.get(assessment[1]))
     return None
+
+
+SMALLEST_SIZE = 100
+SHORT_TAIL = 0.2
+"""A last piece of a section shorter than this part of ``size`` joins the passage before it ..."""
+STRETCH = 1.2
+"""... which may then be longer than ``size`` by this factor."""
+SHORTEST_OVERLAP = 20
+"""Characters; what two neighbours share by less may be chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A sentence, or a part of a very long one, and the block it appears in."""
+
+    text: str
+    block: int
+
+
+def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) -> list[Passage]:
+    """Cut a document into passages of about ``size`` characters that end at sentences.
+
+    A passage never crosses a chapter, and ends early where a new section begins once it is half full. Within a section
+    neighbours share the last whole sentences of the first, up to ``overlap`` characters.
+
+    Args:
+        document: What was read.
+        size: Characters of a passage; none is longer than 1.2 times this. A sentence longer than ``size`` is cut
+            between words.
+        overlap: Maximum number of characters that two neighbours share.
+
+    Returns:
+        Passages in reading order. The same document and settings give the same passages with the same ids.
+
+    Raises:
+        InputError: A size below 100, or an overlap that is negative or more than half the size.
+    """
+    if size < SMALLEST_SIZE:
+        raise InputError(f"A passage size of {size} characters is too small: take at least {SMALLEST_SIZE}.")
+    if not 0 <= overlap <= size // 2:
+        raise InputError(f"An overlap of {overlap} characters does not fit passages of {size}: take 0 to {size // 2}.")
+    passages: list[Passage] = []
+    for run in _runs(document, size):
+        for pieces in _fill(run, size, overlap):
+            passages.append(_passage(document, pieces, len(passages)))
+    return passages
+
+
+def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
+    """Stretches of pieces that may share passages: cut at chapters, and at sections once half a passage is there."""
+    run: list[_Piece] = []
+    length = 0
+    last: Block | None = None
+    for number, block in enumerate(document.blocks):
+        pieces = [_Piece(text, number) for text in _sentences(block.text, size)]
+        if not pieces:
+            continue
+        chapter_ends = last is not None and (last.chapter, last.headings[:1]) != (block.chapter, block.headings[:1])
+        section_ends = last is not None and last.headings != block.headings and length >= size // 2
+        if run and (chapter_ends or section_ends):
+            yield run
+            run, length = [], 0
+        run.extend(pieces)
+        length += len(block.text) + 1
+        last = block
+    if run:
+        yield run
+
+
+def _sentences(text: str, size: int) -> Iterator[str]:
+    """The sentences of a paragraph, none longer than ``size``."""
+    for start, end in sentence_spans(text):
+        sentence = text[start:end].strip()
+        while len(sentence) > size:
+            cut = sentence.rfind(" ", size // 2, size + 1)
+            cut = cut if cut > 0 else size
+            yield sentence[:cut].rstrip()
+            sentence = sentence[cut:].lstrip()
+        if sentence:
+            yield sentence
+
+
+def _fill(run: list[_Piece], size: int, overlap: int) -> list[list[_Piece]]:
+    """Share out the pieces of a run; every piece is in at least one passage."""
+    filled: list[list[_Piece]] = []
+    current: list[_Piece] = []
+    length = 0
+    fresh = 0  # pieces of `current` that no earlier passage has
+    for piece in run:
+        if current and length + 1 + len(piece.text) > size:
+            filled.append(current)
+            current = _tail(current, min(overlap, size - len(piece.text) - 1))
+            length = _length(current)
+            fresh = 0
+        current = [*current, piece]
+        length += len(piece.text) + (len(current) > 1)
+        fresh += 1
+    tail = current[-fresh:]
+    if filled and _length(tail) < SHORT_TAIL * size and _length(filled[-1]) + 1 + _length(tail) <= STRETCH * size:
+        filled[-1] = filled[-1] + tail
+    else:
+        filled.append(current)
+    return filled
+
+
+def _length(pieces: list[_Piece]) -> int:
+    return sum(len(piece.text) for piece in pieces) + max(0, len(pieces) - 1)
+
+
+def _tail(pieces: list[_Piece], room: int) -> list[_Piece]:
+    """The last whole pieces that fit into ``room`` characters, never all of them."""
+    kept = used = 0
+    for piece in reversed(pieces[1:]):
+        used += len(piece.text) + (kept > 0)
+        if used > room:
+            break
+        kept += 1
+    return pieces[len(pieces) - kept :]
+
+
+def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage:
+    numbers = dict.fromkeys(piece.block for piece in pieces)
+    blocks = [document.blocks[number] for number in numbers]
+    parts = [pieces[0].text]
+    for before, after in pairwise(pieces):
+        parts += (" " if before.block == after.block else "\n", after.text)
+    pages = [page for block in blocks for page in (block.page, block.last_page) if page is not None]
+    urls = {block.url for block in blocks}
+    levels = zip(*(block.headings for block in blocks), strict=False)
+    return Passage(
+        id=f"{document.id}-{position}",
+        text="".join(parts),
+        document_id=document.id,
+        document=document.title,
+        source=document.source,
+        position=position,
+        headings=tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)),
+        first_page=min(pages, default=None),
+        last_page=max(pages, default=None),
+        url=blocks[0].url if len(urls) == 1 and blocks[0].url else document.url or blocks[0].url,
+        report=document.report,
+        chapter=blocks[0].chapter,
+        paragraph_ids=tuple(dict.fromkeys(block.paragraph_id for block in blocks if block.paragraph_id)),
+        date=document.date,
+        edition=document.edition,
+        licence=document.licence,
+    )
+
+
+def shared_start(before: str, passage: str) -> int:
+    """Characters at the start of a passage that end the text before it; 0 below :data:`SHORTEST_OVERLAP`."""
+    start = passage[:SHORTEST_OVERLAP]
+    if len(start) < SHORTEST_OVERLAP:
+        return 0
+    # The first place where all the rest of the text before is the beginning of the passage is the longest overlap.
+    place = before.find(start, max(0, len(before) - len(passage)))
+    while place >= 0:
+        if passage.startswith(before[place:]):
+            return len(before) - place
+        place = before.find(start, place + 1)
+    return 0
+
+
+def join_passages(texts: Sequence[str]) -> str:
+    """Text of consecutive passages, what neighbours share once; an empty line where they share nothing."""
+    joined = ""
+    for text in texts:
+        shared = shared_start(joined, text)
+        joined += text[shared:] if shared or not joined else "\n\n" + text
+    return joined
+
+
+def excerpt(sentences: Sequence[str], nearness: "NDArray[np.float64]", words: int) -> str:
+    """The sentences nearest to a query, in their order, of at most so many words in all; gaps are marked.
+
+    Args:
+        sentences: Of one passage, in order.
+        nearness: Shape [sentences].
+        words: Maximum number of words; 0 keeps all. The nearest sentence is always kept, cut where it alone is longer.
+    """
+    if not words:
+        return " ".join(sentences)
+    nearest = sentences[int(nearness.argmax())].split()
+    if len(nearest) > words:
+        return " ".join(nearest[:words]) + " ..."
+    kept: set[int] = set()
+    room = words
+    for place in (-nearness).argsort(kind="stable"):
+        length = len(sentences[place].split())
+        if length <= room:
+            kept.add(int(place))
+            room -= length
+    places = sorted(kept)
+    pieces = [sentences[places[0]]]
+    for before, place in pairwise(places):
+        pieces.append(("... " if place > before + 1 else "") + sentences[place])
+    return " ".join(pieces)

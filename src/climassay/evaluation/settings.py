@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import numpy as np
 
 from climassay.claim_identity import bare_words
-from climassay.corpus.passages import join_passages
+from climassay.corpus.documents import join_passages
 from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Generator, Windowed, token_count, window_of

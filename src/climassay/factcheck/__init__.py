@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         StoredCheck as StoredCheck,
         check_data as check_data,
     )
-    from climassay.factcheck.checkability import Checkability as Checkability, assess_claims as assess_claims
+    from climassay.factcheck.claims import Checkability as Checkability, assess_claims as assess_claims
     from climassay.factcheck.checking import (
         Checker as Checker,
         DebateResources as DebateResources,

@@ -52,7 +52,7 @@ from climassay.reporting import counted
 from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
-    from climassay.factcheck.checkability import Checkability
+    from climassay.factcheck.claims import Checkability
     from climassay.factcheck.verdict_head import VerdictHead
     from climassay.grounding import CollectionGroup
     from climassay.models.servers import Price
@@ -290,7 +290,7 @@ class Checker:
         encoder = self.table.encoder
         if not self.table.settings.check_claims or (encoder is None and not self.table.reads_claims):
             return [None] * len(claims)
-        from climassay.factcheck.checkability import assess_claims, refused_by_rule
+        from climassay.factcheck.claims import assess_claims, refused_by_rule
 
         texts = [claim.text for claim in claims]
         # A model that reads the claims decides, when it splits them, what no rule is certain of.

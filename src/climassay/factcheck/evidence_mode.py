@@ -17,8 +17,7 @@ from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics import EVIDENCE_COLUMNS, Evidence, plain_text, read_passages
-from climassay.models.calibration import PLACEHOLDERS, correction_of, option_probabilities
-from climassay.models.contract import OptionRequest, OptionScorer
+from climassay.models.contract import PLACEHOLDERS, OptionRequest, OptionScorer, correction_of, option_probabilities
 from climassay.prompts import Prompt, load_prompt
 
 PROMPT = "factcheck_evidence"
@@ -137,7 +136,7 @@ def check_with_evidence(
         scorer: The model; a recorded one makes the run resumable.
         scale: Whose labels are weighed, "not enough information" included.
         calibrated: Correct by prompts without content (as many of them as there are placeholders for each number of
-            passages; see :mod:`climassay.models.calibration`).
+            passages; see :mod:`climassay.models.contract`).
         prompts: Folder of the user's own templates.
         on_progress: Called as claims are done.
 

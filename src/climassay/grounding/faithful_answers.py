@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.sentences import split_sentences
+from climassay.corpus.documents import split_sentences
 from climassay.errors import InputError
 from climassay.grounding.quantities import foreign_quantities
 from climassay.learning import auroc, auroc_estimate, fit_linear, group_folds, splits_of

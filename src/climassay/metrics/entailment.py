@@ -24,10 +24,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.passages import excerpt
-from climassay.corpus.sentences import split_sentences
-from climassay.models.calibration import BLANK, option_probabilities
-from climassay.models.contract import Encoder, OptionRequest, OptionScorer
+from climassay.corpus.documents import excerpt, split_sentences
+from climassay.models.contract import BLANK, Encoder, OptionRequest, OptionScorer, option_probabilities
 from climassay.prompts import Prompt, load_prompt, profile_of
 
 _OPPOSITES = """

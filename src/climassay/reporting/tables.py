@@ -89,6 +89,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def skipped_note(skipped: Sequence[str], what: str = "row") -> tuple[str, ...]:
+    """The sentence that tells how many rows were left out, and the first reason; none where none was."""
+    return (f"{counted(len(skipped), what)} left out, the first: {skipped[0]}.",) if skipped else ()
+
+
 def percent(share: float) -> str:
     """A share as per cent with one decimal, without the sign."""
     return f"{100 * share:.1f}"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Literal
 
-from climassay.corpus.passages import shared_start
+from climassay.corpus.documents import shared_start
 from climassay.errors import InputError
 from climassay.learning.splits import split_groups
 from climassay.models.contract import Message

@@ -8,8 +8,7 @@ from climassay.confidence.extraction import ExtractOptions, documents_of_collect
 from climassay.confidence.extraction.extracting import identify, language_of
 from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.corpus.collection_storage import StoredDocument
-from climassay.corpus.documents import Block, Document
-from climassay.corpus.passages import split_passages
+from climassay.corpus.documents import Block, Document, split_passages
 from climassay.errors import InputError
 
 GERMAN = (

@@ -26,9 +26,7 @@ from climassay.confidence.extraction.division import Clause, about_begins, divid
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import Tag, score
-from climassay.corpus.documents import Block, Document, Passage
-from climassay.corpus.passages import shared_start
-from climassay.corpus.sentences import sentence_spans
+from climassay.corpus.documents import Block, Document, Passage, sentence_spans, shared_start
 from climassay.errors import InputError
 
 if TYPE_CHECKING:

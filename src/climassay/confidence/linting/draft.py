@@ -17,8 +17,7 @@ from typing import Literal
 
 from climassay.confidence.extraction.cleaning import joined_spans
 from climassay.confidence.marks import LikelihoodTerm, TagMark, find_likelihoods, find_tags
-from climassay.corpus.documents import Document
-from climassay.corpus.sentences import Span, sentence_spans
+from climassay.corpus.documents import Document, Span, sentence_spans
 from climassay.errors import DocumentError, InputError
 
 DROPPED = "\x00"

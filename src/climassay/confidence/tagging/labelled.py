@@ -77,7 +77,7 @@ class TaggingItem:
         if isinstance(given, Statement):
             sides = (tuple(map(plain_statement, side)) for side in (given.before, given.after))
             return cls(plain_statement(given.text), *sides)
-        from climassay.corpus.sentences import split_sentences
+        from climassay.corpus.documents import split_sentences
 
         text, context = (given, "") if isinstance(given, str) else given
         before, found, after = context.partition(text) if text else (context, "", "")
@@ -306,7 +306,7 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     """
     import gzip
 
-    from climassay.corpus.sentences import split_sentences
+    from climassay.corpus.documents import split_sentences
 
     opened = gzip.open if path.suffix == ".gz" else open
     found: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)

@@ -29,8 +29,7 @@ from climassay.factcheck.debate.context import (
 from climassay.factcheck.debate.scheduler import ON_SUBJECT, AskHead, AskPassages, Steps, ask_text, gather
 from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Levels, Subclaim, weakest
 from climassay.grounding.citations import AnswerSentence
-from climassay.models.calibration import BLANK
-from climassay.models.contract import GenerationRequest
+from climassay.models.contract import BLANK, GenerationRequest
 from climassay.prompts import STRONG
 
 _QUESTION_TOKENS = 48

@@ -33,8 +33,8 @@ from climassay.factcheck.transcript import (
     Side,
     coherent,
 )
-from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import (
+    BLANK,
     Completion,
     GenerationRequest,
     Message,
@@ -42,6 +42,7 @@ from climassay.models.contract import (
     OptionScores,
     Sampling,
     object_schema,
+    option_probabilities,
 )
 from climassay.prompts import RenderedPrompt
 

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from climassay.corpus.documents import Passage, report_name
-from climassay.corpus.sentences import split_sentences
+from climassay.corpus.documents import Passage, report_name, split_sentences
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
 from climassay.factcheck.debate.scheduler import Found
 from climassay.factcheck.scales import Scale

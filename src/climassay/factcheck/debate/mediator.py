@@ -43,7 +43,7 @@ from climassay.factcheck.transcript import (
     cited_numbers,
     withheld_caveat,
 )
-from climassay.models.calibration import BLANK
+from climassay.models.contract import BLANK
 from climassay.prompts import RenderedPrompt
 
 NAME = "mediator"

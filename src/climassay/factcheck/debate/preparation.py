@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from climassay.corpus.documents import locate_quotation, split_sentences
 from climassay.corpus.search import fuse
-from climassay.corpus.sentences import locate_quotation, split_sentences
 from climassay.factcheck.configuration import Splitter
 from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.context import as_one_line, provenance
@@ -39,7 +39,7 @@ from climassay.models.contract import GenerationRequest, Sampling, object_schema
 from climassay.prompts import Profile, Prompt
 
 if TYPE_CHECKING:
-    from climassay.factcheck.checkability import Kind
+    from climassay.factcheck.claims import Kind
 
 
 MOST = 5

@@ -20,10 +20,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from climassay.corpus.documents import Hit, Passage
-from climassay.corpus.passages import excerpt
+from climassay.corpus.documents import Hit, Passage, excerpt, split_sentences
 from climassay.corpus.search import RELEVANCE_COSINE
-from climassay.corpus.sentences import split_sentences
 from climassay.errors import ModelError
 from climassay.factcheck.claims import latest_editions
 from climassay.grounding import CollectionGroup

@@ -14,7 +14,7 @@ from math import isclose
 
 import numpy as np
 
-from climassay.corpus.sentences import split_sentences
+from climassay.corpus.documents import split_sentences
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, has_term
 from climassay.generation.masking.words import FUNCTION_WORDS as MASKER_FUNCTION_WORDS

@@ -37,8 +37,17 @@ from climassay.learning import (
 )
 from climassay.metrics.entailment import NAMES, content_words, pair_features
 from climassay.models import load_model
-from climassay.models.calibration import PLACEHOLDERS, content_free_correction, option_probabilities
-from climassay.models.contract import Encoder, Generator, OpenWeights, OptionRequest, OptionScorer, OptionScores
+from climassay.models.contract import (
+    PLACEHOLDERS,
+    Encoder,
+    Generator,
+    OpenWeights,
+    OptionRequest,
+    OptionScorer,
+    OptionScores,
+    content_free_correction,
+    option_probabilities,
+)
 from climassay.prompts import ProfileSettings, Prompt, load_prompt, profile_of
 from climassay.questions import KINDS, TYPES, option_letter
 
@@ -475,7 +484,7 @@ class PromptedValidator(Validator):
     prompt: Prompt = field(default_factory=validation_prompt)
     subject: Subject = field(default_factory=Subject)
     content_free: bool | None = None
-    """Take out what the model prefers where there is no content (:mod:`climassay.models.calibration`);
+    """Take out what the model prefers where there is no content (:mod:`climassay.models.contract`);
     by default as the model's profile says. Fine-tuned models are asked without: for them the preference is what the
     labels taught."""
     learned: Learned | None = None

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -321,7 +322,10 @@ class Generation:
         stated = getattr(network.model.generation_config, "eos_token_id", None)
         ends = {*(stated if isinstance(stated, list) else [stated]), prompts.tokenizer.eos_token_id}
         self._ends = frozenset(int(end) for end in ends if end is not None)
-        self._grammars = Grammars(prompts.tokenizer, network.vocabulary, sorted(self._ends))
+
+    @cached_property
+    def _grammars(self) -> Grammars:
+        return Grammars(self._prompts.tokenizer, self._network.vocabulary, sorted(self._ends))
 
     def run(
         self,
@@ -430,7 +434,9 @@ class Generation:
     ) -> Iterator[tuple[_Answer, FinishReason]]:
         """Draw a token for the active rows from ``first`` on; take out those that are finished."""
         drawing = active[first:]
-        self._grammars.mask(logits, [answer.constraint for answer in drawing])
+        constraints = [answer.constraint for answer in drawing]
+        if any(constraint is not None for constraint in constraints):
+            self._grammars.mask(logits, constraints)
         tokens = draw_tokens(logits, [answer.draw for answer in drawing])
         reasons = [self._accept(answer, token) for answer, token in zip(drawing, tokens, strict=True)]
         for row in reversed(range(first, len(active))):

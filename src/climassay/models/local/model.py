@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -219,8 +220,12 @@ class LocalModel(DescribedModel):
         on_cpu = self.network.device.type == "cpu"
         tokens = [number % self.network.vocabulary for number in range(16)]
         self.threads = choose_threads(lambda: self.network.whole(tokens, [15])) if on_cpu else torch.get_num_threads()
-        self._generation = Generation(self.network, self.reader, self.prompts, rows=concurrency)
+        self._rows = concurrency
         self.load_seconds = loaded.seconds
+
+    @cached_property
+    def _generation(self) -> Generation:
+        return Generation(self.network, self.reader, self.prompts, rows=self._rows)
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None

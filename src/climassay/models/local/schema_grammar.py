@@ -409,8 +409,6 @@ class Grammars:
         import xgrammar
 
         rows = [row for row, constraint in enumerate(constraints) if constraint is not None]
-        if not rows:
-            return
         bitmask = xgrammar.allocate_token_bitmask(len(constraints), self._vocabulary)
         for row, constraint in enumerate(constraints):
             if constraint is not None:
