@@ -195,14 +195,6 @@ def test_a_debate_is_the_same_alone_and_beside_others(table, claims, at_once):
     assert [as_data(one) for one in beside] == [alone[claim.id] for claim in claims]
 
 
-def test_a_second_checker_over_the_same_records_asks_nothing(store):
-    first, second = model(), model()
-    found = [checked(store, one, [SUN, ICE], use_cache=True) for one in (first, second)]
-    assert first.texts
-    assert second.texts == second.options == []
-    assert [as_data(one) for one in found[0]] == [as_data(one) for one in found[1]]
-
-
 def test_tallies_tell_what_was_asked_and_what_the_records_had(store):
     company = company_of(one := model(), *shelves())
     with open_checker(debating(), company, store) as checker:
@@ -390,18 +382,6 @@ def test_reading_and_grading_are_one_call_each_and_passages_say_how_they_were_gr
     assert found.sources == ()
     assert found.verdict.outcome == "not enough information"
     assert len(one.texts) == 2
-
-
-def test_a_failed_grading_is_told_and_the_debate_goes_on(store):
-    one = reader()
-    one.write = lambda prompt, schema, write=one.write: (
-        RuntimeError("Out of luck.") if "You sort the passages" in prompt else write(prompt, schema)
-    )
-    [found] = checked(store, one, [ICE], debating(**{**STRONG_RULES, "check_claims": False}))
-    assert any("Out of luck" in warning for warning in found.warnings)
-    assert found.failures >= 1
-    assert found.sources
-    assert {source.grade for source in found.sources} == {None}
 
 
 def test_a_source_is_told_by_the_titles_of_its_documents_shortened_and_counted():
