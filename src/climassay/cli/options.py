@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rich.console import Console
-    from rich.progress import Progress
 
     from climassay.distributed import WorkerPool
     from climassay.progress import Progress as ShownProgress
@@ -206,19 +205,6 @@ def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) 
             raise InputError(f"{file} is there already: name another file.")
         write_text(file, import_module(f"climassay.{module}").COMMENTED)
         done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
-
-
-@contextmanager
-def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
-    """A rich progress display on stderr with count, rate-aware time left and time spent.
-
-    Args:
-        quiet: Show nothing (the tasks can be updated all the same).
-    """
-    from climassay.progress import bars
-
-    with bars(stderr_console(), hidden=quiet) as progress:
-        yield progress
 
 
 def shown_progress(as_json: bool) -> "ShownProgress":

@@ -22,13 +22,21 @@ from climassay.session import ModelOptions
 if TYPE_CHECKING:
     from climassay.reporting.results import Result
 
+Parse = Callable[..., Mapping[str, Any]]
+"""Makes arguments of a verb, by name, of options that are its own parameters."""
 Write = Callable[[Any, Path], None]
 """Writes a part of a result to a file."""
 After = Callable[[Any, WorkspaceOptions], None]
 """What is done when a result was given out: say how to go on, or raise what makes the command fail."""
 
 
-def _run(function: "Callable[..., Result]", given: dict[str, Any], writes: Mapping[str, Write], after: After) -> None:
+def _run(
+    function: "Callable[..., Result]",
+    given: dict[str, Any],
+    parse: Parse | None,
+    writes: Mapping[str, Write],
+    after: After,
+) -> None:
     """Call a verb with what the user gave, in a session where it takes one, and give out its result."""
     taken = inspect.signature(function).parameters
     to, reach, more = WorkspaceOptions(as_json=given.pop("as_json", False)), None, {}
@@ -43,6 +51,8 @@ def _run(function: "Callable[..., Result]", given: dict[str, Any], writes: Mappi
         given |= {name: getattr(to, name) for name in ("model", "token_budget") if name in taken}
     files = None if "files" in taken else given.pop("files", None)
     parts = {name: file for name in writes if (file := given.pop(name)) is not None}
+    if parse is not None:
+        given |= parse(**{name: given.pop(name) for name in inspect.signature(parse).parameters})
     known = {
         name: value.made() if hasattr(value, "made") else value for name, value in given.items() if value is not None
     }
@@ -55,6 +65,11 @@ def _run(function: "Callable[..., Result]", given: dict[str, Any], writes: Mappi
         writes[name](result, file)
     to.emit(result, files, written=tuple(parts.values()))
     after(result, to)
+
+
+def write_page(result: "Result", file: Path) -> None:
+    """Save a result as its file's ending says."""
+    result.save(file)
 
 
 def _write_predictions(result: Any, file: Path) -> None:
@@ -87,6 +102,7 @@ def verb_command(
     reach: type[ModelOptions] | None = None,
     ray: bool = False,
     to: type[WorkspaceOptions] | None = None,
+    parse: Parse | None = None,
     writes: Mapping[str, tuple[OptionInfo, Write]] | None = None,
     after: After = lambda _result, _to: None,
     **options: Any,
@@ -101,6 +117,7 @@ def verb_command(
         reach: Options of the models that the session loads.
         ray: Whether models and encoders can compute in a cluster.
         to: Options of the workspace; by default with files where the verb takes no ``output`` itself.
+        parse: Makes several of the verb's arguments, which are None below, of options that are its own parameters.
         writes: By name of a further option, the option and what writes a part of the result to its file.
         after: What is done at the end.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
@@ -148,6 +165,12 @@ def verb_command(
             add(one.name, Annotated[kind | None, wanted], None)
         else:
             add(one.name, Annotated[kind, wanted], one.default)
+    if parse is not None:
+        hints = get_type_hints(parse, include_extras=True)
+        parameters += [
+            one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in inspect.signature(parse).parameters.values()
+        ]
     parts = writes or {}
     for part, (option, _) in parts.items():
         add(part, Annotated[Path | None, option], None)
@@ -164,7 +187,7 @@ def verb_command(
         add("as_json", JsonOption, False)
 
     def run(**given: Any) -> None:
-        _run(function, given, {part: write for part, (_, write) in parts.items()}, after)
+        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after)
 
     # typer reads all of these.
     run.__name__, run.__doc__ = function.__name__, words
