@@ -53,7 +53,7 @@ def rank(
     workspace: Place = None,
     seed: int = 0,
 ) -> "ItemRanking":
-    """Order the items of each group, best first, comparing only what the sort needs.
+    """Rank the items of each group, best first, making only the comparisons that the sort needs.
 
     Args:
         texts: Texts, or items with a context and a group, or a table of them.
@@ -114,8 +114,8 @@ def insert(
         probe: As in :func:`rank`.
         method: As in :func:`rank`.
         model: As in :func:`rank`.
-        samples: Anchors of a label that an item is compared with.
-        mode: Rule by which items are equal.
+        samples: Number of anchors per label that an item is compared with.
+        mode: Rule that decides when items count as equal.
         token_budget: As in :func:`rank`.
         workspace: Where records lie.
         seed: Seed of samples, splits, folds and resampling.
@@ -277,7 +277,7 @@ def evaluate_judge(
     workspace: Place = None,
     seed: int = 0,
 ) -> Shown:
-    """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better".
+    """Score a judge on labelled items it was not trained on, beside "longer is better" and the constant.
 
     Args:
         items: With labels.
@@ -285,8 +285,8 @@ def evaluate_judge(
         probe: As in :func:`rank`.
         method: As in :func:`rank`.
         model: As in :func:`rank`.
-        include_trained: Score on items of the training data too.
-        pairs_per_item: Compare each item with so many others instead of all of its group.
+        include_trained: Also score items of the training data.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
         token_budget: As in :func:`rank`.
         workspace: Where records lie.
         seed: Seed of samples, splits, folds and resampling.
@@ -341,11 +341,11 @@ def compare_texts(
     token_budget: int | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Tell which of two texts has more of a quality, and with what probability; asked in both orders.
+    """Say which of two texts has more of a quality, with its probability; asked in both orders.
 
     Args:
         first: A text, in quotes.
-        second: Another one.
+        second: Another text, in quotes.
         quality: As in :func:`rank`.
         probe: As in :func:`rank`.
         method: As in :func:`rank`.
@@ -484,7 +484,7 @@ def benchmark_judges(
     workspace: Place = None,
     token_budget: int | None = None,
 ) -> BenchmarkedJudges:
-    """Measure how judges agree with experts on unseen groups, beside the constant and "longer is better" baselines.
+    """Measure how well judges agree with experts on unseen groups, beside "longer is better" and the constant.
 
     Without --layer, probes choose among four layers of the upper half.
 
@@ -563,7 +563,7 @@ def train_judge(
     token_budget: int | None = None,
     seed: int = 0,
 ) -> "TrainedProbe":
-    """Train a probe on labelled items, with its figures on held-out ones; without --layer, four layers are tried.
+    """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried.
 
     Args:
         items: With labels, more is better; those of one group are compared with each other.
@@ -571,7 +571,7 @@ def train_judge(
         model: An open-weights model, whose hidden states are read.
         method: ppairs, ppairs-length, principal, pointwise or pointwise-length.
         settings: Layers, ties and penalty; by default chosen by cross-validation.
-        pairs_per_item: Compare each item with so many others instead of all of its group.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
         output: File to save the probe in.
         workspace: Where records lie.
         token_budget: As in :func:`rank`.
@@ -642,15 +642,15 @@ def ablate_judge(
     token_budget: int | None = None,
     seed: int = 0,
 ) -> Shown:
-    """Take a probe's direction out of the model and report how its own zero-shot preference changes.
+    """Ablate a probe's direction in the model and report how its zero-shot preference changes.
 
     Args:
         probe: A probe that climassay judge train made.
         items: Labelled or not.
         quality: By default what the probe was trained for.
-        scope: Where the direction is taken out: probed layer, onward from it, or all layers.
-        controls: Random directions to compare with.
-        pairs_per_item: Compare each item with so many others instead of all of its group.
+        scope: Where the direction is ablated: the probed layer, from it onward, or all layers.
+        controls: Number of random directions to compare with.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
         model: A local model.
         workspace: Where records lie.
         token_budget: Maximum number of tokens in one forward pass.
@@ -665,7 +665,7 @@ def ablate_judge(
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import pairs_within, quality_of
-    from climassay.models.local.loading import loaded_model
+    from climassay.models.provider import loaded_model
 
     known, given = load_probe(probe), _table(items)
     groups = [item.group for item in given.items]

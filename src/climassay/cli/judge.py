@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from climassay.api import judges as api
-from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.options import OUTPUT, SEED, LayerOption, ModelResultSetup, ModelSetup, SeedOption, numbers
-from climassay.cli.verbs import add_verb, write_page
+from climassay.cli import CommandGroup, given, with_flags
+from climassay.cli.options import (
+    OUTPUT,
+    SEED,
+    LayerOption,
+    ModelResultSetup,
+    ModelSetup,
+    SeedOption,
+    add_verb,
+    numbers,
+    write_page,
+)
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, ProbeSettings, SortMethod
 
@@ -60,9 +69,13 @@ class TableOptions:
     levels: Annotated[
         str | None, typer.Option(help="Labels that are words, low to high: low,medium,high (synonyms: poor|bad).")
     ] = None
-    context_words: Annotated[int | None, typer.Option(min=1, help="Keep so many words of each context.")] = None
-    limit_groups: Annotated[int | None, typer.Option(min=1, help="Use only the first so many groups.")] = None
-    limit_items: Annotated[int | None, typer.Option(min=1, help="Use only the first so many items.")] = None
+    context_words: Annotated[int | None, typer.Option(min=1, help="Number of words kept of each context.")] = None
+    limit_groups: Annotated[
+        int | None, typer.Option(min=1, help="Number of groups to use, from the top of the file.")
+    ] = None
+    limit_items: Annotated[
+        int | None, typer.Option(min=1, help="Number of items to use, from the top of the file.")
+    ] = None
 
     def read(self, file: Path, *, label: str | None, label_optional: bool = False) -> "ItemTable":
         """Read the items, labelled by a column if one is named; rows without a label are left out, or kept without.
@@ -111,9 +124,9 @@ class QualityOptions:
             help="text: an aspect of texts; claims: their accuracy; confidence: of statements; own: --quality."
         ),
     ] = None
-    quality: Annotated[str | None, typer.Option(metavar="SENTENCE", help="A quality of your own in one sentence.")] = (
-        None
-    )
+    quality: Annotated[
+        str | None, typer.Option(metavar="SENTENCE", help="Your own quality, described in one sentence.")
+    ] = None
     noun: Annotated[str, typer.Option(help="Name of the texts in prompts, for --kind text.")] = "summary"
     source: Annotated[str, typer.Option(help="Name of their source in prompts, for --kind text.")] = "article"
     wording: Annotated[list[int] | None, typer.Option(help="Wording of the prompts, 1 to 3; repeat for several.")] = (
@@ -268,7 +281,7 @@ add_verb(
     api.benchmark_judges,
     to=ModelResultSetup,
     parse=_benchmark,
-    writes={"predictions": (typer.Option(help="Write every item's place (.jsonl, .csv, .xlsx)."), _write_places)},
+    writes={"predictions": (typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx)."), _write_places)},
     tasks=None,
     methods=None,
     file=None,
