@@ -354,8 +354,7 @@ def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Se
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
     """A model of a plan as lm-evaluation-harness asks one."""
     from climassay.integrations.lm_eval_model import load_text_model
-    from climassay.models.registry import load_as_set
-    from climassay.models.servers import is_served
+    from climassay.models.provider import is_served, load_as_set
 
     if is_served(spec.name):
         return load_as_set(spec.name, spec, session.workspace.root, deadline=session.options.deadline)

@@ -235,7 +235,7 @@ def score_verdicts(
     """
     from climassay.factcheck import ScoredVerdicts, load_scale
     from climassay.factcheck.results.scoring import score_verdicts as scored
-    from climassay.questions.rows import parse_rows, read_bytes
+    from climassay.io import parse_rows, read_bytes
 
     path, wanted = Path(file), load_scale(scale)
     rows = list(parse_rows(path, read_bytes(path)))

@@ -240,8 +240,7 @@ def ask(
         Not enough information.
     """
     from climassay.grounding import answer_data, answer_question, written
-    from climassay.models.profiles import ProfileSettings
-    from climassay.prompts import load_prompt
+    from climassay.prompts import ProfileSettings, load_prompt
 
     with Session.opened(workspace) as session:
         group = session.collections(collections)

@@ -180,8 +180,8 @@ def train_fallacies(
 
     from climassay.claim_identity import words_id
     from climassay.factcheck import fallacies
+    from climassay.io import read_bytes
     from climassay.learning import Provenance
-    from climassay.questions.rows import read_bytes
 
     check_model_path(output)
     wanted = fallacies.SUBJECTS[subject]

@@ -762,7 +762,7 @@ def ablate_judge(
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import pairs_within, quality_of
-    from climassay.models.local.loading import loaded_model
+    from climassay.models.provider import loaded_model
 
     known = load_probe(probe)
     groups = [item.group for item in items.items]

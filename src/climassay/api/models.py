@@ -88,7 +88,7 @@ def check_model(
         ModelError: The model cannot be loaded.
     """
     from climassay.models.openai.connection import retry_policy
-    from climassay.models.registry import check_model as checked
+    from climassay.models.provider import check_model as checked
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
         given = session.options

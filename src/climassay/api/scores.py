@@ -241,7 +241,7 @@ def measure_faithfulness(
 
 def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "list[JudgedAnswer]":
     from climassay.grounding.faithful_answers import JudgedAnswer
-    from climassay.questions.rows import parse_rows, read_bytes
+    from climassay.io import parse_rows, read_bytes
 
     found = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):

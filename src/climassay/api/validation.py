@@ -364,7 +364,8 @@ def _newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list
 
 def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
     """Address and name of a model for a fine-tuning job."""
-    from climassay.models.servers import OPENAI, find_server, is_served
+    from climassay.models.provider import is_served
+    from climassay.models.servers import OPENAI, find_server
 
     provider, _, name = model.partition(":")
     if not is_served(model):

@@ -7,9 +7,8 @@ import typer
 from typer import Option
 
 from climassay.api import annotation as api
-from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.options import ResultOptions, WorkspaceOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup, given, with_flags
+from climassay.cli.options import ResultOptions, WorkspaceOptions, add_verb
 from climassay.generation.annotation.labels import AnnotationSettings
 
 app = CommandGroup(no_args_is_help=True)

@@ -7,8 +7,8 @@ import typer
 
 from climassay.api import confidence as api
 from climassay.api import tagging
+from climassay.cli import CommandGroup, DefaultCommandGroup
 from climassay.cli.corpus import chosen_columns
-from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup
 from climassay.cli.options import (
     FOLDS,
     MODEL,
@@ -21,13 +21,13 @@ from climassay.cli.options import (
     ResultOptions,
     SeedOption,
     WorkspaceOptions,
+    add_verb,
     emit,
     opened_session,
     print_json,
     stderr_console,
     write_text,
 )
-from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:

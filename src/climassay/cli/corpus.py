@@ -10,9 +10,8 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import documents as api
-from climassay.cli.option_groups import CommandGroup, grouped
-from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions
-from climassay.cli.verbs import add_verb, verb_command
+from climassay.cli import CommandGroup, grouped
+from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions, add_verb, verb_command
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError, ModelError
 

@@ -9,8 +9,9 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import benchmarks, experiments
-from climassay.cli.option_groups import CommandGroup
+from climassay.cli import CommandGroup
 from climassay.cli.options import (
+    PREDICTIONS,
     LoadingOptions,
     ModelOption,
     ModelsOption,
@@ -18,12 +19,12 @@ from climassay.cli.options import (
     ResultOptions,
     WorkspaceOptions,
     add_init,
+    add_verb,
     print_json,
     stderr_console,
     stdout_console,
     write_text,
 )
-from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 from climassay.api import claims, verdict_heads
 from climassay.api import fallacies as api_fallacies
-from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
+from climassay.cli import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
 from climassay.cli.options import (
     FOLDS,
     HOLD_OUT,
@@ -18,6 +18,7 @@ from climassay.cli.options import (
     LIMIT,
     MODEL,
     OUTPUT,
+    PREDICTIONS,
     SEED,
     FilesOption,
     JsonOption,
@@ -29,13 +30,13 @@ from climassay.cli.options import (
     WorkspaceOption,
     WorkspaceOptions,
     add_init,
+    add_verb,
     emit,
     opened_session,
     stderr_console,
     stdout_console,
     write_text,
 )
-from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (
     AdvocateSettings,

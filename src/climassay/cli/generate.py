@@ -8,7 +8,7 @@ from typer import Option
 
 from climassay.api import generation as api
 from climassay.api import validation
-from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
+from climassay.cli import CommandGroup, WholeHelpGroup
 from climassay.cli.options import (
     FOLDS,
     OUTPUT,
@@ -23,10 +23,10 @@ from climassay.cli.options import (
     ResultOptions,
     WorkspaceOptions,
     add_init,
+    add_verb,
     done,
     emit,
 )
-from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:

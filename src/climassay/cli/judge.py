@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from climassay.cli.option_groups import CommandGroup, given, with_flags
+from climassay.cli import CommandGroup, given, with_flags
 from climassay.cli.options import OUTPUT, FilesOption, LayerOption, ModelSetup, SeedOption, numbers
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, Scope, SortMethod

@@ -9,10 +9,10 @@ import typer
 from typer.main import get_command
 
 from climassay import __version__
-from climassay.cli.option_groups import LazyCommands, WholeHelpGroup, show_first_names
+from climassay.cli import LazyCommands, WholeHelpGroup, show_first_names
 from climassay.errors import ClimassayError
-from climassay.io import restrict_to_user
 from climassay.redaction import without_secrets
+from climassay.workspace import restrict_to_user
 
 HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     "First steps": {
@@ -151,7 +151,7 @@ def main() -> None:
         _say(f"{place} ({error.strerror or error}): {advice}.")
         sys.exit(ClimassayError.exit_code)
     except ModuleNotFoundError as error:
-        from climassay.optional_dependencies import sentence_without
+        from climassay.registry import sentence_without
 
         sentence = sentence_without(error)
         if sentence is None:

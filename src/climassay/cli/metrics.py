@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from climassay.api import scores
-from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
-from climassay.cli.options import FOLDS, HOLD_OUT, LABELS, LIMIT, OUTPUT, SEED, LoadingOptions, ReachOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup, WholeHelpGroup
+from climassay.cli.options import FOLDS, HOLD_OUT, LABELS, LIMIT, OUTPUT, SEED, LoadingOptions, ReachOptions, add_verb
 
 
 class _MetricsGroup(WholeHelpGroup):

@@ -6,19 +6,19 @@ from typing import Annotated
 import typer
 
 from climassay.api import models as api
-from climassay.cli.option_groups import CommandGroup
+from climassay.cli import CommandGroup
 from climassay.cli.options import (
     CheckOptions,
     FilesOption,
     JsonOption,
     WorkspaceOptions,
+    add_verb,
     done,
     emit,
     print_json,
     stdout_console,
     waiting,
 )
-from climassay.cli.verbs import add_verb
 
 app = CommandGroup(no_args_is_help=True)
 prompts = CommandGroup(no_args_is_help=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from climassay.cli.option_groups import CommandGroup, given, grouped, with_flags
+from climassay.cli import CommandGroup, given, grouped, with_flags
 from climassay.cli.options import (
     FilesOption,
     JsonOption,

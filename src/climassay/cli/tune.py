@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from climassay.api import tuning as api
-from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.options import PromptOptions, WorkspaceOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup, given, with_flags
+from climassay.cli.options import PromptOptions, WorkspaceOptions, add_verb
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 

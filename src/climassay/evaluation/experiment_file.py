@@ -22,7 +22,7 @@ from climassay.errors import InputError
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
 from climassay.evaluation.tasks import Scoring
 from climassay.metrics.registry import METRICS, metrics_for
-from climassay.models.registry import FileModel, MaxOutputTokens
+from climassay.models.provider import FileModel, MaxOutputTokens
 from climassay.questions import KINDS, Kind
 from climassay.settings import check_bounds, commented, filled, is_tables, load_toml
 

@@ -46,7 +46,7 @@ from climassay.models.contract import (
     number_format,
 )
 from climassay.models.encoders import CachedEncoder
-from climassay.models.profiles import parameters_of, profile_of
+from climassay.prompts import parameters_of, profile_of
 from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.reporting import counted
 from climassay.reporting.results import Result

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from climassay.errors import InputError
-from climassay.models.profiles import ProfileSettings
+from climassay.prompts import ProfileSettings
 from climassay.settings import Flag, check_bounds, commented, filled, is_tables, load_toml
 
 DEFAULT_MODEL = "local:smollm2"

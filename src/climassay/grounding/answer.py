@@ -35,8 +35,7 @@ from climassay.models.contract import (
     number_format,
 )
 from climassay.models.encoders import CachedEncoder
-from climassay.models.profiles import ProfileSettings, profile_of
-from climassay.prompts import Prompt, load_prompt
+from climassay.prompts import ProfileSettings, Prompt, load_prompt, profile_of
 from climassay.reporting import AnswerCard, Report, Section, Table
 from climassay.reporting.results import Result
 from climassay.workspace import Workspace

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
 from climassay.questions import option_letter
-from climassay.questions.types.base import Content
+from climassay.questions.types import Content
 from climassay.questions.types.longform.rubric import RUBRIC, ratings_agree
 from climassay.settings import Flag, check_bounds
 
