@@ -7,11 +7,12 @@ import inspect
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.openapi.utils import get_openapi
+from fastapi.params import Depends
 from fastapi.routing import iter_route_contexts
 from markdown_it import MarkdownIt
 from markupsafe import Markup
@@ -66,8 +67,8 @@ _DONE = {
     "202": "It is taken; the work goes on after the answer.",
     "204": "It is done.",
 }
-_FORM = "Body_add_documents"
-_NAME = re.compile(r"Listed_(\w+?)(?:Data)?_$")
+_LIST = re.compile(r"Listed[_\[](\w+?)[_\]](?=\W)")
+_FORM = re.compile(r"Body_add_documents\w*")
 _REFERENCE = re.compile(r"#/components/schemas/(\w+)")
 _SIGNED_IN: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 _SIGNED_IN_TO_CHANGE: list[dict[str, list[str]]] = [{"token": []}, {"session": [], "csrf": []}]
@@ -123,8 +124,7 @@ def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
     for route in iter_route_contexts(operations.routes):
         if route.endpoint is None or route.path_format is None:
             continue
-        wanted = inspect.signature(route.endpoint).parameters["user"].annotation
-        role = next(role for kind, role in ROLE_OF if kind == wanted)
+        role = _role_of(route.endpoint)
         for method in route.methods or ():
             operation = made["paths"][route.path_format][method.lower()]
             known = _SIGNED_IN if method in SAFE_METHODS else _SIGNED_IN_TO_CHANGE
@@ -138,28 +138,23 @@ def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
             for status in answers.keys() & _DONE.keys():
                 if answers[status]["description"] == "Successful Response":
                     answers[status]["description"] = _DONE[status]
-    return _renamed(made)
+    # What is sent as a form and lists have names made by FastAPI and pydantic.
+    text = _LIST.sub(r"\1List", _FORM.sub("Upload", json.dumps(made)))
+    named: dict[str, Any] = json.loads(text)
+    schemas = named["components"]["schemas"]
+    schemas["Upload"] |= {"title": "Upload", "description": "Files, and what is known of them."}
+    schemas["JsonValue"]["description"] = "Any JSON."
+    return named
 
 
-def _renamed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with names of models as people say them: ``User`` and ``UserList``."""
-    text = json.dumps(document)
-    schemas = document["components"]["schemas"]
-    [form] = [name for name in schemas if name.startswith(_FORM)]
-    names = {name: _NAME.sub(r"\1List", name).removesuffix("Data") for name in schemas}
-    names[form] = "Upload"
-    if len(set(names.values())) < len(names):
-        raise ValueError(f"Two models of the API have one name: {sorted(names.values())}.")
-    for name, plain in names.items():
-        text = text.replace(f'"#/components/schemas/{name}"', f'"#/components/schemas/{plain}"')
-    made: dict[str, Any] = json.loads(text)
-    renamed = {names[name]: {**schema, "title": names[name]} for name, schema in made["components"]["schemas"].items()}
-    renamed["Upload"]["description"] = "Files, and what is known of them."
-    renamed["JsonValue"]["description"] = "Any JSON."
-    for name in names.keys() - {form}:
-        renamed[names[name]].setdefault("description", "A part of a list, in an order that stays.")
-    made["components"]["schemas"] = renamed
-    return made
+def _role_of(function: Any) -> str:
+    """For whom an operation is, by the type of its user or of that of what it depends on; empty where none is named."""
+    for one in inspect.signature(function).parameters.values():
+        found = next((role for kind, role in ROLE_OF if kind == one.annotation), "")
+        depends = [part.dependency for part in get_args(one.annotation)[1:] if isinstance(part, Depends)]
+        if found or (found := "".join(map(_role_of, depends))):
+            return found
+    return ""
 
 
 Schema = Mapping[str, Any]
