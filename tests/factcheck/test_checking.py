@@ -23,7 +23,7 @@ from climassay.factcheck.configuration import (
 )
 from climassay.factcheck.transcript import Subclaim, Verdict, as_data
 from climassay.models.encoders import load_encoder
-from climassay.models.profiles import ProfileSettings
+from climassay.prompts import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, company_of, debates
 from debate_tables import SCORED
@@ -193,14 +193,6 @@ def test_a_debate_is_the_same_alone_and_beside_others(table, claims, at_once):
     at_table, company, alone = table
     beside = debates(at_table, company, claims, at_once)
     assert [as_data(one) for one in beside] == [alone[claim.id] for claim in claims]
-
-
-def test_a_second_checker_over_the_same_records_asks_nothing(store):
-    first, second = model(), model()
-    found = [checked(store, one, [SUN, ICE], use_cache=True) for one in (first, second)]
-    assert first.texts
-    assert second.texts == second.options == []
-    assert [as_data(one) for one in found[0]] == [as_data(one) for one in found[1]]
 
 
 def test_tallies_tell_what_was_asked_and_what_the_records_had(store):
@@ -390,18 +382,6 @@ def test_reading_and_grading_are_one_call_each_and_passages_say_how_they_were_gr
     assert found.sources == ()
     assert found.verdict.outcome == "not enough information"
     assert len(one.texts) == 2
-
-
-def test_a_failed_grading_is_told_and_the_debate_goes_on(store):
-    one = reader()
-    one.write = lambda prompt, schema, write=one.write: (
-        RuntimeError("Out of luck.") if "You sort the passages" in prompt else write(prompt, schema)
-    )
-    [found] = checked(store, one, [ICE], debating(**{**STRONG_RULES, "check_claims": False}))
-    assert any("Out of luck" in warning for warning in found.warnings)
-    assert found.failures >= 1
-    assert found.sources
-    assert {source.grade for source in found.sources} == {None}
 
 
 def test_a_source_is_told_by_the_titles_of_its_documents_shortened_and_counted():

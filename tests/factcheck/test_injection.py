@@ -41,10 +41,6 @@ HARMLESS = "The Sun is bright."
 LABELS = {f" {label}" for label in CLIMATE_FEEDBACK.labels}
 
 
-def test_there_are_thirty_of_them():
-    assert len(INJECTIONS) == len(set(INJECTIONS.values())) == 30
-
-
 @functools.cache
 def company_with(text: str, folder: str) -> DebateResources:
     shelf = make_collection(

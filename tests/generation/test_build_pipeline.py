@@ -1,7 +1,6 @@
 """The parts of a line: which examples the writer and the evolver get."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from climassay.errors import InputError
 from climassay.generation.pipeline import _examples
 from climassay.generation.recipe import CountSpec, Recipe, WriterSpec
-from climassay.primer import gold_questions
 
 ROW = {"kind": "freeform", "question": "Why?", "answer": "Because.", "context": "So it is."}
 
@@ -18,15 +16,6 @@ def recipe(examples: str, shown: int = 2, folder: Path | None = None) -> Recipe:
     return Recipe(
         "r", ("c",), WriterSpec("m", examples=examples, shown=shown), CountSpec(mcq=1), folder=folder or Path()
     )
-
-
-@pytest.mark.parametrize("shown", [1, 2, 3])
-def test_every_kind_and_level_has_its_own_examples(shown):
-    found = _examples(recipe("primer", shown))
-    counts = Counter((question.kind, question.level) for questions in found.values() for question in questions)
-    wanted = {(question.kind, question.level) for question in gold_questions().questions}
-    assert counts == dict.fromkeys(wanted, shown)
-    assert all(question.kind == kind for kind, questions in found.items() for question in questions)
 
 
 def test_a_file_beside_the_recipe_is_read_and_no_level_counts_as_base(tmp_path):

@@ -157,11 +157,11 @@ def test_the_tests_that_the_page_names_exist():
 
 
 def test_the_limits_that_the_page_states_are_those_of_the_code():
+    from climassay import io as parquet
     from climassay.corpus.documents import ReadOptions
     from climassay.corpus.readers import archives as epub
     from climassay.corpus.readers import html, markdown
     from climassay.corpus.readers import sandboxed_reader as apart
-    from climassay.questions import rows as parquet
     from climassay.web.settings import ServerSettings
 
     page = " ".join((ROOT / "docs" / "security.md").read_text(encoding="utf-8").split())

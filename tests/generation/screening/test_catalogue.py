@@ -38,10 +38,6 @@ def test_the_table_adds_up_and_says_what_it_leaves_out():
     assert "because a call failed: 1 draft." in table([undecided]).note
 
 
-def test_an_empty_file_gives_an_empty_table():
-    assert table([]).rows == ()
-
-
 def test_only_screening_counts():
     judged = freeform().decided(Decision("expert", "ann", False, "wrong answer"))
     assert check_counts([judged]) == ()

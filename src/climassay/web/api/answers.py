@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue, create_model, model_validator
 
-from climassay.questions.types.longform.rubric import Criterion
+from climassay.questions import Criterion
 from climassay.statistics import Estimate
 from climassay.web.api.base import Data, Moment, field
 
