@@ -26,12 +26,12 @@ from climassay.cli.options import (
     add_verb,
     done,
     emit,
+    write_page,
 )
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
-    from climassay.reporting.results import Result
 
 app = CommandGroup(no_args_is_help=True)
 validate = CommandGroup(
@@ -75,10 +75,6 @@ def run(
             emit(Shown(found, (estimate_table(found),)), to.as_json, to.output)
         else:
             to.emit(api.generate(recipe.name, recipe=recipe, workspace=session))
-
-
-def _write_page(found: "Result", file: Path) -> None:
-    found.save(file)
 
 
 def _write_drafts(found: "ScreenedDrafts", file: Path) -> None:
@@ -216,7 +212,7 @@ add_verb(
     "train",
     validation.train_validator,
     reach=PromptedOptions,
-    writes={"html": (Option(help="Write figures and tables as a self-contained HTML report."), _write_page)},
+    writes={"html": (Option(help="Write figures and tables as a self-contained HTML report."), write_page)},
     output=Option("--output", "-o"),
     method=Annotated[Literal["features", "probe", "adapter", "api"], Option()],
     model=Option("--model", "-m"),
