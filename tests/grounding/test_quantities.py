@@ -266,7 +266,7 @@ def test_what_the_claim_says_may_be_repeated():
     assert foreign_quantities("Not by 4 K in 2023.", [claim, passage]) == ("4 K",)
 
 
-UNITS = (
+UNITS = [
     "",
     " °C",
     " K",
@@ -281,14 +281,14 @@ UNITS = (
     " million km2",
     " degrees",
     " years",
-)
+]
 NUMBERS = (
     st.decimals(0, 5000, places=2).map(str)
     | st.integers(0, 3000).map(str)
     | st.integers(1000, 10**6).map("{:,}".format)
 )
 WORDS = st.sampled_from(
-    (
+    [
         "warming of",
         "to",
         "and",
@@ -305,7 +305,7 @@ WORDS = st.sampled_from(
         "SSP5-8.5",
         "annual",
         "−",
-    )
+    ]
 )
 MEASUREMENTS = st.tuples(NUMBERS, st.sampled_from(UNITS)).map("".join)
 TEXTS = st.lists(WORDS | MEASUREMENTS, max_size=12).map(" ".join) | st.text(max_size=60)
