@@ -20,14 +20,6 @@ def tagger(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("more", [(), ("--context", "[/bold]")])
-def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, more) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
-    out = done(climassay("confidence tag apply", tagger, text, *more))
-    assert text in " ".join(out.split())
-
-
 def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
     file = tmp_path / "s.csv"
     file.write_text(
@@ -119,16 +111,13 @@ def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, climass
     ("arguments", "said"),
     [
         (["  "], "nothing to tag"),
-        (["123"], "has no words"),
         (["Seas rise.", "--mix", "many"], "--mix is natural"),
-        (["Seas rise.", "--mix", "1,2"], "needs 4 shares"),
         (["none.csv", "--text", "claim"], "no file"),
-        (["none.jsonl"], "no file none.jsonl"),
         (["evaluate", "none.tsv"], "none.tsv"),
         (["evaluate", "bundled"], "evaluate bundled LABELS"),
         (["train", "none.tsv", "-o", "no/folder/t"], "folder"),
     ],
-    ids=["blank", "no words", "mix", "shares", "no table", "no statements", "no file", "no labels", "no folder"],
+    ids=["blank", "mix", "no table", "no file", "no labels", "no folder"],
 )
 def test_bad_input_is_one_sentence(monkeypatch, climassay, tmp_path, tagger, arguments, said) -> None:
     monkeypatch.chdir(tmp_path)

@@ -157,15 +157,6 @@ def test_untagged_statements_are_tagged_with_the_taggers_known_errors(place, run
     assert always_high["accuracy"]["value"] * always_high["accuracy"]["n"] == high
 
 
-def test_a_tagger_needs_untagged_statements_with_a_topic(place, run):
-    run("topics", place / "s.jsonl", "-o", place / "t.json", "--words-only")
-    for arguments, words in (
-        (("--tagger", "bundled"), "--place-untagged"),
-        (("--sample", "5"), "give --tagger"),
-    ):
-        assert words in refused(run("report", place / "s.jsonl", place / "t.json", *arguments))
-
-
 def test_bad_input_ends_with_a_sentence(place, run):
     few = place / "few.jsonl"
     write_statements(planted(2), few)

@@ -2,16 +2,10 @@
 
 import io
 import json
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from command_line import done, refused
-
-DATA = Path("../shared/data")
 
 
 @pytest.fixture
@@ -109,13 +103,6 @@ def test_what_was_skipped_is_listed_and_does_not_stop_the_rest(corpus, tmp_path)
     assert "1 document added with 1 new passage, 0 already there, 3 skipped" in out
 
 
-def test_nothing_readable_is_exit_code_2_and_makes_nothing(corpus, tmp_path):
-    err = refused(corpus("add", "none", tmp_path / "missing.pdf"))
-    assert "missing.pdf" in err
-    assert json.loads(corpus("list", "--json")[1]) == []
-    assert "No collections yet" in corpus("list")[2]
-
-
 def test_a_changed_file_is_told_and_can_replace_the_old_one(corpus, tmp_path):
     file = tmp_path / "note.md"
     file.write_text("# Note\n\nSea level rose by three millimetres a year.\n")
@@ -133,14 +120,8 @@ def test_a_changed_file_is_told_and_can_replace_the_old_one(corpus, tmp_path):
     ("arguments", "words"),
     [
         (("search", "none", "ice"), "There is no collection 'none'"),
-        (("show", "none"), "There is no collection 'none'"),
-        (("compact", "none"), "There is no collection 'none'"),
-        (("remove", "none", "--yes"), "There is no collection 'none'"),
-        (("evaluate", "none", "primer:physical_climate"), "There is no collection 'none'"),
-        (("add", "a/b", "primer:physical_climate"), "cannot name a collection"),
         (("add", "a", "primer:cooking"), "no book 'cooking'"),
         (("add", "a", "primer:physical_climate", "--column", "text"), "is not FIELD=COLUMN"),
-        (("add", "a", "primer:physical_climate", "--column", "colour=x"), "is not FIELD=COLUMN"),
         (("add", "a", "primer:physical_climate", "-c", "url=x", "-c", "url=y"), "two columns for url"),
         (("add", "a", "primer:physical_climate", "--encoder", "minilm"), "names no encoder"),
         (("add", "a", "primer:physical_climate", "--passage-size", "20"), "too small"),
@@ -170,31 +151,6 @@ def test_a_collection_is_only_removed_when_meant(corpus, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert corpus("remove", "books")[0] == 0
     assert json.loads(corpus("list", "--json")[1]) == []
-
-
-def test_help_needs_no_heavy_module():
-    script = (
-        "import sys; import climassay.cli.main\n"
-        "heavy = {'torch', 'lancedb', 'pyarrow', 'onnxruntime', 'numpy', 'tokenizers'} & set(sys.modules)\n"
-        "sys.exit(', '.join(sorted(heavy)) or None)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.model
-def test_real_reports(corpus, tmp_path):
-    """A summary for policymakers as PDF, and the AR6 paragraphs as a gzipped table."""
-    if not DATA.is_dir():
-        pytest.skip("the shared data are not here")
-    shutil.copy(DATA / "pdf" / "ipcc_sr15_spm.pdf", tmp_path / "spm.pdf")
-    done(corpus("add", "ipcc", tmp_path / "spm.pdf", "--report", "SR15"))
-    (hit,) = json.loads(
-        corpus("search", "ipcc", "How much warming have human activities caused?", "-k", 1, "--json")[1]
-    )["hits"]
-    assert hit["passage"]["first_page"] is not None
-    assert "p. " in hit["citation"] or "pp. " in hit["citation"]
-    assert hit["citation"].startswith("IPCC SR15 (2018), Summary for Policymakers")
 
 
 def test_files_are_kept_unless_not_wanted_and_documents_get_other_titles(corpus, tmp_path):

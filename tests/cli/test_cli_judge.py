@@ -160,17 +160,6 @@ def test_several_wordings_give_the_spread(climassay, table):
     }  # fmt: skip
 
 
-@pytest.mark.model
-def test_one_group_is_split_by_item_and_compared_in_part(climassay, table):
-    found = benchmark(
-        climassay, table, "--text", "summary", "--kind", "claims", "--label", "grade", "--levels", "low,medium,high",
-        "--group", "coherence", "--item", "id", "--pairs-per-item", 2, "--folds", 2, "--limit-groups", 1,
-        "--regularisation", 1,
-    )  # fmt: skip
-    assert (found["n_groups"], found["n_items"]) == (1, 10)
-    assert found["n_pairs"] < 2 * 5 * 4 / 2
-
-
 def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, probe, tmp_path):
     out = tmp_path / "again.safetensors"
     found = json.loads(
@@ -185,18 +174,6 @@ def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, pr
     assert found["tokens_computed"] == 0
     assert "Choice of the regularisation" in (tmp_path / "p.html").read_text()
     assert np.array_equal(load_probe(out).weights, load_probe(probe).weights)
-
-
-def test_compare_with_a_probe_is_antisymmetric(climassay, probe):
-    texts = (SUMMARIES[0], SUMMARIES[1])
-    context = ("--context", ARTICLES["ice"])
-    one, other = (
-        json.loads(climassay("compare", *order, *context, "--probe", probe, "--json")[1])
-        for order in (texts, texts[::-1])
-    )
-    assert one["probability_a"] == pytest.approx(1 - other["probability_a"])
-    assert one["quality"] == "relevance"
-    assert {one["better"], other["better"]} in ({"A", "B"}, {"equal"})
 
 
 def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table, probe, tmp_path):
@@ -214,13 +191,6 @@ def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table
     fresh = json.loads(climassay("evaluate", probe, more, *COLUMNS, "--label", "relevance", "--json")[1])
     assert (fresh["left_out"], fresh["n_items"], fresh["n_groups"]) == (15, 3, 1)
     assert "Agreement with the experts" in climassay("evaluate", "pairs", table, *COLUMNS, "--aspect", "relevance")[1]
-
-
-def test_apply_ranks_as_rank_does_and_writes_lines(climassay, table, probe, tmp_path):
-    file = tmp_path / "ranked.jsonl"
-    out = done(climassay("apply", probe, table, *COLUMNS, "-o", file, "--json"))
-    rows = json.loads(climassay("rank", table, *COLUMNS, "--probe", probe, "--json")[1])["items"]
-    assert json.loads(out)["items"] == rows == [json.loads(line) for line in file.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("sort", ["exact", "greedy", "strengths"])
@@ -285,22 +255,13 @@ def test_runs_of_judges_have_a_page_with_tables_and_figures(climassay, table, pr
     [
         (("--aspect", "beauty"), "no aspect 'beauty'"),
         ((), "Name the aspect with --aspect"),
-        (("--aspect", "fluency"), "no column 'fluency'"),
-        (("--aspect", "relevance", "--method", "magic"), "no method 'magic'"),
         (("--aspect", "relevance", "--folds", "9"), "9 folds need at least 9 groups, there are 5"),
-        (("--aspect", "relevance", "--limit-groups", "1", "--folds", "3"), "3 folds need at least 6 items"),
         (("--aspect", "relevance", "--layer", "40"), "no layer 40"),
         (("--aspect", "relevance", "--layer", "last"), "--layer takes whole numbers"),
-        (("--aspect", "relevance", "--learning-curve", "5000"), "--train-items"),
-        (("--aspect", "relevance", "--wording", "4"), "no wording 4"),
         (("--kind", "claims"), "--label"),
-        (("--quality", "is nice"), "--label"),
         (("--aspect", "relevance", "--label", "grade"), "no item that can be used"),
-        (("--aspect", "relevance", "--label", "grade", "--levels", "low"), "not ordered labels"),
         (("--kind", "claims", "--aspect", "relevance"), "--aspect goes with --kind text"),
-        (("--aspect", "relevance", "--regularisation", "0"), "regularisation must be above 0"),
         (("--aspect", "relevance", "--group", "id"), "only one of its group"),
-        (("--aspect", "relevance", "--group", "coherence", "--item", "id", "--folds", "2"), "different source texts"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
 )
@@ -309,15 +270,6 @@ def test_a_mistake_in_benchmark_is_one_sentence_and_exit_code_two(climassay, tab
     (line,) = err.strip().splitlines()
     assert line.startswith("climassay: ")
     assert sentence in line
-
-
-def test_a_probe_brings_the_number_format_that_it_reads(climassay, table, probe, monkeypatch):
-    monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
-    out = done(climassay("rank", table, *COLUMNS, "--probe", probe, "--json"))
-    assert len(json.loads(out)["items"]) == 15
-    assert "number format (--dtype)" in refused(
-        climassay("rank", table, *COLUMNS, "--probe", probe, "--dtype", "bfloat16")
-    )
 
 
 def test_other_mistakes(climassay, table, probe, tmp_path, model):

@@ -116,12 +116,3 @@ def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch
     assert [one["verdict"] for one in written] == ["correct", "beside the point", "beside the point", ""]
     assert written[3]["judge_error"]
     assert "1 judgements failed" in table
-
-
-def test_a_judge_needs_questions(monkeypatch, climassay, tmp_path, answers):
-    monkeypatch.setenv("OPENAI_API_KEY", "")
-    with ApiServer(rule=marking) as server:
-        judge = ("--judge", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace")
-        code, _, err = climassay("metrics score", answers, "-m", "judged_accuracy", *judge)
-    assert code == 2
-    assert "question" in err

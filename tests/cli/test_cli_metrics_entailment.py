@@ -66,11 +66,10 @@ def test_each_pair_gets_its_probabilities(climassay, tmp_path):
     ("arguments", "message"),
     [
         (("evaluate", "bundled", "missing.jsonl"), "missing.jsonl"),
-        (("evaluate", "nonsense", "PAIRS"), "names no entailment scorer"),
         (("train", "PAIRS", "-o", "no/where/head"), "does not exist"),
         (("train", "PAIRS", "-o", "head.safetensors", "--hold-out", 10), "cannot be held out"),
     ],
-    ids=["file", "scorer", "place", "hold-out"],
+    ids=["file", "place", "hold-out"],
 )
 def test_bad_input_is_one_sentence(monkeypatch, climassay, tmp_path, pairs, arguments, message):
     monkeypatch.chdir(tmp_path)

@@ -104,8 +104,3 @@ def test_export(climassay, run_id, tmp_path, ending):
 )
 def test_mistakes_are_one_sentence_and_exit_code_two(climassay, run_id, arguments, sentence):
     assert sentence in refused(climassay(*arguments), alone=False).splitlines()[-1]
-
-
-def test_another_database_can_be_named(climassay, run_id, tmp_path):
-    other = f"sqlite:///{tmp_path}/other.sqlite"
-    assert json.loads(climassay("runs", "--records", other, "--json")[1]) == []

@@ -102,13 +102,11 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, climassay
     ("arguments", "words"),
     [
         (("train", "missing.jsonl", "-o", "x"), "There is no file"),
-        (("apply", "nothing", "LABELS"), "names no validator"),
-        (("show", "nothing"), "There is no validator"),
         (("simulate", "LABELS", "--strategies", "best"), "must be different ones of"),
         (("train", "LABELS", "-o", "x", "--method", "api"), "write openai:NAME"),
         (("train", "LABELS", "-o", "nowhere/x"), "The folder of nowhere/x does not exist"),
     ],
-    ids=["no labels", "no validator", "nothing to show", "strategy", "api", "place"],
+    ids=["no labels", "strategy", "api", "place"],
 )
 def test_bad_input_is_one_sentence(tmp_path, monkeypatch, climassay, labels, arguments, words):
     monkeypatch.chdir(tmp_path)

@@ -132,19 +132,14 @@ def test_wrong_arguments_of_evidence(climassay, file, arguments, message):
     assert message in refused(climassay("factcheck", "evidence", file, *arguments))
 
 
-def test_a_head_that_is_not_there(climassay, file):
-    assert "no verdict head" in refused(climassay("factcheck", "evaluate", "nowhere.safetensors", file))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("-o", "nowhere/head.safetensors"), "does not exist"),
-        (("-o", "."), "is a folder"),
         (("-o", "head.safetensors", "--encoder", "none", "--hold-out", CLAIMS), "cannot be held out"),
         (("-o", "head.safetensors", "--encoder", "none", "--layer", "99"), "layer"),
     ],
-    ids=["folder", "is-folder", "hold-out", "layer"],
+    ids=["folder", "hold-out", "layer"],
 )
 def test_wrong_arguments_of_training(climassay, monkeypatch, file, tmp_path, arguments, message):
     monkeypatch.chdir(tmp_path)

@@ -106,18 +106,9 @@ BAD = {
     "two words": (["The", "Sun"], "must stand in quotes"),
     "nobody": ([CLAIM], "Nobody debates"),
     "no collection": ([CLAIM, "-c", "nowhere"], "There is no collection 'nowhere'"),
-    "no weight": ([CLAIM, "-c", "book=much"], "must be a number"),
-    "same name": ([CLAIM, "-c", "book", "-c", "book"], "needs a name of its own"),
-    "no scale": ([CLAIM, "-c", "book", "--scale", "stars"], "There is no scale 'stars'"),
     "no file": ([CLAIM, "--config", "nowhere.toml"], "There is no file at nowhere.toml"),
     "no prompts": ([CLAIM, "-c", "book", "--prompts", "nowhere"], "The prompt folder nowhere does not exist"),
     "no review": ([CLAIM, "-c", "book", "--claim-review", "x.json"], "needs --url"),
-    "page in a folder": ([CLAIM, "-c", "book", "--html", "."], "is a folder"),
-    "review in a folder": (
-        [CLAIM, "-c", "book", "--claim-review", ".", "--url", "u", "--publisher", "p"],
-        "is a folder",
-    ),
-    "head by schema": ([CLAIM, "-c", "book", "--head", "h.json", "--elicitation", "schema"], "A verdict head decides"),
     "no head": ([CLAIM, "-c", "book", "--head", "h.json"], "There is no verdict head h.json"),
     "no model": ([CLAIM, "-c", "book", "--model", "local:nowhere/at/all"], "There is no model"),
 }

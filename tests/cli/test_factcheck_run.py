@@ -159,26 +159,14 @@ BAD = {
     "no file": (["nowhere.csv", "-c", "book"], "There is no file at nowhere.csv"),
     "no claims": (["other.csv", "-c", "book"], "other.csv has no column of claims"),
     "no column": (["claims.csv", "-c", "book", "--claim", "text"], "no column 'text' (--claim)"),
-    "no truth": (["claims.csv", "-c", "book", "--truth", "rating"], "no column 'rating' (--truth)"),
-    "empty": (["empty.csv", "-c", "book"], "empty.csv"),
     "all empty": (["blank.csv", "-c", "book"], "No row of blank.csv has a claim"),
     "nobody": (["claims.csv"], "Nobody debates"),
-    "no collection": (["claims.csv", "-c", "nowhere"], "There is no collection 'nowhere'"),
-    "no scale": (["claims.csv", "-c", "book", "--scale", "stars"], "There is no scale 'stars'"),
-    "no level": (["claims.csv", "-c", "book", "--classes", "4"], "cannot be shown in 4 classes"),
     "other verdicts": (
         ["claims.csv", "-c", "book", "--truth", "verdict", "--scale", "climate-fever"],
         "is not of the scale",
     ),
-    "head by schema": (
-        ["claims.csv", "-c", "book", "--head", "h.json", "--elicitation", "schema"],
-        "A verdict head decides by scores",
-    ),
-    "report in a folder": (["claims.csv", "-c", "book", "--html", "."], "is a folder"),
-    "debates in a folder": (["claims.csv", "-c", "book", "--transcripts", "."], "is a folder"),
     "tables in a folder": (["claims.csv", "-c", "book", "--markdown", "."], "is a folder"),
     "pages in a file": (["claims.csv", "-c", "book", "--pages", "claims.csv"], "is a file"),
-    "no entry": (["claims.csv", "--config", "debate.toml"], "has no entry 'colour'"),
 }
 
 

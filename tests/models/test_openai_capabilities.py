@@ -9,8 +9,7 @@ from api_server import ApiServer, Behaviour, Connection, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import Connection as Client
-from climassay.models.openai.connection import RetryPolicy, retry_policy
+from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.replies import parse_error_reply, parse_window
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)
@@ -127,15 +126,6 @@ def test_a_reasoning_model_answers_and_its_thoughts_are_counted(monkeypatch, tol
     assert (scores.method, scores.best) == ("generated", 0)
     assert (client.capabilities.logprobs, client.capabilities.logprobs_status) == ("refused", 403)
     assert client.capabilities.thinks
-
-
-def test_a_first_request_for_scores_of_a_reasoning_model_is_no_wrong_key(monkeypatch):
-    Manners().install(monkeypatch)
-    with ApiServer(rule=lambda asked: Reply("b")) as server:
-        client = model(server)
-        scores = client.option_logprobs([options("one"), options("two")])
-        client.close()
-    assert [(score.best, score.method) for score in scores] == [(1, "generated")] * 2
 
 
 def test_more_thoughts_than_room_are_given_more_and_that_is_remembered(monkeypatch, tmp_path):
@@ -331,20 +321,3 @@ def test_a_limit_of_all_answers_stands_in_place_of_the_requests_own():
 )
 def test_the_window_is_read_where_servers_tell_it(body, window):
     assert parse_window(json.dumps(body).encode(), "m") == window
-
-
-def test_an_attempt_may_take_as_long_as_the_deadline_unless_set(monkeypatch):
-    assert retry_policy(deadline=900).attempt_timeout is None
-    assert (retry_policy(900, 60).deadline, retry_policy(900, 60).attempt_timeout) == (900, 60)
-    waited = []
-
-    async def attempt(self, body, timeout, show):
-        waited.append(timeout)
-        raise RuntimeError("far enough")
-
-    client = OpenAIModel("m", base_url="http://localhost/v1", policy=retry_policy(deadline=900))
-    monkeypatch.setattr(Client, "_attempt", attempt)
-    with pytest.raises(RuntimeError):
-        client.generate([request("one")])
-    client.close()
-    assert waited == [pytest.approx(900, abs=60)]

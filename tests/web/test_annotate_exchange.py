@@ -132,13 +132,6 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
     assert "It is offered at 12." in page
 
 
-def test_a_training_on_too_few_labels_says_so(queue, place, client_of):
-    job = train(client_of("admin"), place)
-    assert job.state == "failed"
-    assert "at least two valid and two invalid" in job.error
-    assert "at least two valid and two invalid" in client_of("admin").get(f"{HOME}/settings").text
-
-
 def test_a_training_that_waits_is_not_asked_for_twice(queue, place, client_of):
     first = place.jobs.submit("retrain", "Train", {"dataset": "another"})
     assert retraining.open_training(place, DATASET) is None

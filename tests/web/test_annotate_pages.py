@@ -212,19 +212,6 @@ def conflicting(place):
     return queue
 
 
-def test_a_conflict_is_decided_like_one_of_the_labels(place, client_of):
-    queue = conflicting(place)
-    adjudicator = client_of("adjudicator")
-    assert f"{HOME}/conflicts/q1" in adjudicator.get(f"{HOME}/conflicts").text
-    answer = post(adjudicator, f"{HOME}/conflicts/q1", {"key": "d1", "like": "b1"})
-    assert answer.headers["location"] == f"{HOME}/conflicts?done=decided"
-    assert "There are none." in adjudicator.get(f"{HOME}/conflicts").text
-    decided = [label for label in queue.labels(DATASET) if label.adjudicates]
-    assert [(label.annotator, label.accepted, label.reasons) for label in decided] == [
-        ("adjudicator", False, ("wrong answer",))
-    ]
-
-
 def divided(place, names):
     """Three annotators' labels on items: two call each valid and one does not."""
     queue = fill(place, [draft(name) for name in names], overlap=3)
@@ -233,18 +220,6 @@ def divided(place, names):
             queue.label(DATASET, name, who, accepted=True, key=f"{who}-{name}")
         queue.label(DATASET, name, "kim", accepted=False, reasons=["wrong answer"], key=f"kim-{name}")
     return queue
-
-
-def test_many_conflicts_are_listed_a_part_at_a_time(place, client_of, monkeypatch):
-    monkeypatch.setattr("climassay.web.annotate.pages.MOST_FOUND", 2)
-    queue = divided(place, ("q1", "q2", "q4"))
-    adjudicator = client_of("adjudicator")
-    order = [f"{HOME}/conflicts/{item.draft.id}" for item in queue.conflicts(DATASET)]
-    pages = [adjudicator.get(f"{HOME}/conflicts{query}").text for query in ("", "?page=2", "?page=9")]
-    listed = [[address for address in order if f'href="{address}"' in page] for page in pages]
-    assert listed == [order[:2], order[2:], order[2:]]
-    assert all("3 questions have" in page for page in pages)
-    assert f'href="{HOME}/conflicts?page=2"' in pages[0]
 
 
 def test_a_decision_leads_to_the_next_conflict_and_the_last_one_to_the_list(place, client_of):

@@ -12,9 +12,7 @@ import pytest
 from check_parts import DISPUTE, SUN, Gate, Seen, ask, ended, furnish, scripted, write_settings
 from climassay.factcheck import from_data, make_claim
 from climassay.factcheck.check_store import PAGE
-from climassay.factcheck.transcript import event_from_data
-from climassay.web.checks.debate import DebateProgress, seconds_left
-from climassay.web.checks.store import BEGIN, checks_of, chosen, seconds_spent, time_begun
+from climassay.web.checks.store import checks_of, chosen, seconds_spent, time_begun
 from debate_tables import View
 from factcheck_transcripts import full_transcript
 from patience import reached
@@ -61,17 +59,6 @@ def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_
     for link in seen.every("a", class_="cite"):
         assert seen.every("article", id=f"passage-{link['data-passage']}")
     assert seen.every("a", class_="cite")
-
-
-def test_a_refuted_claim_says_how_it_misleads_in_the_browser_and_on_the_page_taken_along(client_of, place, script):
-    client = client_of("annotator")
-    check = ask(client, "Climate has always changed, so the warming of today must be natural, too.")
-    transcript = ended(place, check).transcript
-    assert transcript.fallacy.probability > 0.5
-    for page in (f"/checks/{check}", f"/checks/{check}/page.html"):
-        shown = client.get(page).text
-        assert "How it misleads" in shown
-        assert transcript.fallacy.definition.replace("'", "&#39;") in shown
 
 
 def test_the_whole_way_is_the_same_on_both_databases(place_on, database_url):
@@ -258,42 +245,6 @@ def test_a_check_that_is_gone_on_with_keeps_the_time_that_it_has_taken(client_of
     assert begin.body["before"] == pytest.approx(spent)
     assert time_begun(place.jobs.events(kept.job)) == pytest.approx(begin.told_at - spent)
     assert kept.seconds > spent
-
-
-def test_steps_only_go_forward_and_end_at_the_last(client_of, place, script):
-    kept = ended(place, ask(client_of("annotator")))
-    progress, seen = DebateProgress(kept.settings), []
-    doing = {name: [] for name in progress.participants}
-    for event in place.jobs.events(kept.about.job):
-        if event.kind == BEGIN:
-            continue
-        happened = event_from_data(event.kind, event.body)
-        progress.take(happened)
-        seen.append((progress.step, progress.steps))
-        if event.kind == "activity":
-            doing[happened.participant].append((happened.round, happened.doing))
-    # Reading, searching, two rounds of two advocates and a mediator, questions between them, the verdict.
-    assert [step for step, _ in seen] == sorted(step for step, _ in seen)
-    assert {step for step, _ in seen} == set(range(2, 11))
-    assert [steps for _, steps in seen][-1] == 10
-    assert {steps for _, steps in seen} == {14, 10}
-    assert doing["Physical"][:3] == [(1, "searching"), (1, "judging"), (1, "checking quotations")]
-    assert doing["mediator"] == [(1, "weighing"), (2, "asking"), (2, "weighing"), (2, "concluding")]
-    assert all(one.doing is None for one in progress.participants.values())
-
-
-@pytest.mark.parametrize(
-    ("past", "elapsed", "left"),
-    [
-        ([60.0, 70.0], 0.0, None),
-        ([60.0, 90.0, 70.0], 0.0, 70.0),
-        ([60.0, 90.0, 70.0], 65.0, 15.0),
-        ([60.0, 90.0, 70.0], 91.0, 0.0),
-    ],
-    ids=["too few", "median", "of those that took longer", "longer than all"],
-)
-def test_what_remains_is_estimated_from_debates_that_took_longer(past, elapsed, left):
-    assert seconds_left(past, elapsed) == left
 
 
 def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, gate):

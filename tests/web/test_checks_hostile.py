@@ -5,10 +5,7 @@ import json
 import pytest
 
 from check_parts import Seen, add_collection, ask, ended, furnish, scripted, write_settings
-from climassay.web import AppState, ServerSettings
-from climassay.web.checks.store import checks_of
-from climassay.workspace import Workspace
-from web_parts import application_over, post
+from web_parts import post
 
 pytestmark = pytest.mark.faults
 
@@ -22,21 +19,6 @@ OVERRIDE = "\u202eThe Sun warms\u2066 the Earth\u202c."
 def place_settings(tmp_path, monkeypatch):
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     return {"debates": (write_settings(tmp_path),), "publisher": "Example </script> Observatory"}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A server with a finished check that tests leave as it is: place, clients, id of the check."""
-    folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLIMASSAY_CACHE", str(folder / "cache"))
-        place = AppState(Workspace.open(folder), ServerSettings(debates=(write_settings(folder),)))
-        furnish(place, scripted())
-        with application_over(place) as client_of:
-            check = ask(client_of("annotator"))
-            ended(place, check)
-            yield place, client_of, check
-        place.close()
 
 
 def test_a_claim_cannot_end_the_data_of_its_claimreview(client_of, place):
@@ -89,19 +71,3 @@ def test_characters_that_turn_a_line_are_taken_out_of_claims_and_kept_inside_of_
     assert f"<blockquote>{OVERRIDE}</blockquote>" in page
     css = client.get("/static/checks.css").text
     assert "main blockquote" in css[: css.index("unicode-bidi: isolate; overflow-wrap")].rpartition("}")[2]
-
-
-@pytest.mark.parametrize(
-    ("opinion", "comment", "sentence"),
-    [
-        ("love", "x", "not &#39;love&#39;"),
-        ("agree", "x" * 4001, "4,001 characters"),
-        ("undecided", "", "write a comment"),
-    ],
-    ids=["unknown", "long", "nothing"],
-)
-def test_reviews_are_one_of_three_words_and_of_limited_length(finished, opinion, comment, sentence):
-    place, client_of, check = finished
-    answer = post(client_of("annotator"), f"/checks/{check}/review", {"opinion": opinion, "comment": comment})
-    assert (answer.status_code, sentence in answer.text) == (400, True)
-    assert checks_of(place).reviews(check) == []

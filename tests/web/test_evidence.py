@@ -74,19 +74,6 @@ def test_a_quotation_is_marked_in_its_passage_and_on_its_page(place, client_of, 
     assert re.search(r'<img [^>]*alt="Page 2 of Seas[^"]+marked', answer.text)
 
 
-def test_pages_are_turned_and_keep_the_quotation(place, client_of, printed):
-    document, reader = printed(), client_of(None)
-    passage = passage_of(place, document)
-    query = urlencode({"passage": passage.id, "quote": QUOTED})
-    page = reader.get(f"/library/seas/documents/{document}/pages/2?{query}")
-    for rel, number in (("prev", 1), ("next", 3)):
-        address = html.unescape(re.search(rf'rel="{rel}" href="([^"]+)"', page.text)[1])
-        assert address == f"/library/seas/documents/{document}/pages/{number}?{query}"
-    third = reader.get(f"/library/seas/documents/{document}/pages/3")
-    assert 'rel="next"' not in third.text
-    assert not rectangles_in(third)
-
-
 def test_words_that_the_passage_does_not_have_are_not_marked(place, client_of, printed):
     document, reader = printed(), client_of(None)
     passage = passage_of(place, document)

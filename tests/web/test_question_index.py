@@ -70,20 +70,6 @@ def test_the_questions_that_fit_are_those_found_by_looking_at_all(place, run):
     assert index.choices()["model"] == list(dict.fromkeys(one.cell.model for one in stored.experiment.outcomes))
 
 
-def test_a_part_of_a_run_shows_what_the_whole_shows(place, run):
-    index, stored = QuestionIndex(place, require_run(place.database, run)), StoredRun(run_details(place.database, run))
-    for number, (key, asked) in enumerate(stored.questions.items()):
-        part = index.part([number])
-        assert part.questions == {key: asked}
-        assert part.outcomes == {key: stored.outcomes[key]}
-        given = {name for outcome in part.outcomes[key] for name in outcome.passages}
-        assert part.experiment.passages.items() <= stored.experiment.passages.items()
-        assert given & stored.experiment.passages.keys() <= part.experiment.passages.keys()
-        assert index.number(key[1], key[0]) == number
-        assert index.key(number) == key
-    assert (index.key(-1), index.key(len(index)), index.number("none")) == (None, None, None)
-
-
 def test_a_page_reads_its_own_rows_and_never_the_whole_run(place, client_of, monkeypatch):
     run = store_experiment(place.records)
     reader = client_of("annotator")

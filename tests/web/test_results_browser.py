@@ -63,18 +63,6 @@ def test_tables_sort_by_value_and_filter(visit, experiment_run, shoot):
     assert len(set(numbers)) > 3
 
 
-def test_large_results_follow_their_page(visit, running_server):
-    asked = [question("mcq", number) for number in range(1500)]
-    skills = {("small", "default"): 0.4, ("large", "default"): 0.7}
-    run = store_experiment(running_server.place.records, experiment(skills, questions=asked))
-    page = visit("annotator")
-    page.goto(f"/results/{run}?show=tables")
-    page.get_by_text("Multiple choice and cloze, primer").wait_for()
-    assert page.locator(".result-table button").count() > 0
-    page.goto(f"/results/{run}")
-    assert page.get_by_role("link", name="1,500 questions one by one").is_visible()
-
-
 def test_pages_work_without_scripts(visit, running_server, experiment_run):
     asked = [question("mcq", number) for number in range(1500)]
     skills = {("small", "default"): 0.4, ("large", "default"): 0.7}

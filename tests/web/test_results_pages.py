@@ -326,16 +326,6 @@ def test_damaged_results_of_a_known_command_are_shown_as_they_are(reader, place)
     assert page.rows_below("predictions") == [["default"], ["rag"]]
 
 
-def test_an_interrupted_run_shows_its_error(reader, place):
-    from climassay.errors import ModelError
-
-    with pytest.raises(ModelError), place.records.run("ask", {}) as run:
-        raise ModelError("The model <vanished>.")
-    page = page_of(reader, f"/results/{run.id}")
-    assert "The model <vanished>." in page.text
-    assert "it did not end" in page.text
-
-
 def test_usage_is_counted_by_model_command_and_day(reader, place):
     with place.records.run("first", {}) as run:
         ask(place.records, run, "one", "broken", "free")
