@@ -280,7 +280,7 @@ def test_a_command_whose_driver_is_killed_asks_only_what_is_missing(name, lives,
 # ---------------------------------------------------------------------------------------------------------- the secrets
 
 
-KEY, ADDRESS_PASSWORD, DATABASE_PASSWORD = "sk-canary-6d3f0c27b1", "canary-of-the-address", "canary-of-the-database"
+KEY, ADDRESS_PASSWORD = "sk-canary-6d3f0c27b1", "canary-of-the-address"
 
 
 def files_below(folder):

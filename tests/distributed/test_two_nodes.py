@@ -8,9 +8,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -69,27 +66,6 @@ def opened_when(folder, true):
     gate = threading.Thread(target=lambda: (until(true), (folder / "go").touch()))
     gate.start()
     return gate
-
-
-# ------------------------------------------------------------------------------------------------------ whole commands
-
-
-def stored(folder):
-    try:
-        with sqlite3.connect(f"file:{folder}/records.sqlite?mode=ro", uri=True) as database:
-            return database.execute("SELECT count(*) FROM requests").fetchone()[0]
-    except sqlite3.OperationalError:
-        return 0
-
-
-def arguments(questions, tiny, folder, *more):
-    options = ["--model", f"local:{tiny}", "--scoring", "letter", "--permutations", "4", "--workspace", str(folder)]
-    return ["evaluate", "mcq", str(questions), *options, "--json", *more]
-
-
-def start(*given):
-    command = [sys.executable, "-m", "climassay.cli.main", *arguments(*given)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 # ------------------------------------------------------------------------------------------------------- the same work

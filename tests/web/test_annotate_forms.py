@@ -93,12 +93,20 @@ def test_changes_give_both_wordings_whole(before, after):
         assert "".join(text for text, _ in change.after) == getattr(after, part)
 
 
-def choosable(statement, **how):
-    return [part.text for part in statement_parts(statement, **how) if part.choosable]
-
-
-def test_a_word_whose_gap_would_go_into_another_word_cannot_be_chosen():
-    assert choosable("The sea-level of the sea rises.") == ["The", "sea-level", "of", "the", "rises"]
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("The ice melts the ice; it's well-known.",), ["The", "ice", "melts", "the", "it's", "well-known"]),
+        (("The sea-level of the sea rises.",), ["The", "sea-level", "of", "the", "rises"]),
+        (
+            ("The optical depth of dust is small.", "optical depth"),
+            ["The", "optical depth", "of", "dust", "is", "small"],
+        ),
+    ],
+    ids=["each where it stands first", "but not within another word", "a chosen term is one part"],
+)
+def test_words_that_can_be_chosen(given, words):
+    assert [part.text for part in statement_parts(*given) if part.choosable] == words
 
 
 def test_the_suggestion_is_chosen_and_the_other_candidates_are_hinted():

@@ -327,6 +327,9 @@ def test_people_agree_disagree_and_change_their_minds(client_of, place, script):
     post(client_of("admin"), f"/checks/{check}/review", {"opinion": "agree"})
     assert checks_of(place).get(check).about.reviewed == "divided"
     post(client, f"/checks/{check}/review", {"opinion": "agree", "comment": "On second thought."})
+    for opinion, comment in (("love", "x"), ("agree", "x" * 4001), ("undecided", "")):
+        wrong = post(client, f"/checks/{check}/review", {"opinion": opinion, "comment": comment})
+        assert wrong.status_code == 400
     seen = Seen(client.get(f"/checks/{check}").text)
     assert "2 agree, 0 disagree" in seen.text
     assert "changed since" in seen.text

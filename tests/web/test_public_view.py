@@ -203,7 +203,6 @@ def test_json_is_laid_out_and_other_texts_are_as_they_are(text, shown):
     [
         (f"The server answered 401: Incorrect API key provided. {HOPELESS_STATUS[401]}", "did not accept the key"),
         ("OpenAI's server needs an API key: set OPENAI_API_KEY, or give another --base-url.", "did not accept the key"),
-        ("has reached its limit",),
         (
             "The server answered 404: No such model. Check the model's name: the server does not offer 'x' to you.",
             "not available",
