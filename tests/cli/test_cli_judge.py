@@ -10,7 +10,7 @@ from climassay.judging.probe import load_probe
 from climassay.records.queries import list_runs, run_details
 from climassay.session import Session
 from climassay.web.results.stored_run import StoredRun
-from command_line import done, refused
+from command_line import done, json_of, refused
 from tiny_models import save_tiny
 
 ARTICLES = {
@@ -148,26 +148,10 @@ def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path
     assert sorted(row["place"] for row in places[:15]) == sorted([1, 2, 3] * 5)
 
 
-def test_several_wordings_give_the_spread(climassay, table):
-    found = benchmark(
-        climassay, table, "--aspect", "relevance", "--wording", 1, "--wording", 3, "--method", "zero-shot"
-    )
-    (spread,) = found["spread_over_wordings"]
-    values = [row["accuracy_differing"]["value"] for row in found["results"]]
-    assert spread["wordings"] == [1, 3]
-    assert spread["accuracy_differing"] == {
-        "mean": pytest.approx(sum(values) / 2), "lowest": min(values), "highest": max(values),
-    }  # fmt: skip
-
-
 def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, probe, tmp_path):
     out = tmp_path / "again.safetensors"
-    found = json.loads(
-        done(
-            climassay(
-                "train", table, "-o", out, *COLUMNS, "--aspect", "relevance", "--html", tmp_path / "p.html", "--json"
-            )
-        )
+    found = json_of(
+        climassay("train", table, "-o", out, *COLUMNS, "--aspect", "relevance", "--html", tmp_path / "p.html", "--json")
     )
     assert found["accuracy_held_out"]["n"] == 15
     assert found["provenance"]["layers"] in ([2], [-1])  # chosen by cross-validation
@@ -178,7 +162,7 @@ def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, pr
 
 def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table, probe, tmp_path):
     arguments = (table, *COLUMNS, "--seed", 1, "--json")
-    found = json.loads(done(climassay("evaluate", "zero-shot", *arguments, "--aspect", "relevance")))
+    found = json_of(climassay("evaluate", "zero-shot", *arguments, "--aspect", "relevance"))
     assert (found["n_items"], found["n_pairs"], found["left_out"], found["failed"]) == (15, 15, 0, 0)
     assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
     assert "was trained on every item" in refused(climassay("evaluate", probe, *arguments))
@@ -188,17 +172,17 @@ def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table
     new = [json.loads(line) for line in table.read_text().splitlines()[:3]]
     rows = [{**row, "summary": f"{row['summary']} And more.", "article_id": "new"} for row in new]
     more.write_text(table.read_text() + "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    fresh = json.loads(climassay("evaluate", probe, more, *COLUMNS, "--label", "relevance", "--json")[1])
+    fresh = json_of(climassay("evaluate", probe, more, *COLUMNS, "--label", "relevance", "--json"))
     assert (fresh["left_out"], fresh["n_items"], fresh["n_groups"]) == (15, 3, 1)
     assert "Agreement with the experts" in climassay("evaluate", "pairs", table, *COLUMNS, "--aspect", "relevance")[1]
 
 
 @pytest.mark.parametrize("sort", ["exact", "greedy", "strengths"])
 def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
-    found = json.loads(done(climassay(
+    found = json_of(climassay(
         "rank", table, *COLUMNS, "--probe", probe, "--sort", sort, "--label", "relevance", "--json",
         "--csv", tmp_path / "r.csv", "--html", tmp_path / "r.html",
-    )))  # fmt: skip
+    ))  # fmt: skip
     for group in ARTICLES:
         ours = [row for row in found["items"] if row["group"] == group]
         assert [row["place"] for row in ours] == [1, 2, 3]
@@ -208,21 +192,8 @@ def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     assert "Ranking by relevance" in (tmp_path / "r.html").read_text()
 
 
-def test_items_without_a_label_are_ranked_and_inserted_too(climassay, table, tmp_path):
-    new = tmp_path / "new.csv"
-    new.write_text("summary,said\nSnow melts.,low\nWarm rain.,\nDry wind.,unknown\n", encoding="utf-8")
-    common = ("--text", "summary", "--quality", "is wet", "--method", "direct", "--levels", "low,medium,high", "--json")
-    out = done(climassay("rank", new, *common, "--label", "said"))
-    assert sorted(row["text"] for row in json.loads(out)["items"]) == ["Dry wind.", "Snow melts.", "Warm rain."]
-    found = json.loads(
-        done(climassay("insert", new, "--anchors", table, *common, "--label", "grade", "--truth", "said"))
-    )
-    assert len(found["items"]) == 3
-    assert found["scores"]["accuracy"]["n"] == 1
-
-
 def test_ablate_compares_with_random_directions(climassay, table, probe):
-    found = json.loads(done(climassay("ablate", probe, table, *COLUMNS, "--controls", 2, "--scope", "all", "--json")))
+    found = json_of(climassay("ablate", probe, table, *COLUMNS, "--controls", 2, "--scope", "all", "--json"))
     assert found["states"] == [0, 1, 2, 3]
     assert found["mean_absolute_change"]["value"] > 0
     assert len(found["controls"]) == 2
@@ -285,16 +256,3 @@ def test_other_mistakes(climassay, table, probe, tmp_path, model):
         (("compare", "a", " ", "--aspect", "fluency"), "empty", model),
     ):
         assert sentence in refused(climassay(*arguments, using=using))
-
-
-@pytest.mark.model
-def test_the_bundled_model_learns_to_tell_the_summaries_apart(climassay, table, monkeypatch):
-    # Where the converted model is; --no-cache keeps the activations out of there.
-    monkeypatch.delenv("CLIMASSAY_CACHE")
-    found = json.loads(done(climassay(
-        "benchmark", table, "--group", "article_id", "--item", "summary_id", "--text", "summary", "--limit-groups", 4,
-        "--quality", "says much", "--label", "relevance", "--train-items", 9, "--folds", 2, "--method", "pointwise",
-        "--no-cache", "--json", using="local:smollm2",
-    )))  # fmt: skip
-    assert found["accuracy_differing"]["value"] > 0.7
-    assert found["tokens_computed"] < found["tokens_two_pass"]

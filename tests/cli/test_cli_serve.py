@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from command_line import done, refused
+from command_line import done, json_of, refused
 from killed_process import START
 from patience import PATIENCE
 
@@ -59,11 +59,11 @@ def test_a_port_in_use_is_said_before_anything_is_loaded(climassay, tmp_path):
 @pytest.mark.parametrize("address", ["", "https://example.org/climassay/"], ids=["its port", "behind a proxy"])
 def test_links_lead_where_the_workspace_is_served(monkeypatch, climassay, tmp_path, address):
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
-    served = json.loads(done(climassay("serve", "--port", "0", "--address", address, "--json", "-w", str(tmp_path))))
+    served = json_of(climassay("serve", "--port", "0", "--address", address, "--json", "-w", str(tmp_path)))
     assert served["address"] == (address.rstrip("/") or served["address"])
     assert not served["address"].endswith(":8000")
     for command in ("users add ada", "users reset ada"):
-        link = json.loads(done(climassay(command, "--json", "-w", str(tmp_path))))["link"]
+        link = json_of(climassay(command, "--json", "-w", str(tmp_path)))["link"]
         assert link.startswith(f"{served['address']}/enter/")
 
 

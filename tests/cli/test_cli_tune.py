@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import done, refused
+from command_line import done, json_of, refused
 from tuning_parts import save_shaken
 
 BOOKS = {
@@ -62,7 +62,7 @@ def collection(place: Path, climassay) -> str:
 def test_pretraining_leaves_the_books_asked_about_alone(place: Path, climassay, collection: str) -> None:
     arguments = ("tune", "pretrain", collection, "--questions", place / "questions.jsonl")
     quickly = [*quick(place, "read"), 64, "--epochs", 4]
-    result = json.loads(done(climassay(*arguments, "--validation-documents", "air.md", *quickly, "--json")))
+    result = json_of(climassay(*arguments, "--validation-documents", "air.md", *quickly, "--json"))
     assert result["train"]["sources"] == ["The book of sea"]
     assert result["validation"]["sources"] == ["The book of air"]
     assert result["loss"] < result["loss_before"]

@@ -1,10 +1,8 @@
-import json
-
 import pytest
 
 from climassay.errors import ModelError
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, read_drafts, write_drafts
-from command_line import done, refused
+from command_line import done, json_of, refused
 
 pytestmark = pytest.mark.usefixtures("_own_cache")
 
@@ -40,8 +38,8 @@ def labels(tmp_path):
 
 def test_train_show_and_apply(tmp_path, climassay, labels):
     file, html = tmp_path / "validator", tmp_path / "report.html"
-    data = json.loads(
-        done(climassay("generate validate train", labels, "-o", file, "--precision", 0.9, "--html", html, "--json"))
+    data = json_of(
+        climassay("generate validate train", labels, "-o", file, "--precision", 0.9, "--html", html, "--json")
     )
     assert data["evaluation"]["auroc"]["value"] > 0.9
     assert data["source"]["items"] == 36
@@ -50,7 +48,7 @@ def test_train_show_and_apply(tmp_path, climassay, labels):
     assert "Do the probabilities mean what they say?" in page
     assert "Why questions were rejected" in page
 
-    shown = json.loads(done(climassay("generate validate show", file, "--json")))
+    shown = json_of(climassay("generate validate show", file, "--json"))
     assert (shown["kind"], shown["trained_on"], shown["threshold"]) == ("features", 36, data["threshold"])
 
     given, decided = tmp_path / "new.jsonl", tmp_path / "decided.jsonl"
@@ -64,7 +62,7 @@ def test_train_show_and_apply(tmp_path, climassay, labels):
     assert "was trained on all questions" in " ".join(err.split())
     others = tmp_path / "others.jsonl"
     write_drafts(others, drafts(48, labelled=True))
-    measured = json.loads(done(climassay("generate validate evaluate", file, others, "--json")))
+    measured = json_of(climassay("generate validate evaluate", file, others, "--json"))
     assert (measured["trained_on"], measured["evaluation"]["n"]) == (36, 12)
     assert measured["evaluation"]["auroc"]["value"] > 0.9
 

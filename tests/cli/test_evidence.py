@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay.factcheck.verdict_head import VerdictHead
-from command_line import done, refused, run_command
+from command_line import done, json_of, refused, run_command
 from planted_evidence import evidence_rows
 from tiny_models import save_tiny
 
@@ -53,7 +53,7 @@ def train(climassay, file, head, *more):
 def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     html, csv, rows = tmp_path / "report.html", tmp_path / "scores.csv", tmp_path / "rows.jsonl"
     files = ("--html", html, "--csv", csv, "--predictions", rows)
-    data = json.loads(done(climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files)))
+    data = json_of(climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files))
     assert (data["claims"], data["left_out"], data["failed"]) == (8, CLAIMS - 8, 0)
     assert data["scores"]["n"] == 8
     assert {"accuracy", "f1", "constant_accuracy"} <= data["scores"].keys()
@@ -61,9 +61,9 @@ def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
     assert "accuracy" in csv.read_text().lower()
     assert "claims.jsonl" in html.read_text()
-    again = json.loads(climassay("factcheck", "evidence", file, "--limit", 8, "--json")[1])
+    again = json_of(climassay("factcheck", "evidence", file, "--limit", 8, "--json"))
     assert again["predictions"] == data["predictions"]
-    raw = json.loads(climassay("factcheck", "evidence", file, "--limit", 8, "--json", "--no-calibrate")[1])
+    raw = json_of(climassay("factcheck", "evidence", file, "--limit", 8, "--json", "--no-calibrate"))
     assert raw["predictions"] != data["predictions"]
 
 
@@ -77,19 +77,19 @@ def test_claims_without_verdicts_are_listed(climassay, tmp_path):
 
 
 def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, head, monkeypatch):
-    data = json.loads(done(train(climassay, file, head, "--hold-out", 6, "--json")))
+    data = json_of(train(climassay, file, head, "--hold-out", 6, "--json"))
     assert data["provenance"]["groups"] == CLAIMS - 6
     assert data["held_out"]["n"] == 6
     assert data["choices"][0]["log_loss"] <= data["choices"][-1]["log_loss"]
     assert VerdictHead.load(head).provenance.groups == CLAIMS - 6
-    scored = json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])
+    scored = json_of(climassay("factcheck", "evaluate", head, file, "--json"))
     assert (scored["claims"], scored["left_out"]) == (6, CLAIMS - 6)
     assert scored["scores"] == data["held_out"]
-    everything = json.loads(climassay("factcheck", "evaluate", head, file, "--include-trained", "--json")[1])
+    everything = json_of(climassay("factcheck", "evaluate", head, file, "--include-trained", "--json"))
     assert everything["claims"] == CLAIMS
     # It brings the number format that it was trained on.
     monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
-    assert json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])["scores"] == scored["scores"]
+    assert json_of(climassay("factcheck", "evaluate", head, file, "--json"))["scores"] == scored["scores"]
 
 
 def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, tmp_path):
@@ -97,7 +97,7 @@ def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, t
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0
     items, rows = tmp_path / "plain.csv", tmp_path / "rows.jsonl"
     items.write_text("claim,evidence_1\nIce melts.,Warm ice melts.\nIce stays.,\n", encoding="utf-8")
-    data = json.loads(done(climassay("factcheck", "apply", head, items, "-o", rows, "--json")))
+    data = json_of(climassay("factcheck", "apply", head, items, "-o", rows, "--json"))
     assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
     assert data["predictions"][1]["verdict"] == "NOT_ENOUGH_INFO"
     assert "Ice melts." in climassay("factcheck", "apply", head, items)[1]

@@ -11,7 +11,7 @@ import pytest
 
 from climassay.factcheck.scales import ACCURACY
 from climassay.factcheck.transcript import from_data
-from command_line import done, refused
+from command_line import done, json_of, refused
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 from killed_process import START, kill_when
 
@@ -65,7 +65,7 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
         "--truth", "verdict", "--leave-one-out", "--html", files["report.html"], "--pages", files["pages"],
         "--transcripts", files["debates.jsonl"], "--markdown", files["tables.md"],
     ]  # fmt: skip
-    told = json.loads(done(climassay(*command(claims, workspace, model, *options, "--json"))))
+    told = json_of(climassay(*command(claims, workspace, model, *options, "--json")))
     assert set(told) == KEYS
     assert (told["claims"], told["with_truth"], told["skipped"], told["failures"]) == (3, 3, [], 0)
     legal = {*ACCURACY.labels, ACCURACY.nei}
@@ -104,14 +104,14 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
 
 
 def test_without_published_verdicts_the_given_ones_are_told(climassay, claims, workspace, model):
-    told = json.loads(done(climassay(*command(claims, workspace, model, "--json", "--limit", "2", "--seed", "3"))))
+    told = json_of(climassay(*command(claims, workspace, model, "--json", "--limit", "2", "--seed", "3")))
     assert (told["claims"], told["with_truth"], told["disagreements"]) == (2, 0, [])
     assert len({one["claim"] for one in told["verdicts"]} & {text for text, _ in CLAIMS}) == 2
 
 
 def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(climassay, claims, tmp_path, model):
     workspace = make_workspace(tmp_path / "dry")
-    told = json.loads(done(climassay(*command(claims, workspace, model, "--dry", "--json"))))
+    told = json_of(climassay(*command(claims, workspace, model, "--dry", "--json")))
     assert told["claims"] == 3
     assert told["requests"] > 3 * 4
     assert told["prompt_tokens"] > told["completion_tokens"] > 0

@@ -245,17 +245,6 @@ def test_a_file_that_has_just_changed_is_hashed_again(tmp_path: Path, monkeypatc
     assert not is_remembered(file)
 
 
-def test_a_spoilt_memory_of_digests_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", -1000.0)
-    file = tmp_path / "weights"
-    file.write_bytes(b"abc")
-    file_digest(file)
-    (entry,) = (tmp_path / "cache" / "digests").iterdir()
-    entry.write_text("{half", encoding="utf-8")
-    assert file_digest(file).startswith("ba7816bf")
-
-
 def test_a_bundled_name_may_stand_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save_tiny(tmp_path)
     monkeypatch.setattr(loading, "bundled_path", lambda name: folder)

@@ -14,7 +14,7 @@ from climassay.generation.annotation import AnnotationStore
 from climassay.quickstart import NAME, STEPS, QuickstartContext, run_quickstart
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import done
+from command_line import done, json_of
 from documentation import calls, fault
 
 WRITTEN = Path(__file__).parents[1] / "generation" / "hand_written_outputs.json"
@@ -204,7 +204,7 @@ def test_the_command_takes_every_offer(tmp_path, monkeypatch, climassay, writer)
     monkeypatch.setattr(quickstart, "STEPS", STEPS[:3])
     monkeypatch.setattr(quickstart.run_quickstart, "__defaults__", (STEPS[:3],))
     arguments = ["quickstart", "--yes", "--model", MODEL, "--workspace", tmp_path / "work"]
-    told = json.loads(done(climassay(*arguments, "--json")))
+    told = json_of(climassay(*arguments, "--json"))
     assert [(step["step"], step["state"]) for step in told["steps"]] == [
         (name, "done") for name in ("documents", "ask", "check")
     ]

@@ -195,26 +195,3 @@ def test_a_label_that_was_on_its_way_when_the_session_ended_is_sent_after_signin
     page.goto(HOME)
     follows(page, first)
     assert [label.draft for label in queue.labels(DATASET)] == [first]
-
-
-def test_pages_work_without_scripts(visit, running_server):
-    queue = fill(running_server.place, [draft("q1"), draft("q2")])
-    page = visit("annotator", javascript=False)
-    page.goto("/annotate")
-    with arriving(page):
-        page.get_by_role("link", name="Begin").click()
-    first = shown(page)
-    with arriving(page):
-        page.get_by_role("button", name="Valid", exact=True).click()
-    assert shown(page) != first
-    page.locator("#reject summary").click()
-    page.get_by_label("The marked answer is wrong").check()
-    with arriving(page):
-        page.locator("#reject").get_by_role("button", name="Reject").click()
-    assert [(label.accepted, label.reasons) for label in queue.labels(DATASET)] == [
-        (True, ()),
-        (False, ("wrong answer",)),
-    ]
-    with arriving(page):
-        page.get_by_role("button", name="Undo").click()
-    assert len(queue.labels(DATASET)) == 1

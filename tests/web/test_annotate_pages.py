@@ -1,7 +1,6 @@
 """The annotation pages as a browser without scripts uses them."""
 
 import re
-from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -84,14 +83,6 @@ def test_a_faulty_label_shows_why_and_keeps_what_was_typed(place, annotator):
     assert queue.labels(DATASET) == []
 
 
-def test_the_confidence_is_hidden_unless_the_settings_say_otherwise(place, annotator):
-    queue = fill(place, [draft("q1")])
-    queue.reorder(DATASET, {"q1": 0.37})
-    assert "37 % valid" not in annotator.get(HOME).text
-    queue.configure(DATASET, replace(queue.settings(DATASET), hide_confidence=False))
-    assert "37 % valid" in annotator.get(HOME).text
-
-
 def test_skip_and_look_again(place, annotator):
     queue = fill(place, [draft("q1"), draft("q2")])
     first = shown(annotator.get(HOME))
@@ -150,21 +141,6 @@ def test_valid_keeps_an_edit_and_the_first_wording_can_be_had_back(place, annota
     first = fields_of(annotator.get(f"{HOME}/{name}"), "original")
     assert post(annotator, f"{HOME}/{name}", first).status_code == 303
     assert [(label.accepted, label.wording) for label in queue.labels(DATASET)] == [(True, None)]
-
-
-def test_the_history_goes_back_beyond_its_first_page(place, annotator, monkeypatch):
-    monkeypatch.setattr("climassay.web.annotate.pages.MOST_HISTORY", 2)
-    queue = fill(place)
-    for name in ("q1", "q2", "q3", "q4", "q5"):
-        queue.label(DATASET, name, "annotator", accepted=True, key=name)
-    path, seen = f"{HOME}/history", []
-    while path:
-        page = annotator.get(path)
-        seen.append(re.findall(rf'href="{HOME}/(q\d)"', page.text))
-        older = re.search(r'href="([^"]*)">Older', page.text)
-        path = unescape(older[1]) if older else ""
-    assert seen == [["q5", "q4"], ["q3", "q2"], ["q1"]]
-    assert f'href="{HOME}/history?">Newest' in page.text
 
 
 def test_questions_are_found_by_the_filters_of_the_address(place, client_of):

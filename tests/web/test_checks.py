@@ -12,7 +12,7 @@ import pytest
 from check_parts import DISPUTE, SUN, Gate, Seen, ask, ended, furnish, scripted, write_settings
 from climassay.factcheck import from_data, make_claim
 from climassay.factcheck.check_store import PAGE
-from climassay.web.checks.store import checks_of, chosen, seconds_spent, time_begun
+from climassay.web.checks.store import checks_of, chosen
 from debate_tables import View
 from factcheck_transcripts import full_transcript
 from patience import reached
@@ -162,28 +162,17 @@ def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, pl
 # --------------------------------------------------------------------------------------------------- while it goes on
 
 
-def test_the_debate_so_far_is_on_the_page_and_refreshes_without_a_script(client_of, place, gate):
-    client = client_of("annotator")
-    check = ask(client)
-    reached(gate.reached)
-    answer = client.get(f"/checks/{check}")
-    seen = Seen(answer.text)
-    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', answer.text)
-    for words in ("Round 1", "Physical", "incorrect", "Pamphlet", "shows no trend", "Evidence"):
-        assert words in seen.text
-    assert "closed the debate" not in seen.text
-    assert len(seen.every("article", class_="card passage")) == 3
-    gate.open.set()
-    ended(place, check)
-    assert "refresh" not in client.get(f"/checks/{check}").text
-
-
 def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gate):
     client = client_of("annotator")
     check = ask(client)
     reached(gate.reached)
-    whole = client.get(f"/checks/{check}").text
-    [box] = Seen(whole).every("div", data_live=check)
+    page = client.get(f"/checks/{check}").text
+    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', page)
+    whole = Seen(page)
+    for words in ("Round 1", "Physical", "incorrect", "Pamphlet", "shows no trend", "Evidence"):
+        assert words in whole.text
+    assert "closed the debate" not in whole.text
+    [box] = whole.every("div", data_live=check)
     first = Seen(client.get(f"/checks/{check}/debate").text)
     assert [piece["data-region"] for piece in first.tags_with("data-region")] == [
         "statements", "passages", "debate", "debate",
@@ -225,26 +214,6 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     assert 0 < kept.seconds <= kept.ended_at - kept.asked_at + 1
     job = place.jobs.get(kept.job)
     assert (job.done, job.total) > (0, 0)
-
-
-def test_a_check_that_is_gone_on_with_keeps_the_time_that_it_has_taken(client_of, place, gate, monkeypatch):
-    monkeypatch.setattr("climassay.web.jobs.QUIET_SECONDS", 0.0)  # a quick debate could end before it looks
-    client = client_of("annotator")
-    check = ask(client)
-    reached(gate.reached)
-    first = checks_of(place).get(check).about.job
-    post(client, f"/checks/{check}/stop")
-    gate.open.set()
-    ended(place, check)
-    spent = seconds_spent(place.jobs, first)
-    assert spent > 0
-    post(client, f"/checks/{check}/again")
-    kept = ended(place, check).about
-    assert kept.job != first
-    begin = place.jobs.events(kept.job)[0]
-    assert begin.body["before"] == pytest.approx(spent)
-    assert time_begun(place.jobs.events(kept.job)) == pytest.approx(begin.told_at - spent)
-    assert kept.seconds > spent
 
 
 def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, gate):

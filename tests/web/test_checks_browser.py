@@ -65,15 +65,3 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
     page.goto("/checks")
     shoot(page, "checks")
     assert sideways(page) == 0
-
-
-def test_without_scripts_the_page_shows_the_debate_and_citations_lead_to_passages(running_server, visit):
-    furnish(running_server.place, scripted())
-    page = visit("annotator", javascript=False)
-    check = send(page)
-    ended(running_server.place, check)
-    page.reload()
-    link = page.locator(".cite").first
-    link.click()
-    assert page.url.endswith(link.get_attribute("href"))
-    assert page.locator(link.get_attribute("href")).is_visible()

@@ -105,19 +105,6 @@ def test_without_the_file_the_text_is_shown_and_one_sentence_says_why(place, cli
     assert "/pages/" in again.text
 
 
-def test_a_page_is_drawn_once_for_all(place, client_of, printed, monkeypatch):
-    from climassay.web.library import evidence
-
-    drawn, draw = [], evidence.draw_sandboxed
-    monkeypatch.setattr(evidence, "draw_sandboxed", lambda *given: (drawn.append(given), draw(*given))[1])
-    document, reader = printed(), client_of(None)
-    printed("other")
-    for collection in ("seas", "other", "seas"):
-        for ending in ("", ".png"):
-            assert reader.get(f"/library/{collection}/documents/{document}/pages/1{ending}").status_code == 200
-    assert len(drawn) == 1
-
-
 def test_the_file_itself_is_for_people_with_an_account(client_of, printed, tmp_path):
     address = f"/library/seas/documents/{printed()}/original"
     assert client_of(None).get(address).status_code == 303

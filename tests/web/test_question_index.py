@@ -13,7 +13,6 @@ from climassay.evaluation.tasks import Prediction
 from climassay.records import tables
 from climassay.records.queries import require_run, run_details
 from climassay.web.app_state import ResultCache
-from climassay.web.results import questions as question_index
 from climassay.web.results.questions import QuestionFilter, QuestionIndex
 from climassay.web.results.stored_run import StoredRun
 from experiments import experiment, question
@@ -68,31 +67,6 @@ def test_the_questions_that_fit_are_those_found_by_looking_at_all(place, run):
         assert index.numbers(wanted, 3, skip=2) == expected[2:5]
         assert index.numbers(wanted, 3, after=4) == [number for number in expected if number > 4][:3]
     assert index.choices()["model"] == list(dict.fromkeys(one.cell.model for one in stored.experiment.outcomes))
-
-
-def test_a_page_reads_its_own_rows_and_never_the_whole_run(place, client_of, monkeypatch):
-    run = store_experiment(place.records)
-    reader = client_of("annotator")
-    assert reader.get(f"/results/{run}/questions").status_code == 200
-
-    def refuse(*_):
-        raise AssertionError("The whole run was read.")
-
-    for module in ("questions", "stored_run"):
-        monkeypatch.setattr(f"climassay.web.results.{module}.run_details", refuse)
-    read = []
-    loads = question_index.run_rows
-
-    def counting(*given):
-        rows = loads(*given)
-        read.extend(row for some in rows.values() for row in some)
-        return rows
-
-    monkeypatch.setattr(question_index, "run_rows", counting)
-    for path in ("?kind=mcq&text=option", "?model=large&wrong=true", "/mcq-1?benchmark=primer"):
-        read.clear()
-        assert reader.get(f"/results/{run}/questions{path}").status_code == 200
-    assert 0 < len(read) < len(experiment().outcomes) / 2
 
 
 def test_a_run_whose_results_have_changed_is_indexed_anew(place):
