@@ -4,7 +4,6 @@ The tests share one cluster and, after those of whole commands, one pool of work
 """
 
 import importlib.util
-import json
 import os
 import random
 import signal
@@ -41,10 +40,7 @@ def pool(address):
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A random model with a window that takes a question; its positions have no weights."""
-    folder = save_tiny(tmp_path_factory.mktemp("tiny"))
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}), encoding="utf-8")
-    return folder
+    return save_tiny(tmp_path_factory.mktemp("tiny"), context=2048)
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from check_parts import Seen, add_collection, ask, ended, furnish, scripted, write_settings
+from check_parts import add_collection, ask, ended, furnish, scripted, write_settings
+from html_pages import Page
 from web_parts import post
 
 pytestmark = pytest.mark.faults
@@ -28,7 +29,7 @@ def test_a_claim_cannot_end_the_data_of_its_claimreview(client_of, place):
     ended(place, check)
     post(client_of("adjudicator"), f"/checks/{check}/review", {"opinion": "agree"})
     answer = client.get(f"/checks/{check}")
-    [data] = [text for text in Seen(answer.text).scripts if text.strip()]
+    [data] = [text for text in Page(answer.text).scripts if text.strip()]
     assert json.loads(data)["claimReviewed"] == BREAKOUT
     assert json.loads(data)["author"]["name"] == "Example </script> Observatory"
     assert "script-src 'self'" in answer.headers["content-security-policy"]
@@ -52,7 +53,7 @@ def test_only_plain_web_addresses_of_passages_become_links(client_of, place):
     check = ask(client)
     ended(place, check)
     for page in (f"/checks/{check}", f"/checks/{check}/debate"):
-        seen = Seen(client.get(page).text)
+        seen = Page(client.get(page).text)
         foreign = {link["href"] for link in seen.every("a") if not link["href"].startswith(("/", "#"))}
         assert foreign == {"https://example.org/book"}
         assert not any(link["href"].startswith("//") for link in seen.every("a"))

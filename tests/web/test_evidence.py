@@ -6,10 +6,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from check_parts import Seen, ask, ended, furnish, scripted, write_settings
+from check_parts import ask, ended, furnish, scripted, write_settings
 from climassay.corpus import Collection, read
 from climassay.web.library.cache import library_of
 from climassay.web.library.evidence import CitationLinks, nearest_sentence
+from html_pages import Page
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, pdf_of, teach
 from web_parts import post
 
@@ -154,14 +155,14 @@ def test_a_check_of_before_shows_the_new_title_and_marks_what_was_quoted(place, 
     client = client_of("adjudicator")
     check = ask(client)
     ended(place, check)
-    before = Seen(client.get(f"/checks/{check}").text)
+    before = Page(client.get(f"/checks/{check}").text)
     assert "The book physical" in before.text
     renamed = post(client, "/library/physical/documents/physical-document/rename", {"title": "Physics of the Climate"})
     assert renamed.status_code == 303
     page = client.get(f"/checks/{check}")
     assert "Physics of the Climate" in page.text
     assert "The book physical" not in page.text
-    links = {found["href"] for found in Seen(page.text).every("a") if "/library/physical/passages/" in found["href"]}
+    links = {found["href"] for found in Page(page.text).every("a") if "/library/physical/passages/" in found["href"]}
     assert links
     assert {client.get(link).status_code for link in links} == {200}
     assert "Physics of the Climate" in client.get(f"/checks/{check}/page.html").text
