@@ -25,9 +25,8 @@ from climassay.factcheck.transcript import Transcript
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Encoder
 from climassay.models.encoders import load_encoder
-from climassay.models.profiles import ProfileSettings
 from climassay.primer import book_path
-from climassay.prompts import Prompt
+from climassay.prompts import ProfileSettings, Prompt
 from scripted_model import ScriptedModel
 
 SUN = "The Sun, and not carbon dioxide, has caused the warming since 1950."

@@ -97,12 +97,12 @@ def test_the_choices_of_words_follow_their_rule():
 
 
 def test_a_second_run_asks_nothing_and_says_the_same_without_a_terminal_and_as_json(shown, monkeypatch, climassay):
-    from climassay.models import load_model, registry
+    from climassay.models import load_model, provider
 
     folder, model, steps, screen = shown
     asked = stored(folder / "workspace", "answers")
     assert asked > 0
-    monkeypatch.setattr(registry, "load_model", lambda _name, **options: load_model(model, **options))
+    monkeypatch.setattr(provider, "load_model", lambda _name, **options: load_model(model, **options))
     monkeypatch.setenv("COLUMNS", "2000")
     arguments = ("demo", "--output", folder / "report.html")
     out = done(climassay(*arguments))

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 PACKAGE = """
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
     from offering.tools import hammer as hammer, saw as saw

@@ -56,7 +56,7 @@ from climassay.judging.judges import named_judge
 from climassay.metrics import METRICS, AnswerRow, Scorer, score_answers
 from climassay.metrics.registry import Answered
 from climassay.models import GenerationRequest, Message, load_model
-from climassay.models.servers import is_served
+from climassay.models.provider import (is_served)
 from climassay.questions import Question
 
 (scores,) = Scorer().score("freeform", [Answered("Why?", "Ice", "Ice, ice")])

@@ -19,7 +19,7 @@ from climassay.grounding import answer_card, written
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import number_format
-from climassay.models.profiles import ProfileSettings
+from climassay.prompts import ProfileSettings
 from climassay.questions import GAP, option_letter
 from climassay.reporting import Case, Cases, Prose, Report, Section
 from climassay.reporting.html import Block, write_page

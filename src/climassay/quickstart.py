@@ -19,8 +19,8 @@ from climassay.generation import Draft
 from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationStore, Item
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
-from climassay.models.profiles import profile_of
-from climassay.models.servers import is_served
+from climassay.models.provider import is_served
+from climassay.prompts import profile_of
 from climassay.questions import option_letter
 from climassay.reporting import counted
 from climassay.workspace import Workspace

@@ -83,7 +83,7 @@ def test_a_model_names_topics_through_the_records(place, run, monkeypatch):
         return json.dumps({"name": f"{topic} observations"})
 
     model = ScriptedModel(write=name)
-    monkeypatch.setattr("climassay.models.registry.load_model", lambda *_, **__: model)
+    monkeypatch.setattr("climassay.models.provider.load_model", lambda *_, **__: model)
     for _ in range(2):
         out = done(run("topics", place / "s.jsonl", "-o", place / "t.json", "--json"))
     assert {topic["named_by"] for topic in json.loads(out)["topics"]} == {"model"}

@@ -21,8 +21,8 @@ from climassay.doctor import (
     header_fault,
     is_healthy,
 )
-from climassay.optional_dependencies import EXTRAS, extra_with
 from climassay.records import Records
+from climassay.registry import EXTRAS, extra_with
 from climassay.workspace import Workspace
 from command_line import done, json_of
 from patience import PATIENCE

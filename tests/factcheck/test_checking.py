@@ -23,7 +23,7 @@ from climassay.factcheck.configuration import (
 )
 from climassay.factcheck.transcript import Subclaim, Verdict, as_data
 from climassay.models.encoders import load_encoder
-from climassay.models.profiles import ProfileSettings
+from climassay.prompts import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, company_of, debates
 from debate_tables import SCORED

@@ -19,7 +19,7 @@ from climassay.factcheck.configuration import (
     load_settings,
     parse_settings,
 )
-from climassay.models.profiles import ProfileSettings
+from climassay.prompts import ProfileSettings
 
 IPCC = AdvocateSettings("IPCC", collections=("ipcc",))
 

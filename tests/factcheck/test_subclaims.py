@@ -13,8 +13,7 @@ from climassay.corpus.sentences import locate_quotation
 from climassay.factcheck.debate.preparation import MOST, by_rules, read_claim, whole
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion
-from climassay.models.profiles import SMALL, STRONG
-from climassay.prompts import load_prompt
+from climassay.prompts import SMALL, STRONG, load_prompt
 from debate_parts import drive
 
 WORDS = st.sampled_from(["CO2", "ice", "the", "Notice", "melts", "1.5", "°C", "Dr.", "e.g.", "—", "(so)", "“yes”", "İ"])

@@ -12,11 +12,10 @@ import torch
 
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
-from climassay.models.cpu_settings import choose_threads
+from climassay.models.bundled import file_digest, is_remembered
 from climassay.models.local import loading
-from climassay.models.local.loading import load_local, stated_licence
+from climassay.models.local.loading import choose_threads, load_local, stated_licence
 from climassay.models.local.model import LocalModel
-from climassay.models.model_files import file_digest, is_remembered
 from tiny_models import save_tiny, save_tokenizer
 
 pytestmark = pytest.mark.model
@@ -100,7 +99,7 @@ def no_threads_chosen(monkeypatch: pytest.MonkeyPatch):
     import torch
 
     before = torch.get_num_threads()
-    monkeypatch.setattr("climassay.models.cpu_settings._chosen", None)
+    monkeypatch.setattr("climassay.models.local.loading._chosen", None)
     monkeypatch.delenv("CLIMASSAY_THREADS", raising=False)
     yield
     torch.set_num_threads(before)
@@ -119,8 +118,8 @@ def test_the_fastest_number_of_threads_is_chosen_once(
         tried.append(torch.get_num_threads())
         return seconds[tried[-1]]
 
-    monkeypatch.setattr("climassay.models.cpu_settings.usable_cores", lambda: 6)
-    monkeypatch.setattr("climassay.models.cpu_settings._mean_seconds", measured)
+    monkeypatch.setattr("climassay.models.local.loading.usable_cores", lambda: 6)
+    monkeypatch.setattr("climassay.models.local.loading._mean_seconds", measured)
     assert choose_threads(lambda: None) == best == torch.get_num_threads()
     assert tried == [1, 2, 4, 6][: len(tried)]
     count = len(tried)
@@ -218,7 +217,7 @@ def test_a_digest_is_remembered_until_the_file_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", -1000.0)
+    monkeypatch.setattr("climassay.models.bundled._SETTLED_SECONDS", -1000.0)
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
     assert not is_remembered(file)
@@ -238,7 +237,7 @@ def test_a_digest_is_remembered_until_the_file_is_written_again(
 
 def test_a_file_that_has_just_changed_is_hashed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", 1000.0)
+    monkeypatch.setattr("climassay.models.bundled._SETTLED_SECONDS", 1000.0)
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
     file_digest(file)

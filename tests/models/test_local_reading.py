@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from climassay.models.local.generation import PlainRows, SharedRows, rows_for
 from climassay.models.local.model import OptionReadings, TokenisedOptions, read_options
-from climassay.models.local.network import Network
+from climassay.models.local.network import Network, Reader, columns
 from climassay.models.local.prefix_tree import PrefixTree, Step, common_length
-from climassay.models.local.reading import Reader, columns
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 
 pytestmark = pytest.mark.model

@@ -16,16 +16,8 @@ from climassay.models.contract import GenerationRequest, Message
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.finetuning import fine_tune
-from climassay.models.servers import (
-    Price,
-    find_price,
-    find_server,
-    is_served,
-    model_price,
-    normalised_base_url,
-    price_from_options,
-    providers,
-)
+from climassay.models.provider import is_served, model_price
+from climassay.models.servers import Price, find_price, find_server, normalised_base_url, price_from_options, providers
 from climassay.redaction import TrustedUrl
 from command_line import run_command
 

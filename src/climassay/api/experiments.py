@@ -200,9 +200,9 @@ def plan_questions(
         assumed: What is assumed of the two systems: ``accuracy`` and ``discordance``, or ``deviation`` and
             ``correlation``.
         metric: What is compared.
-        run: Estimate all this from an experiment.
-        power: Probability of seeing the difference.
-        alpha: Two-sided level of significance.
+        run: Estimate all of this from an experiment.
+        power: Probability of detecting the difference (power).
+        alpha: Two-sided significance level.
         workspace: Where the records lie.
 
     Raises:
@@ -238,13 +238,13 @@ def _assumptions(metric: str, given: Mapping[str, float], run: str | None, works
 def find_contamination(
     questions: str, against: Sequence[str], *, words: int = 8, worst: int = 10, workspace: Place = None
 ) -> Shown:
-    """Count the test questions that share runs of words with texts that a model has read.
+    """Count the test questions that share word n-grams with texts that a model has read.
 
     Args:
         questions: Test questions: a file, or 'primer'.
         against: Collection, file or folder of training or retrieval texts; repeat.
-        words: Words that make a question touched.
-        worst: Questions with the longest runs to list.
+        words: Length of the n-grams in words.
+        worst: Number of questions with the longest shared runs to list.
         workspace: Where collections lie.
 
     Raises:
@@ -427,7 +427,7 @@ def check_judge(
         labels: Dimension of adequacy by column; by default the columns that are called as the dimensions are.
         question: Column of the question, or of the source that the answers are about.
         answer: Column of the answer.
-        group: Column that tells which answers belong together; by default the question.
+        group: Column that says which answers belong together; by default the question.
         scale: Lowest and highest rating of the file.
         limit: Maximum number of groups, drawn by the seed.
         pairs: Maximum number of pairs of answers compared in both orders.
@@ -488,13 +488,13 @@ def blind_answers(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Give out the long answers of an experiment for people to rate, without saying which model wrote what.
+    """Prepare the long answers of an experiment for blind rating by people.
 
     Args:
         run: Id of a run of climassay evaluate run; see climassay records runs.
         dataset: Name of a new dataset; people rate its answers in the browser (climassay serve).
         pairs: With --dataset: maximum number of pairs to compare, in place of single answers.
-        overlap: With --dataset: people who rate each answer.
+        overlap: With --dataset: number of people who rate each answer.
         seed: Seed of the order.
         workspace: Where the records lie.
 

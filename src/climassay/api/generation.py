@@ -163,19 +163,19 @@ def screen(
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
-    """Mark faulty questions by named checks, and show what each check stopped; nothing is removed.
+    """Mark faulty questions with named checks, and show what each check stopped; nothing is removed.
 
     Args:
         drafts: Drafts (climassay generate), a question file with passages, or primer.
-        without: Leave out a check by its name; repeat. See generate checks.
-        only: Make this check and no other; repeat.
-        language: Language in which the questions are to be: en, de, fr, es, pt, it or nl.
+        without: Check to leave out, by name; repeat. See generate checks.
+        only: Run only this check; repeat.
+        language: Language that the questions should be in: en, de, fr, es, pt, it or nl.
         encoder: Encoder for the check “off topic”, for example local:minilm.
         entailment: Scorer for the check “not entailed”: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, FILE.
-        consistency: Model that answers the questions again with their passages (small ones: multiple choice).
-        orders: Option orders a question, for --consistency.
-        needed: Least share of orders answered as marked, for --consistency.
-        seed: Seed of option orders beyond the rotations.
+        consistency: Model that answers the questions again from their passages (small models: multiple choice only).
+        orders: Option orders per question, for --consistency.
+        needed: Minimum share of orders answered as marked, for --consistency.
+        seed: Seed of option orders other than rotations.
         workspace: Where answers of models are kept.
 
     Raises:
@@ -261,7 +261,7 @@ def holds_drafts(path: Path) -> bool:
 
 
 def checks() -> Shown:
-    """List the checks of the screening: name, kinds of questions, and what is faulty."""
+    """List the screening checks: name, kinds of questions, and what each finds faulty."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
     found = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
@@ -370,7 +370,7 @@ def publish(
     force: bool = False,
     workspace: Place = None,
 ) -> Publication:
-    """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
+    """Publish a dataset as a folder: tables, drafts, a data card, and tasks for other frameworks.
 
     Args:
         dataset: A dataset of the workspace, a file of drafts or questions, a folder published before, or ``primer``.
@@ -381,14 +381,14 @@ def publish(
         kinds: Kinds of questions.
         splits: Train, dev and test: shares, or numbers of questions with one -1 for the rest.
         licence: Licence of the questions, as hubs spell it.
-        canary: Carry a canary in the files.
+        canary: Put a canary string into the files.
         tasks_on: Questions of the tasks; by default those of the test split for drafts, else all.
         examples: Number of worked examples in every prompt of the tasks.
         pool: Question file of the examples.
-        seed: Seed of the splits and of the draw of examples.
+        seed: Seed of the splits and of the choice of examples.
         push: Repository of the Hugging Face hub, ``OWNER/NAME``, to upload to.
         private: Make a new repository private.
-        force: Replace what another dataset left in the folder.
+        force: Replace another dataset's files in the folder.
         workspace: Where generated datasets lie.
 
     Raises:

@@ -241,13 +241,13 @@ def evaluate_judge(
     workspace: Place = None,
     seed: int = 0,
 ) -> Shown:
-    """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better".
+    """Score a judge on labelled items it was not trained on, beside "longer is better" and the constant.
 
     Args:
         judge: Who compares.
         items: With labels.
         name: What the judge is called, for messages.
-        include_trained: Score on items of the training data too.
+        include_trained: Also score items of the training data.
         pairs_per_item: As in :func:`train_judge`.
         file: Where the items come from.
         workspace: Where records lie.
@@ -295,7 +295,7 @@ def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "
     Args:
         judge: Who compares.
         first: A text.
-        second: Another one.
+        second: Another text, in quotes.
         context: Source that both were written from.
         workspace: Where records lie.
 
@@ -385,7 +385,7 @@ def insert_table(
         anchors: Labelled items with the names of their levels.
         file: Where the items come from.
         anchors_file: Where the anchors come from.
-        samples: Anchors of a label that an item is compared with.
+        samples: Number of anchors per label that an item is compared with.
         mode: What counts as equal.
         workspace: Where records lie.
         seed: Seed of the draws of anchors.
@@ -593,7 +593,7 @@ def train_judge(
         model: An open-weights model, whose hidden states are read.
         method: What the probe reads of pairs or single items.
         settings: Layers, ties and penalty; by default chosen by cross-validation.
-        pairs_per_item: Compare each item with so many others instead of all of its group.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
         output: File to save the probe in.
         workspace: Whose session loads the model.
         token_budget: Maximum number of tokens in one forward pass.
@@ -746,7 +746,7 @@ def ablate_judge(
         quality: By default what the probe was trained for.
         file: Where the items come from.
         scope: Layers in which the direction is taken out.
-        controls: Random directions to compare with.
+        controls: Number of random directions to compare with.
         pairs_per_item: As in :func:`train_judge`.
         model: A local model.
         workspace: Where records lie.
@@ -762,7 +762,7 @@ def ablate_judge(
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import pairs_within, quality_of
-    from climassay.models.local.loading import loaded_model
+    from climassay.models.provider import loaded_model
 
     known = load_probe(probe)
     groups = [item.group for item in items.items]

@@ -46,7 +46,7 @@ def pretrain(
     workspace: Place = None,
     **training: Any,
 ) -> "TuningResult":
-    """Continued pre-training: read the documents of collections that gave no questions.
+    """Continued pre-training on documents of collections that no question comes from.
 
     Args:
         name: Name of the adapter in the workspace.
@@ -88,15 +88,15 @@ def finetune(
     workspace: Place = None,
     **training: Any,
 ) -> "TuningResult":
-    """Fine-tuning: learn the answers to questions, asked as the evaluation asks them.
+    """Fine-tune on questions and their answers, asked as the evaluation asks them.
 
     Args:
         name: Name of the adapter in the workspace.
         questions: A question file, or ``primer``.
         validation: Questions to validate on.
-        validation_share: Share of the questions to validate on, where no file is given.
+        validation_share: Share of the questions to validate on, if no file is given.
         limit: Number of questions drawn of each file.
-        with_context: Put the text that a question comes from before it.
+        with_context: Put the source passage before each question.
         seed: Seed of draws and splits, and of the training.
         workspace: Where adapters lie.
         **training: ``model``, a local one; ``preset``, by default the one made for model and task; ``settings``,
@@ -146,7 +146,7 @@ def adapters(*, workspace: Place = None) -> Shown:
 
 
 def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
-    """Show where an adapter comes from and how its training went.
+    """Show an adapter's origin and training.
 
     Args:
         name: Name of the adapter.

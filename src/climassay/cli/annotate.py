@@ -7,9 +7,8 @@ import typer
 from typer import Option
 
 from climassay.api import annotation as api
-from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.options import ResultOptions, WorkspaceOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup, given, with_flags
+from climassay.cli.options import ResultOptions, WorkspaceOptions, add_verb
 from climassay.generation.annotation.labels import AnnotationSettings
 
 app = CommandGroup(no_args_is_help=True)
@@ -20,7 +19,9 @@ app = CommandGroup(no_args_is_help=True)
 class QueueOptions:
     """How a dataset is annotated."""
 
-    lease_minutes: Annotated[float | None, Option(help="Minutes that an item is kept for an annotator.")] = None
+    lease_minutes: Annotated[float | None, Option(help="Minutes for which an item is reserved for an annotator.")] = (
+        None
+    )
 
 
 @app.command(name="open")
@@ -29,7 +30,7 @@ def open_queue(
     queue: QueueOptions = QueueOptions(),
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Open a dataset to annotators, or change how it is annotated; what is not given stays as it is."""
+    """Open a dataset for annotation, or change its settings; settings not given stay as they are."""
     lease = None if queue.lease_minutes is None else 60 * queue.lease_minutes
     with to.session() as session:
         changes = given(queue, AnnotationSettings)

@@ -8,7 +8,7 @@ from typer import Option
 
 from climassay.api import generation as api
 from climassay.api import validation
-from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
+from climassay.cli import CommandGroup, WholeHelpGroup
 from climassay.cli.options import (
     FOLDS,
     OUTPUT,
@@ -23,10 +23,10 @@ from climassay.cli.options import (
     ResultOptions,
     WorkspaceOptions,
     add_init,
+    add_verb,
     done,
     emit,
 )
-from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,14 +34,16 @@ if TYPE_CHECKING:
     from climassay.reporting.results import Result
 
 app = CommandGroup(no_args_is_help=True)
-validate = CommandGroup(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
+validate = CommandGroup(
+    no_args_is_help=True, help="Train and use models that learn from experts which questions are valid."
+)
 
 
 class _MaskGroup(WholeHelpGroup):
     old_names: ClassVar = {"measure": "evaluate"}
 
 
-mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
+mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term that is masked in cloze statements.")
 app.add_typer(validate, name="validate", cls=WholeHelpGroup)
 app.add_typer(mask, name="mask")
 
@@ -55,13 +57,13 @@ add_init(app, "recipe.toml", "a recipe", "generation.recipe", "generate run")
 def run(
     file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
     dry_run: Annotated[
-        bool, Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
+        bool, Option("--dry-run", "--estimate", help="Only say what it would take; no model is asked.")
     ] = False,
     requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
     to: ResultOptions = ResultOptions(),
 ) -> None:
-    """Make the questions of a recipe, unattended. Run it again to go on where it was interrupted, or to make more."""
+    """Generate the questions of a recipe, unattended. Run it again to continue, or to generate more."""
     from climassay.generation.pipeline import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
     from climassay.reporting.results import Shown
@@ -103,7 +105,7 @@ add_verb(app, "list", api.datasets)
 
 @app.command()
 def stats(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> None:
-    """Show yield, reasons for rejection, and how the questions spread over sources and levels."""
+    """Show yield, reasons for rejection, and the spread of questions over sources and levels."""
     from climassay.generation import DatasetStore
     from climassay.generation.dataset_results import Dataset
 
@@ -118,7 +120,7 @@ def export(
     accepted: Annotated[bool, Option("--accepted", help="Leave out what was rejected or failed.")] = False,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Write the drafts of a dataset to a file, with everything that was decided about them."""
+    """Write the drafts of a dataset to a file, with all decisions about them."""
     from climassay.generation import DatasetStore, write_drafts
     from climassay.reporting import counted
 
@@ -145,26 +147,28 @@ def publish(
         str | None,
         Option(help="Name of the dataset; begins the names of its tasks. By default the file's name."),
     ] = None,
-    kind: Annotated[list[str] | None, Option(help="Publish this kind only, for example mcq; repeat.")] = None,
+    kind: Annotated[
+        list[str] | None, Option(help="Kind of question to publish, for example mcq; repeat. By default all.")
+    ] = None,
     splits: Annotated[
         str, Option(help="Train, dev and test: shares, or numbers of questions with one -1 for the rest.")
     ] = "0.8,0.1,0.1",
     licence: Annotated[str | None, Option(help="Licence of the questions, as hubs spell it: cc-by-4.0.")] = None,
-    canary: Annotated[bool, Option("--canary/--no-canary", help="Carry a canary in the files.")] = True,
+    canary: Annotated[bool, Option("--canary/--no-canary", help="Put a canary string into the files.")] = True,
     tasks_on: Annotated[
         Literal["all", "test"] | None,
         Option(help="Questions of the tasks; by default those of the test split for drafts, else all."),
     ] = None,
     examples: Annotated[int, Option(min=0, help="Worked examples in every prompt of the tasks.")] = 0,
-    pool: Annotated[str, Option(help="Question file of the examples, or 'primer'.")] = "primer",
-    seed: Annotated[int, Option(help="Seed of the splits and of the draw of examples.")] = 0,
+    pool: Annotated[str, Option(help="Question file that examples are taken from, or 'primer'.")] = "primer",
+    seed: Annotated[int, Option(help="Seed of the splits and of the choice of examples.")] = 0,
     prompts: PromptOptions = PromptOptions(),
     push: Annotated[str | None, Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
-    private: Annotated[bool, Option("--private", help="Make a new repository of the hub private.")] = False,
-    force: Annotated[bool, Option("--force", help="Replace what another dataset left in the folder.")] = False,
+    private: Annotated[bool, Option("--private", help="Make a new repository on the hub private.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace another dataset's files in the folder.")] = False,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
+    """Publish a dataset as a folder: tables, drafts, a data card, and tasks for other frameworks.
 
     The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
     splits that share no passage. Tasks are written for the frameworks named, for both where none is.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from climassay.cli.option_groups import CommandGroup, given, with_flags
+from climassay.cli import CommandGroup, given, with_flags
 from climassay.cli.options import OUTPUT, FilesOption, LayerOption, ModelSetup, SeedOption, numbers
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, Scope, SortMethod
@@ -32,7 +32,7 @@ ItemsArgument = Annotated[
     Path, typer.Argument(help="Items, labelled or not: CSV, TSV, JSON, JSONL or Parquet, also .gz.")
 ]
 PairsOption = Annotated[
-    int | None, typer.Option(min=1, help="Compare each item with so many others instead of all of its group.")
+    int | None, typer.Option(min=1, help="Number of others each item is compared with, instead of all of its group.")
 ]
 SortOption = Annotated[SortMethod, typer.Option(help="Way of sorting.")]
 
@@ -62,9 +62,13 @@ class TableOptions:
     levels: Annotated[
         str | None, typer.Option(help="Labels that are words, low to high: low,medium,high (synonyms: poor|bad).")
     ] = None
-    context_words: Annotated[int | None, typer.Option(min=1, help="Keep so many words of each context.")] = None
-    limit_groups: Annotated[int | None, typer.Option(min=1, help="Use only the first so many groups.")] = None
-    limit_items: Annotated[int | None, typer.Option(min=1, help="Use only the first so many items.")] = None
+    context_words: Annotated[int | None, typer.Option(min=1, help="Number of words kept of each context.")] = None
+    limit_groups: Annotated[
+        int | None, typer.Option(min=1, help="Number of groups to use, from the top of the file.")
+    ] = None
+    limit_items: Annotated[
+        int | None, typer.Option(min=1, help="Number of items to use, from the top of the file.")
+    ] = None
 
     def read(self, file: Path, *, label: str | None, label_optional: bool = False) -> "ItemTable":
         """Read the items, labelled by a column if one is named; rows without a label are left out, or kept without.
@@ -99,9 +103,9 @@ class QualityOptions:
             help="text: an aspect of texts; claims: their accuracy; confidence: of statements; own: --quality."
         ),
     ] = None
-    quality: Annotated[str | None, typer.Option(metavar="SENTENCE", help="A quality of your own in one sentence.")] = (
-        None
-    )
+    quality: Annotated[
+        str | None, typer.Option(metavar="SENTENCE", help="Your own quality, described in one sentence.")
+    ] = None
     noun: Annotated[str, typer.Option(help="Name of the texts in prompts, for --kind text.")] = "summary"
     source: Annotated[str, typer.Option(help="Name of their source in prompts, for --kind text.")] = "article"
     wording: Annotated[list[int] | None, typer.Option(help="Wording of the prompts, 1 to 3; repeat for several.")] = (
@@ -229,11 +233,11 @@ def benchmark(
     learning_curve: Annotated[
         str | None, typer.Option(metavar="SIZES", help="Numbers of labelled items, e.g. 10,20,50,100,200.")
     ] = None,
-    predictions: Annotated[Path | None, typer.Option(help="Write every item's place (.jsonl, .csv, .xlsx).")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx).")] = None,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
 ) -> None:
-    """Measure how judges agree with experts on unseen groups, beside the constant and "longer is better" baselines.
+    """Measure how well judges agree with experts on unseen groups, beside "longer is better" and the constant.
 
     Without --layer, probes choose among four layers of the upper half.
     """
@@ -286,7 +290,7 @@ def train(
     html: Annotated[Path | None, typer.Option(help="Write figures and tables as a self-contained HTML report.")] = None,
     setup: ModelSetup = ModelSetup(),
 ) -> None:
-    """Train a probe on labelled items, with its figures on held-out ones; without --layer, four layers are tried."""
+    """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried."""
     from climassay.api.judges import train_judge_on_table
 
     quality, settings = asked.one(), probe.probes(seed)
@@ -315,14 +319,14 @@ def evaluate(
     table: TableOptions,
     asked: QualityOptions,
     include_trained: Annotated[
-        bool, typer.Option("--include-trained", help="Score on items of the training data too.")
+        bool, typer.Option("--include-trained", help="Also score items of the training data.")
     ] = False,
     pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
 ) -> None:
-    """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better"."""
+    """Score a judge on labelled items it was not trained on, beside "longer is better" and the constant."""
     from climassay.api.judges import evaluate_judge
 
     judge = JudgeOptions.named(who).judge(asked, setup)
@@ -352,20 +356,20 @@ def apply(
     seed: SeedOption = 0,
     setup: ModelSetup = ModelSetup(),
 ) -> None:
-    """Order the items of each group, best first, by a probe or a method."""
+    """Rank the items of each group, best first, with a probe or a method."""
     _rank("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, output)
 
 
 @app.command()
 def compare(
     first: Annotated[str, typer.Argument(metavar="TEXT_A", help="A text, in quotes.")],
-    second: Annotated[str, typer.Argument(metavar="TEXT_B", help="Another one.")],
+    second: Annotated[str, typer.Argument(metavar="TEXT_B", help="Another text, in quotes.")],
     asked: QualityOptions,
     who: JudgeOptions,
     context: Annotated[str, typer.Option(help="Source that both texts were written from.")] = "",
     setup: ModelSetup = ModelSetup(),
 ) -> None:
-    """Tell which of two texts has more of a quality, and with what probability; asked in both orders."""
+    """Say which of two texts has more of a quality, with its probability; asked in both orders."""
     from climassay.api.judges import compare_texts
 
     judge = who.judge(asked, setup)
@@ -384,7 +388,7 @@ def rank(
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
 ) -> None:
-    """Order the items of each group, best first, comparing only what the sort needs."""
+    """Rank the items of each group, best first, making only the comparisons that the sort needs."""
     _rank("judge rank", file, table, asked, who, sort, seed, setup, output)
 
 
@@ -415,8 +419,10 @@ def insert(
     table: TableOptions,
     asked: QualityOptions,
     who: JudgeOptions,
-    samples: Annotated[int, typer.Option(min=1, help="Anchors of a label that an item is compared with.")] = 10,
-    mode: Annotated[InsertMode, typer.Option(help="Rule by which items are equal.")] = "band",
+    samples: Annotated[
+        int, typer.Option(min=1, help="Number of anchors per label that an item is compared with.")
+    ] = 10,
+    mode: Annotated[InsertMode, typer.Option(help="Rule that decides when items count as equal.")] = "band",
     truth: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
     ] = None,
@@ -456,15 +462,15 @@ def ablate(
     table: TableOptions,
     asked: QualityOptions,
     scope: Annotated[
-        Scope, typer.Option(help="Where the direction is taken out: probed layer, onward from it, or all layers.")
+        Scope, typer.Option(help="Where the direction is ablated: the probed layer, from it onward, or all layers.")
     ] = "onward",
-    controls: Annotated[int, typer.Option(min=0, help="Random directions to compare with.")] = 10,
+    controls: Annotated[int, typer.Option(min=0, help="Number of random directions to compare with.")] = 10,
     pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
     output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
 ) -> None:
-    """Take a probe's direction out of the model and report how its own zero-shot preference changes."""
+    """Ablate a probe's direction in the model and report how its zero-shot preference changes."""
     from climassay.api.judges import ablate_judge
 
     read = table.read(file, label=table.label, label_optional=True)

@@ -36,14 +36,16 @@ NEXT = (
 
 
 def quickstart(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every offer; ask nothing.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Accept everything that is offered, without asking.")
+    ] = False,
     model: ModelOption = "local:smollm2",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Six steps for a start: add a document, ask, check a claim, make questions, annotate, evaluate.
+    """Get started in six steps: add a document, ask, check a claim, make questions, annotate, evaluate.
 
-    Enter takes what is offered, s skips a step. Run it again, and it goes on where it stopped.
+    Press Enter to accept what is offered, s to skip a step. Run it again to continue where it stopped.
     """
     from dataclasses import asdict
 
@@ -165,15 +167,16 @@ def demo(
 
 def doctor(
     online: Annotated[
-        bool, typer.Option("--online", help="Also ask the server of openai: models; else no network is touched.")
+        bool,
+        typer.Option("--online", help="Also contact the server of openai: models; otherwise the network is not used."),
     ] = False,
     workspace: Annotated[
         Path | None,
-        typer.Option("--workspace", "-w", help="Folder to look into; it is not made.", envvar="CLIMASSAY_WORKSPACE"),
+        typer.Option("--workspace", "-w", help="Folder to inspect; it is not created.", envvar="CLIMASSAY_WORKSPACE"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what is missing or broken on this machine and in this workspace, and how to get it.
+    """Report what is missing or broken on this machine and in this workspace, and how to fix it.
 
     The exit code is 1 where something that the main paths need is missing or broken, else 0.
     """

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from climassay.api import tuning as api
-from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.options import PromptOptions, WorkspaceOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup, given, with_flags
+from climassay.cli.options import PromptOptions, WorkspaceOptions, add_verb
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
@@ -29,8 +28,10 @@ class TuningOptions:
         str | None, typer.Option(help="Preset, see climassay tune presets.  [default: the one made for model and task]")
     ] = None
     device: Annotated[str | None, typer.Option(help="Device: cpu, cuda, cuda:1 or mps.")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of first values, order, dropout and splits.")] = 0
-    search: Annotated[bool, typer.Option("--search", help="Try a grid and keep the best, see --grid.")] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of initial values, order, dropout and splits.")] = 0
+    search: Annotated[bool, typer.Option("--search", help="Try a grid of settings and keep the best; see --grid.")] = (
+        False
+    )
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,7 +88,7 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
 
 @app.command()
 def pretrain(
-    collection: Annotated[list[str], typer.Argument(help="Collections to read.")],
+    collection: Annotated[list[str], typer.Argument(help="Collections to train on.")],
     validation: Annotated[list[str] | None, typer.Option(help="Collection to validate on; repeat.")] = None,
     validation_documents: Annotated[
         list[str] | None,
@@ -98,7 +99,7 @@ def pretrain(
     ] = None,
     questions: Annotated[
         list[str] | None,
-        typer.Option(help="Question file, or 'primer': the documents it names are not read; repeat."),
+        typer.Option(help="Question file, or 'primer': the documents it names are not trained on; repeat."),
     ] = None,
     validate_on: Annotated[
         Literal["held-out", "source"],
@@ -107,7 +108,7 @@ def pretrain(
     tuning: TuningOptions = TuningOptions(output=""),
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Continued pre-training: read the documents of collections that gave no questions."""
+    """Continued pre-training on documents of collections that no question comes from."""
     training = tuning.training()
     with to.session() as session:
         result = api.pretrain(
@@ -126,20 +127,20 @@ def pretrain(
 
 @app.command()
 def finetune(
-    file: Annotated[str, typer.Argument(help="Questions of any kinds (see climassay evaluate), or 'primer'.")],
+    file: Annotated[str, typer.Argument(help="Questions of any kind (see climassay evaluate), or 'primer'.")],
     validation: Annotated[str | None, typer.Option(help="Questions to validate on, or 'primer'.")] = None,
     validation_share: Annotated[
-        float, typer.Option(help="Share of the questions to validate on, where no file is given.")
+        float, typer.Option(help="Share of the questions to validate on, if no file is given.")
     ] = 0.1,
-    limit: Annotated[int | None, typer.Option(min=2, help="Use only so many questions, drawn by seed.")] = None,
+    limit: Annotated[int | None, typer.Option(min=2, help="Number of questions to use, drawn at random.")] = None,
     with_context: Annotated[
-        bool, typer.Option("--with-context", help="Put the text that a question comes from before it.")
+        bool, typer.Option("--with-context", help="Put the source passage before each question.")
     ] = False,
     prompts: PromptOptions = PromptOptions(),
     tuning: TuningOptions = TuningOptions(output=""),
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Fine-tuning: learn the answers to questions, asked as the evaluation asks them."""
+    """Fine-tune on questions and their answers, asked as the evaluation asks them."""
     training = tuning.training()
     with to.session(prompts) as session:
         result = api.finetune(

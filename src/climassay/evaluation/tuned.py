@@ -10,7 +10,7 @@ from climassay.errors import InputError
 from climassay.evaluation.contamination import question_text
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
 from climassay.evaluation.settings import SettingSpec, TaskPrompts, Training, chat_examples
-from climassay.models.servers import is_served
+from climassay.models.provider import is_served
 from climassay.questions import PRIMER, Question, QuestionSet, read_questions
 from climassay.settings import located
 from climassay.workspace import Workspace

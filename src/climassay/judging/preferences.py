@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
+from climassay.io import parse_rows, read_bytes
 from climassay.models.contract import OptionRequest
 from climassay.prompts import Prompt, load_prompt
-from climassay.questions.rows import parse_rows, read_bytes
 
 _TAG = re.compile(r"</?(?:p|br|div|span|b|i|em|strong|a|li|ul|ol|h[1-6]|blockquote)\b[^<>]*>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")

@@ -548,7 +548,7 @@ def train_probe(
         settings: How it is fitted; by default on all layers that the harvester reads, side by side, regularisation by
             cross-validation, ties dropped.
         pairs: Unordered training pairs [pairs, 2]; by default all within groups, or as many as ``pairs_per_item`` says.
-        pairs_per_item: Compare each item with so many others instead of all of its group.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
         seed: Seed of the draw of pairs and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 

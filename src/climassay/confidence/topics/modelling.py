@@ -336,7 +336,7 @@ def fit_topics(
         statements: In any order; duplicates are left out.
         encoder: Its vectors of sentences are kept in the cache.
         settings: The same statements, encoder and settings give the same topics.
-        place_untagged: Give untagged statements the nearest topic too.
+        place_untagged: Also assign untagged statements to the nearest topic.
         on_progress: Called with the number of sentences whose vectors are known since the last call; there are as many
             as :func:`context_sentences` gives.
 

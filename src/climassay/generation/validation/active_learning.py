@@ -175,7 +175,7 @@ class SimulationSettings:
     start: int = 20
     """Labels before the first choice, drawn at random."""
     batch: int = 10
-    """Labels a round."""
+    """Number of labels per round."""
     rounds: int | None = None
     """Choices made; None: until all training items are labelled."""
     regularisation: float = 10.0

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from climassay.questions.types.longform.rubric import CriterionLevel
+from climassay.questions.types import CriterionLevel
 from climassay.statistics import Estimate
 from climassay.web.access import Adjudicator, Admin, Annotator, Asker, Reader, bearer, visitor
 from climassay.web.accounts import User
