@@ -20,6 +20,14 @@ def tagger(tmp_path_factory):
     return path
 
 
+@pytest.mark.parametrize("more", [(), ("--context", "[/bold]")])
+def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, more) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
+    out = done(climassay("confidence tag apply", tagger, text, *more))
+    assert text in " ".join(out.split())
+
+
 def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
     file = tmp_path / "s.csv"
     file.write_text(

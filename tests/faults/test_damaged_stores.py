@@ -259,3 +259,15 @@ def test_a_damaged_digest_is_computed_again(content, tmp_path, monkeypatch):
     (remembered,) = (tmp_path / "cache" / "digests").iterdir()
     remembered.write_bytes(content)
     assert file_digest(file) == digest
+
+
+def test_a_trained_file_that_is_cut_off_is_named(tmp_path):
+    from climassay.judging.probe import load_probe
+    from faults import samples
+
+    file = tmp_path / "probe.safetensors"
+    whole = samples.probe()
+    for length in range(0, len(whole), 97):
+        file.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"probe\.safetensors"):
+            load_probe(file)

@@ -33,6 +33,16 @@ def test_a_text_is_encoded_once_whatever_else_is_asked_for(cache):
     assert np.array_equal(first[0], first[2])
 
 
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"], ids=["empty", "text", "cut"])
+def test_a_spoilt_cache_is_made_anew(cache, content):
+    encoder = NoisyTopicEncoder()
+    cached_vectors(["ocean"], encoder)
+    [file] = (cache / "statement_vectors").iterdir()
+    file.write_bytes(content)
+    assert cached_vectors(["ocean"], encoder).shape == (1, encoder.width)
+    assert encoder.encoded == 2
+
+
 TEXTS = st.lists(st.sampled_from(["ice", "ice melts", "the sea", ""]), max_size=6)
 
 
