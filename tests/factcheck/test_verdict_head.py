@@ -150,6 +150,8 @@ def test_head_without_a_model_reads_words_and_vectors():
     assert found.head.provenance.encoder == encoder.name
     [row] = found.head.predict_proba([("A claim.", ["It supports"])])
     assert sum(row) == pytest.approx(1)
+    with pytest.raises(InputError, match="trained on the encoder"):
+        found.head.with_models(WordEncoder(fingerprint="0" * 64))
 
 
 def test_what_cannot_be_trained_on_is_refused():

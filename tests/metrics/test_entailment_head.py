@@ -26,6 +26,7 @@ from climassay.metrics.entailment_head import (
     validate_entailment,
 )
 from climassay.metrics.factual_accuracy import PromptedSupport
+from scripted_entailment import ScriptedEntailment
 from word_encoder import WordEncoder
 
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand", "moss", "reef")
@@ -272,21 +273,12 @@ PAIRS = [
 ]
 
 
-class Scripted:
-    name = "scripted"
-
-    def __init__(self, **by_premise):
-        self.by_premise = by_premise
-
-    def relations(self, pairs):
-        return [self.by_premise[premise] for premise, _ in pairs]
-
-    def score(self, pairs):
-        return [None if one is None else one.confirms for one in self.relations(pairs)]
+def scripted(**by_premise):
+    return ScriptedEntailment(lambda premise, _: by_premise[premise])
 
 
 def test_figures_worked_by_hand():
-    scorer = Scripted(
+    scorer = scripted(
         a=Relations(0.8, 0.1, 0.1), b=Relations(0.2, 0.3, 0.5), c=Relations(0.1, 0.7, 0.2),
         d=Relations(0.1, 0.1, 0.8), e=None, f=Relations(0.3, 0.1, 0.6),
     )  # fmt: skip
@@ -309,7 +301,7 @@ def test_figures_worked_by_hand():
 
 
 def test_both_classes_are_needed():
-    scorer = Scripted(a=Relations(1, 0, 0), b=Relations(1, 0, 0))
+    scorer = scripted(a=Relations(1, 0, 0), b=Relations(1, 0, 0))
     with pytest.raises(InputError, match="some are SUPPORTS and some REFUTES"):
         validate_entailment(PAIRS[:2], scorer)
 
@@ -330,4 +322,4 @@ def test_pairs_a_head_was_trained_on_are_left_out():
     assert [pair.statement for pair in unseen_pairs(PAIRS, scorer)] == ["two", "two", "three", "three"]
     with pytest.raises(InputError, match="every statement"):
         unseen_pairs(PAIRS[:2], scorer)
-    assert unseen_pairs(PAIRS[:2], Scripted()) == tuple(PAIRS[:2])
+    assert unseen_pairs(PAIRS[:2], scripted()) == tuple(PAIRS[:2])

@@ -1,5 +1,6 @@
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,6 +59,8 @@ def test_means_gap_and_auroc_worked_by_hand():
     # The third statement's right answer is below its wrong one.
     assert point.within == pytest.approx(2 / 3)
     assert (found.n_right, found.n_wrong, found.n_questions, found.n_within) == (3, 3, 3, 3)
+    apart = calibrate_window([replace(one, question=str(n)) for n, one in enumerate(PLAIN)], Scripted(), windows=[4])
+    assert apart.points[0].within is None
     assert point.gap_interval.low <= point.gap <= point.gap_interval.high
     assert (found.encoder, found.chosen, point.chosen_share) == ("test:scripted", 4, 1.0)
 
