@@ -1,6 +1,8 @@
 """A page as its reader has it: text, tables, lists, links."""
 
 import itertools
+import re
+from html.parser import HTMLParser
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -84,3 +86,83 @@ class Page:
     @staticmethod
     def _cells(place):
         return [[words(cell) for cell in row.css("td, th")] for row in place.css("tbody > tr")]
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes and the text right behind it; complains where one is not closed in order.
+
+    Attributes:
+        found: Tag, attributes and text of each element, in order.
+    """
+
+    _VOID = frozenset({"meta", "br", "link", "img", "input", "circle", "line", "path"})
+
+    def __init__(self, page):
+        super().__init__()
+        self.page, self.found, self._open, self._texts = page, [], [], []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_startendtag(self, tag, attrs):
+        """Note an element without content."""
+        self.found.append([tag, dict(attrs), ""])
+
+    def handle_starttag(self, tag, attrs):
+        """Note an element, and that it is open."""
+        self.handle_startendtag(tag, attrs)
+        if tag not in self._VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        """Close an element."""
+        if tag not in self._VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        """Note a text."""
+        if self.found and not self.found[-1][2]:
+            self.found[-1][2] = data
+        if self._open and self._open[-1] not in ("style", "title"):
+            self._texts.append(data)
+
+    def of(self, tag, css="", **wanted):
+        """Attributes of the elements with that tag, a word in their class, and these texts in their attributes."""
+        found = [attrs for name, attrs, _ in self.found if name == tag and css in ["", *_classes(attrs)]]
+        return [attrs for attrs in found if all(text in (attrs.get(name) or "") for name, text in wanted.items())]
+
+    def texts(self, tag, css=""):
+        """The text right behind each start tag of a kind."""
+        return [text for name, attrs, text in self.found if name == tag and css in ["", *_classes(attrs)]]
+
+    @property
+    def tags(self):
+        """All tags, in order."""
+        return [tag for tag, _, _ in self.found]
+
+    @property
+    def ids(self):
+        """All ids, in order."""
+        return [attrs["id"] for _, attrs, _ in self.found if "id" in attrs]
+
+    @property
+    def links(self):
+        """Addresses of all links, in order."""
+        return [attrs["href"] for tag, attrs, _ in self.found if tag == "a"]
+
+    @property
+    def words(self):
+        """What can be read, with single spaces."""
+        return " ".join("".join(self._texts).split())
+
+    def check(self):
+        """Ids are unique, links within the page lead somewhere, and no level of heading is left out."""
+        assert len(self.ids) == len(set(self.ids))
+        assert {link[1:] for link in self.links if link.startswith("#")} <= set(self.ids)
+        levels = [int(tag[1]) for tag in self.tags if re.fullmatch(r"h\d", tag)]
+        assert levels.count(1) == 1 == levels[0]
+        assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def _classes(attrs):
+    return (attrs.get("class") or "").split()

@@ -1,33 +1,13 @@
-import re
-
-import numpy as np
 import pytest
 
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
 from climassay.grounding import IN_HOUSE_MARK, answer_question
 from climassay.models.contract import Completion
+from word_encoder import WordEncoder
 
 OCEAN = "The ocean takes up most of the excess heat. Warm water expands and the sea level rises."
 CLOUD = "Low clouds reflect sunlight. High thin clouds trap infrared radiation."
-
-
-class WordEncoder:
-    """Bag-of-words vectors: similarity is shared words, which a reader can check by eye."""
-
-    name = "words"
-    fingerprint = "w"
-    width = 4096
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        import zlib
-
-        out = np.zeros((len(texts), self.width), dtype=np.float32)
-        for row, text in zip(out, texts, strict=True):
-            for word in re.findall(r"\w+", text.lower()):
-                row[zlib.crc32(word.encode()) % self.width] = 1
-            row /= np.linalg.norm(row) or 1
-        return out
 
 
 class Shelf:

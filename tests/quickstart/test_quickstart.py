@@ -72,9 +72,6 @@ class Listener:
             raise given
         return {"": offer, "s": None}.get(given, given)
 
-    def progress(self, name, total):
-        return lambda count: None
-
 
 @pytest.fixture
 def book(tmp_path):
