@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from climassay.demo import run_demo, term_questions
+from climassay.reporting.results import Progress
 from climassay.workspace import Workspace
 from command_line import done
 from debate_workspaces import make_model, stored
@@ -18,14 +19,9 @@ class Screen:
 
     def __init__(self):
         self.lines = []
-        self.begun = []
 
     def say(self, line):
         self.lines.append(line)
-
-    def progress(self, name, total):
-        self.begun.append(name)
-        return lambda count: None
 
 
 def run(folder, model):
@@ -35,7 +31,7 @@ def run(folder, model):
         folder / "report.html",
         model=model,
         say=screen.say,
-        progress=screen.progress,
+        progress=Progress(),
     )
     return steps, screen
 
@@ -67,7 +63,7 @@ def test_the_screen_shows_a_result_before_the_model_is_loaded(shown, tmp_path):
             tmp_path / "report.html",
             model=f"local:{tmp_path / 'nowhere'}",
             say=screen.say,
-            progress=screen.progress,
+            progress=Progress(),
         )
     assert any("medium confidence" in line for line in screen.lines)
 

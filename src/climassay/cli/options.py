@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rich.console import Console
-    from rich.progress import Progress
 
     from climassay.distributed import WorkerPool
     from climassay.reporting.results import Progress as ShownProgress
@@ -213,19 +212,6 @@ def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) 
             raise InputError(f"{file} is there already: name another file.")
         write_text(file, import_module(f"climassay.{module}").COMMENTED)
         done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
-
-
-@contextmanager
-def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
-    """A rich progress display on stderr with count, rate-aware time left and time spent.
-
-    Args:
-        quiet: Show nothing (the tasks can be updated all the same).
-    """
-    from climassay.reporting.results import bars
-
-    with bars(stderr_console(), hidden=quiet) as progress:
-        yield progress
 
 
 def shown_progress(as_json: bool) -> "ShownProgress":
@@ -442,13 +428,21 @@ SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Opti
 SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]
 
 
+Parse = Callable[..., Mapping[str, Any]]
+"""Makes arguments of a verb, by name, of options that are its own parameters."""
 Write = Callable[[Any, Path], None]
 """Writes a part of a result to a file."""
 After = Callable[[Any, WorkspaceOptions], None]
 """What is done when a result was given out: say how to go on, or raise what makes the command fail."""
 
 
-def _run(function: "Callable[..., Result]", given: dict[str, Any], writes: Mapping[str, Write], after: After) -> None:
+def _run(
+    function: "Callable[..., Result]",
+    given: dict[str, Any],
+    parse: Parse | None,
+    writes: Mapping[str, Write],
+    after: After,
+) -> None:
     """Call a verb with what the user gave, in a session where it takes one, and give out its result."""
     taken = inspect.signature(function).parameters
     to, reach, more = WorkspaceOptions(as_json=given.pop("as_json", False)), None, {}
@@ -463,6 +457,8 @@ def _run(function: "Callable[..., Result]", given: dict[str, Any], writes: Mappi
         given |= {name: getattr(to, name) for name in ("model", "token_budget") if name in taken}
     files = None if "files" in taken else given.pop("files", None)
     parts = {name: file for name in writes if (file := given.pop(name)) is not None}
+    if parse is not None:
+        given |= parse(**{name: given.pop(name) for name in inspect.signature(parse).parameters})
     known = {
         name: value.made() if hasattr(value, "made") else value for name, value in given.items() if value is not None
     }
@@ -475,6 +471,11 @@ def _run(function: "Callable[..., Result]", given: dict[str, Any], writes: Mappi
         writes[name](result, file)
     to.emit(result, files, written=tuple(parts.values()))
     after(result, to)
+
+
+def write_page(result: "Result", file: Path) -> None:
+    """Save a result as its file's ending says."""
+    result.save(file)
 
 
 def _write_predictions(result: Any, file: Path) -> None:
@@ -507,6 +508,7 @@ def verb_command(
     reach: type[ModelOptions] | None = None,
     ray: bool = False,
     to: type[WorkspaceOptions] | None = None,
+    parse: Parse | None = None,
     writes: Mapping[str, tuple[OptionInfo, Write]] | None = None,
     after: After = lambda _result, _to: None,
     **options: Any,
@@ -521,6 +523,7 @@ def verb_command(
         reach: Options of the models that the session loads.
         ray: Whether models and encoders can compute in a cluster.
         to: Options of the workspace; by default with files where the verb takes no ``output`` itself.
+        parse: Makes several of the verb's arguments, which are None below, of options that are its own parameters.
         writes: By name of a further option, the option and what writes a part of the result to its file.
         after: What is done at the end.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
@@ -568,6 +571,12 @@ def verb_command(
             add(one.name, Annotated[kind | None, wanted], None)
         else:
             add(one.name, Annotated[kind, wanted], one.default)
+    if parse is not None:
+        hints = get_type_hints(parse, include_extras=True)
+        parameters += [
+            one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in inspect.signature(parse).parameters.values()
+        ]
     parts = writes or {}
     for part, (option, _) in parts.items():
         add(part, Annotated[Path | None, option], None)
@@ -584,7 +593,7 @@ def verb_command(
         add("as_json", JsonOption, False)
 
     def run(**given: Any) -> None:
-        _run(function, given, {part: write for part, (_, write) in parts.items()}, after)
+        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after)
 
     # typer reads all of these.
     run.__name__, run.__doc__ = function.__name__, words

@@ -96,7 +96,7 @@ def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder
         model, fine = _fine_clusters(texts, vectors, encoder, settings)
         outliers = fine == OUTSIDE
         if outliers.all():
-            raise InputError("The statements have no clusters: try a smaller --least, or give more statements.")
+            raise InputError("The statements have no clusters: try a smaller --min-cluster-size or more statements.")
         centres = cluster_centres(vectors, fine)
         similarities = centres @ centres.T
         if settings.reduction == "words":
