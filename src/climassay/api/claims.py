@@ -389,7 +389,7 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     """
     from climassay.factcheck import CheckStore, check_data, load_scale
     from climassay.factcheck.check_store import iso_time
-    from climassay.factcheck.results.report import verdict_lines
+    from climassay.factcheck.results.page import verdict_lines
 
     with Session.opened(workspace) as session:
         checks = CheckStore(session.records)

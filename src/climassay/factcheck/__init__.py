@@ -50,13 +50,12 @@ if TYPE_CHECKING:
         analyse as analyse,
         stored_truths as stored_truths,
     )
-    from climassay.factcheck.results.report import (
+    from climassay.factcheck.results.report import CheckedClaims as CheckedClaims, ScoredVerdicts as ScoredVerdicts
+    from climassay.factcheck.results.page import (
         CheckedClaim as CheckedClaim,
-        CheckedClaims as CheckedClaims,
-        ScoredVerdicts as ScoredVerdicts,
+        claim_review as claim_review,
+        factcheck_page as factcheck_page,
     )
-    from climassay.factcheck.results.page import claim_review as claim_review
-    from climassay.factcheck.results.page import factcheck_page as factcheck_page
     from climassay.factcheck.check_store import PastCheck as PastCheck, find_past as find_past
     from climassay.factcheck.results.report import factcheck_report as factcheck_report
     from climassay.factcheck.results.scoring import VerdictScores as VerdictScores, score_verdicts as score_verdicts

@@ -82,6 +82,12 @@ class Scale:
             return _NOT_ENOUGH_MEANING
         return self.definitions[self.labels[self.position(label)]]
 
+    def probability(self, label: str | None, probabilities: Sequence[float]) -> float | None:
+        """Probability of a label given; None where the model gives none, and for "not enough information"."""
+        if label not in self.labels or len(probabilities) != len(self.labels):
+            return None
+        return probabilities[self.labels.index(label)]
+
     def match(self, text: str, count: int | None = None) -> str | None:
         """The class that a text from a file names; None where it names none.
 

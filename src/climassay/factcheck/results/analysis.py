@@ -16,7 +16,6 @@ from climassay.factcheck.transcript import (
     AdvocateOpinion,
     Outcome,
     Transcript,
-    Verdict,
     reader_view,
 )
 from climassay.grounding import AnswerSentence, written
@@ -91,13 +90,6 @@ class RiskCoverage:
     """Accuracy of always giving it, on all claims."""
 
 
-def probability_of(verdict: Verdict, scale: Scale) -> float | None:
-    """Probability of the label given; None where the model gives none, and for "not enough information"."""
-    if verdict.label not in scale.labels or len(verdict.probabilities) != len(scale.labels):
-        return None
-    return verdict.probabilities[scale.position(verdict.label)]
-
-
 def risk_coverage(
     transcripts: Sequence[Transcript], truths: Mapping[str, str], scale: Scale, classes: int
 ) -> RiskCoverage | None:
@@ -109,7 +101,7 @@ def risk_coverage(
     given = [transcript for transcript in transcripts if transcript.verdict.label in scale.labels]
     if not given:
         return None
-    chances = [probability_of(transcript.verdict, scale) for transcript in given]
+    chances = [scale.probability(transcript.verdict.label, transcript.verdict.probabilities) for transcript in given]
     by_probability = all(chance is not None for chance in chances)
     ranked = []
     for transcript, chance in zip(given, chances, strict=True):
@@ -586,7 +578,7 @@ def _disagreements(
                 truth if truth in (*scale.labels, scale.nei) else published[transcript.claim.id],
                 given,
                 scale.distance(truth, given) if truth in scale.labels else None,
-                probability_of(transcript.verdict, scale),
+                scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
                 None if levels is None else levels.confidence,
                 " ".join(written(sentence) for sentence in transcript.verdict.explanation),
             )

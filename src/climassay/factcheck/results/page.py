@@ -1,19 +1,19 @@
-"""One fact-check for readers: as a self-contained page, and as schema.org ClaimReview.
+"""One fact-check for readers: as a result, in a terminal, as a self-contained page, and as schema.org ClaimReview.
 
 The page has no script and is safe whatever the passages contain; it is for readers who know neither the IPCC's terms
 nor ours. ClaimReview is the form in which search engines and archives of fact-checks read a verdict.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from climassay.errors import InputError
+from climassay.factcheck.check_store import PastCheck
 from climassay.factcheck.debate.assessment import explanation_lead
-from climassay.factcheck.results.analysis import probability_of
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
@@ -34,14 +34,16 @@ from climassay.factcheck.transcript import (
     Subclaim,
     Transcript,
     Verdict,
+    as_data,
     cited_numbers,
     merge_quotations,
     reader_view,
 )
-from climassay.grounding import AnswerSentence
+from climassay.grounding import AnswerSentence, written
 from climassay.grounding.answer import unchecked_note
 from climassay.grounding.citations import ENTAILED, mark_quotations
-from climassay.reporting import counted, render_page
+from climassay.reporting import Table, counted, render_page
+from climassay.reporting.results import Result
 
 EVIDENCE: Mapping[EvidenceLevel, str] = {
     "limited": "few sources, or weak ones",
@@ -229,7 +231,7 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
         "check": transcript,
         "steps": [place_on(scale, label) for label in scale.labels],
         "step": None if label is None else place_on(scale, label),
-        "probability": probability_of(transcript.verdict, scale),
+        "probability": scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
         "pieces": claim_pieces(transcript.claim.text, transcript.subclaims),
         "notices": notices(transcript),
         "views": [_view(transcript, profile) for profile in transcript.advocates],
@@ -547,3 +549,124 @@ def _address(value: str, name: str) -> str:
     if address is None:
         raise InputError(f"The {name} of a ClaimReview must be a web address that begins with https://, not {value!r}.")
     return address
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedClaim(Transcript, Result):
+    """A claim that was debated: its transcript, to be shown and saved."""
+
+    labels: Scale | None = None
+    """The scale of its verdicts; None looks it up by the name in the transcript."""
+    past: tuple[PastCheck, ...] | None = None
+    """Earlier checks of the same claim or of similar ones; None where nobody looked for them."""
+
+    @classmethod
+    def of(cls, transcript: Transcript, labels: Scale, past: tuple[PastCheck, ...] | None = None) -> "CheckedClaim":
+        """A transcript as a result."""
+        return cls(**{one.name: getattr(transcript, one.name) for one in fields(Transcript)}, labels=labels, past=past)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every word of the debate, and the earlier checks."""
+        past = {} if self.past is None else {"past": [asdict(check) for check in self.past]}
+        return {**as_data(self), **past}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per opinion, in the order of the debate."""
+        return [
+            {"round": one.round, "advocate": one.advocate, "verdict": one.verdict, "changed": one.changed,
+             "explanation": _written(one.explanation), "error": one.error}
+            for held in self.rounds for one in held.opinions
+        ]  # fmt: skip
+
+    def tables(self) -> tuple[Table, ...]:
+        """The verdict, and what each advocate held in each round."""
+        names = ("round", "advocate", "verdict", "explanation")
+        cells = [tuple(str(row[name] or "") for name in names) for row in self.rows()]
+        outcome = verdict_row(self)
+        ended = (str(outcome["label"] or outcome["outcome"]), str(outcome["confidence"] or "-"))
+        return (
+            Table.of(str(outcome["claim"]), ("verdict", "confidence"), [ended], left=2),
+            Table.of("Debate", names, cells, left=4),
+        )
+
+    def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
+        """None: the debate was shown as it went, and the lines have the verdict."""
+        return ()
+
+    def lines(self) -> Iterator[Any]:
+        """The verdict with its reasons and sources."""
+        return verdict_lines(self, self.labels or load_scale(self.scale))
+
+    def page(self) -> str:
+        """The page of the fact-check."""
+        return factcheck_page(self, self.labels)
+
+
+def verdict_row(transcript: Transcript) -> dict[str, str | None]:
+    """The outcome of a debate in one row."""
+    verdict = transcript.verdict
+    return {
+        "id": transcript.claim.id,
+        "claim": transcript.claim.text,
+        "outcome": verdict.outcome,
+        "label": verdict.label,
+        "confidence": verdict.levels.confidence if verdict.levels else None,
+    }
+
+
+def format_levels(levels: Levels) -> str:
+    """Levels on one line, after the verdict that they belong to."""
+    likelihood = f", {levels.likelihood} to be true" if levels.likelihood else ""
+    return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
+
+
+def _written(sentences: "Sequence[AnswerSentence]") -> str:
+    return " ".join(written(sentence) for sentence in sentences)
+
+
+def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
+    """The verdict as a terminal shows it: with its reasons, what speaks for and against it, and its sources."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    transcript = reader_view(transcript, scale)
+    verdict = transcript.verdict
+    if verdict.outcome == "verdict" and verdict.label is not None:
+        yield Text.assemble(("Verdict: ", "bold"), (verdict.label, "bold cyan"))
+        chance = scale.probability(verdict.label, verdict.probabilities)
+        probability = "" if chance is None else f" The model gives this verdict a probability of {100 * chance:.0f}%."
+        yield Text(f"The claim {scale.meaning(verdict.label)}.{probability}")
+    else:
+        yield Text.assemble(("Result: ", "bold"), (OUTCOME[verdict.outcome], "bold cyan"))
+        yield Text(ENDING[verdict.outcome])
+    if verdict.explanation:
+        heading = "Why" if verdict.outcome == "verdict" else "What the model wrote"
+        yield Text(f"\n{heading}", style="bold")
+        yield Text(_written(verdict.explanation))
+    if transcript.fallacy is not None:
+        one = transcript.fallacy
+        yield Text("\nHow it misleads", style="bold")
+        yield Text(f"{one.name.capitalize()} ({one.probability:.0%}). {one.definition}")
+        yield Text(fallacy_note(one), style="dim")
+    for side, pairs in quoted_passages(transcript).items():
+        yield Text(f"\n{SIDE[side]}", style="bold")
+        for quotation, source in pairs:
+            yield Padding(Text(f"\u201c{quotation.text}\u201d [{source.number}]"), (0, 0, 0, 2))
+    if verdict.levels is not None:
+        yield Text("\nHow certain it is", style="bold")
+        for name, value, meaning in level_lines(verdict.levels):
+            yield Text.assemble(f"{name}: ", (value, "bold"), (f" ({meaning})", "dim"))
+    known = notices(transcript)
+    if known:
+        yield Text("\nBefore you rely on this", style="bold")
+    for note in known:
+        yield Text(f"! {note}", style="yellow")
+    if transcript.stability is not None:
+        stable = transcript.stability
+        yield Text(f"{stable.share:.0%} of {stable.samples} debates ended with the same verdict.", style="dim")
+    if transcript.sources:
+        heading = "Passages" if transcript.cited else f"Passages found: {len(transcript.sources)}, none of them cited"
+        yield Text(f"\n{heading}", style="bold")
+    for source in transcript.cited or transcript.sources:
+        yield Text(f"[{source.number}] {source.citation}  ({source.collection})", style="dim")
+    yield Text("\nWritten by a language model: have a person review it before you rely on it.", style="dim")
