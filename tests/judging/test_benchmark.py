@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.judging.benchmark import evaluate_judge, score_judge
+from climassay.judging.judges import Units, correlations
 from climassay.judging.preferences import Item, Judgements
-from climassay.judging.training import Fold, Learned, Units, correlations, make_folds
+from climassay.judging.training import Fold, Learned, make_folds
 
 
 def articles(groups: int, each: int, seed: int = 0, ties: bool = False) -> list[Item]:

@@ -7,7 +7,7 @@ import pytest
 
 from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
 from climassay.judging.causal import Ablation, Control
-from climassay.judging.judges import Cost
+from climassay.judging.judges import Cost, Figure
 from climassay.judging.preferences import Item, Judgements, quality
 from climassay.judging.ranking import rank_items, ranking_table
 from climassay.judging.report import (
@@ -15,7 +15,7 @@ from climassay.judging.report import (
     judge_sections,
     picture_blocks,
 )
-from climassay.judging.training import Figure, Learned, Picture, make_folds
+from climassay.judging.training import Learned, Picture, make_folds
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting import DotPlot, LinePlot, ScatterPlot, Table

@@ -13,7 +13,22 @@ from typing import Any
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.judges import Cost, Harvester, StateTable, layers_of, open_weights
+from climassay.judging.judges import (
+    NO_ANSWER,
+    Cost,
+    Figure,
+    Harvester,
+    JudgedPairs,
+    PairedFigure,
+    StateTable,
+    Units,
+    correctness,
+    correlations,
+    layers_of,
+    open_weights,
+    pair_calibration,
+    three_way_correctness,
+)
 from climassay.judging.preferences import (
     FloatArray,
     IntArray,
@@ -31,28 +46,19 @@ from climassay.judging.ranking import sort_items
 from climassay.judging.settings import BenchmarkSettings, SortMethod
 from climassay.judging.training import (
     NEEDS_WEIGHTS,
-    NO_ANSWER,
     PROBE_METHODS,
     Candidate,
-    Figure,
     Fold,
-    JudgedPairs,
     Learned,
     MethodName,
-    PairedFigure,
-    Units,
     Untrained,
     candidate_of,
     check_method,
-    correctness,
-    correlations,
     labels_of,
     make_folds,
     outcomes_of,
-    pair_calibration,
     pairs_of_folds,
     pairs_within,
-    three_way_correctness,
 )
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration

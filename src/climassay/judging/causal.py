@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.judging.judges import averaged, margins
+from climassay.judging.judges import Figure, JudgedPairs, Units, averaged, correctness, margins
 from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, Progress, Questions, both_ways
 from climassay.judging.probe import Probe, three_way
 from climassay.judging.settings import Scope
-from climassay.judging.training import Figure, JudgedPairs, Units, correctness, labels_of
+from climassay.judging.training import labels_of
 
 if TYPE_CHECKING:
     from torch import Tensor

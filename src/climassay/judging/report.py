@@ -3,35 +3,30 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
 from climassay.judging.causal import Ablation
 from climassay.judging.ranking import ranking_table, shortened
-from climassay.judging.training import Figure, PairedFigure, Picture, TrainedProbe, quality_of
+from climassay.judging.training import TrainedProbe, picture_blocks
 from climassay.learning.evaluation import reliability_plot
 from climassay.records.queries import RunDetails
 from climassay.reporting import (
     Axis,
-    Cloud,
     Dot,
     DotPlot,
     LinePlot,
     Point,
-    Prose,
     Report,
-    ScatterPlot,
     Section,
     Series,
     Table,
     counted,
     percent,
-    percent_interval,
-    shown_p_value,
 )
 from climassay.reporting.html import Block
 
 _NONE = "-"
+SHOWN_GROUPS = 5
+"""Groups whose rankings a benchmark's report shows."""
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -44,22 +39,22 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
 
     def accuracy(result: JudgeResult) -> tuple[str, ...]:
         ours, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
-        gain = _gain(result.scores.versus_longer)
-        beside = _share(longer.accuracy_differing)
-        return str(ours.n), _share(ours), _interval(ours), beside, *gain, str(result.scores.failed)
+        gain = result.scores.versus_longer.gain
+        beside = longer.accuracy_differing.share
+        return str(ours.n), ours.share, ours.interval, beside, *gain, str(result.scores.failed)
 
     def other_accuracies(result: JudgeResult) -> tuple[str, ...]:
         ours, beside = result.scores.agreement, result.scores.baselines
         three, near = ours.accuracy_three_way, ours.accuracy_nearly_equal_length
-        constant, longer = (_share(beside[name].accuracy_three_way) for name in ("constant", "longer"))
-        gain = _gain(result.scores.versus_longer_nearly_equal)[:2]
-        return str(three.n), _share(three), _interval(three), constant, longer, str(near.n), _share(near), *gain
+        constant, longer = (beside[name].accuracy_three_way.share for name in ("constant", "longer"))
+        gain = result.scores.versus_longer_nearly_equal.gain[:2]
+        return str(three.n), three.share, three.interval, constant, longer, str(near.n), near.share, *gain
 
     def correlation(result: JudgeResult) -> tuple[str, ...]:
         agreement, longer = result.scores.agreement, result.scores.baselines["longer"]
         cells: list[str] = [str(agreement.spearman.n)]
         for ours, theirs in ((agreement.spearman, longer.spearman), (agreement.kendall, longer.kendall)):
-            cells += [_number(ours.value), _range(ours), _number(theirs.value)]
+            cells += [_number(ours.value), ours.range, _number(theirs.value)]
         return tuple(cells)
 
     def cost(result: JudgeResult) -> tuple[str, ...]:
@@ -136,28 +131,11 @@ def stored_label_table(details: RunDetails) -> Table:
     return insertion_table(details.results["labels"], words=None)
 
 
-def evidence_table(trained: TrainedProbe) -> Table:
-    """A probe's accuracy on held-out items beside the baseline."""
-    rows = [
-        ("probe", str(trained.accuracy.n), _share(trained.accuracy), _interval(trained.accuracy)),
-        ("longer text", str(trained.longer.n), _share(trained.longer), _interval(trained.longer)),
-        ("difference", str(trained.accuracy.n), *_gain(trained.versus_longer)[:2]),
-    ]
-    return Table.of(
-        "Accuracy on pairs of held-out items that differ (%)",
-        ["judge", "n", "right", "95% interval"],
-        rows,
-        note="By probes that did not see the items. Layer and regularisation were chosen on the same pairs, which "
-        "flatters the probe a little: judge benchmark tests on items that chose nothing. Intervals: bootstrap over "
-        "groups.",
-    )
-
-
 def ablation_table(found: Ablation) -> Table:
     """What taking out the probe's direction does, beside random directions."""
-    change, correlation = (f"{_number(one.value)} ({_range(one)})" for one in (found.mean_absolute_change,
+    change, correlation = (f"{_number(one.value)} ({one.range})" for one in (found.mean_absolute_change,
                                                                              found.correlation))  # fmt: skip
-    rows = [("probe's direction", change, correlation, f"{_share(found.flips)} ({_interval(found.flips)})")]
+    rows = [("probe's direction", change, correlation, f"{found.flips.share} ({found.flips.interval})")]
     for one in found.controls:
         numbers = (_number(one.mean_absolute_change), _number(one.correlation), percent(one.flips))
         rows.append((f"random {one.seed + 1}", *numbers))
@@ -168,7 +146,7 @@ def ablation_table(found: Ablation) -> Table:
     elif len(found.states) > 2 and found.states == tuple(range(first, last + 1)):
         places = f"states {first} to {last}"
     before, after = found.accuracy_before, found.accuracy_after
-    right = f" Zero-shot accuracy on {before.n} pairs that differ: {_share(before)}% before, {_share(after)}% after."
+    right = f" Zero-shot accuracy on {before.n} pairs that differ: {before.share}% before, {after.share}% after."
     p_value = "" if found.p_value is None else f" p = {found.p_value:.3f} that a random direction does as much."
     return Table.of(
         f"Zero-shot preference without a direction ({found.n_pairs} pairs, {found.failed} failed)",
@@ -185,77 +163,8 @@ def quality_name(result: JudgeResult) -> str:
     return result.scores.quality + (f", wording {result.quality.wording}" if result.quality.wording != 1 else "")
 
 
-def _share(figure: Figure) -> str:
-    return _NONE if figure.value is None else percent(figure.value)
-
-
-def _interval(figure: Figure) -> str:
-    return _NONE if figure.low is None or figure.high is None else percent_interval((figure.low, figure.high))
-
-
 def _number(value: float | None) -> str:
     return _NONE if value is None else f"{value:.3f}"
-
-
-def _range(figure: Figure) -> str:
-    return _NONE if figure.low is None or figure.high is None else f"{figure.low:.3f} to {figure.high:.3f}"
-
-
-def _gain(paired: PairedFigure) -> tuple[str, str, str]:
-    figure = paired.difference
-    if figure.value is None or figure.low is None or figure.high is None or paired.p_value is None:
-        return _NONE, _NONE, _NONE
-    ends = f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}"
-    return f"{100 * figure.value:+.1f}", ends, shown_p_value(paired.p_value)
-
-
-SHOWN_GROUPS = 5
-"""Groups whose rankings a benchmark's report shows."""
-MOST_POINTS = 1500
-"""Points drawn in one picture; more only make the file large."""
-
-
-def picture_blocks(picture: Picture, quality: str) -> tuple[Block, ...]:
-    """Contrast differences on their principal components, from two sides (thesis, Figure C.1)."""
-    lead = (
-        "Each point is one ordered pair of training items: the difference between the model's state after the answer "
-        "that names the first item and after the one that names the second, on its first principal components. Labels "
-        "did not make the components; they only decide that right on component 1 speaks for the first item."
-    )
-    blocks: list[Block] = [Prose(lead)]
-    points = picture.coordinates
-    chosen, drawn = np.arange(len(points)), ""
-    if len(points) > MOST_POINTS:
-        chosen = np.sort(np.random.default_rng(0).permutation(len(points))[:MOST_POINTS])
-        drawn = f"{len(chosen)} of {len(points)} pairs, drawn at random."
-    kinds = ((1, f"first has more {quality}"), (-1, f"second has more {quality}"), (0, "equal labels"))
-    for other in range(1, points.shape[1]):
-        shown = points[chosen][:, [0, other]]
-        clouds = [
-            Cloud(name, tuple((float(x), float(y)) for x, y in shown[picture.truth[chosen] == sign].round(4)))
-            for sign, name in kinds
-        ]
-        axes = [
-            Axis.over(f"component {number + 1} ({picture.explained[number]:.0%} of the variance)", values.tolist())
-            for number, values in zip((0, other), shown.T, strict=True)
-        ]
-        present = tuple(cloud for cloud in clouds if cloud.points)
-        blocks.append(ScatterPlot(f"Components 1 and {other + 1}", present, axes[0], axes[1], note=drawn))
-    return tuple(blocks)
-
-
-def path_plot(trained: TrainedProbe) -> LinePlot:
-    """Held-out loss for each regularisation; the probe must have been fitted with a choice of them."""
-    assert trained.path is not None
-    points = tuple(Point(c, loss) for c, loss in zip(trained.path.values, trained.path.losses, strict=True))
-    decades = [c for c in trained.path.values if abs(np.log10(c) - round(np.log10(c))) < 1e-6] or trained.path.values
-    reach = (min(trained.path.values), max(trained.path.values))
-    x = Axis("regularisation C (larger: looser)", reach[0] / 1.5, reach[1] * 1.5, tuple(decades), logarithmic=True)
-    y = Axis.over("held-out log-loss (nats)", [0.0, *(min(loss, 3.0) for loss in trained.path.losses)])
-    capped = tuple(Point(p.x, min(p.y, 3.0)) for p in points)
-    guess = Series("a coin", (Point(reach[0], float(np.log(2))), Point(reach[1], float(np.log(2)))), reference=True)
-    note = f"Chosen: C = {trained.path.chosen:g}."
-    return LinePlot("Choice of the regularisation", (Series("probe", capped), guess), x, y, note=note)
 
 
 def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
@@ -348,35 +257,6 @@ def judge_report(
             ("Number format", benchmark.dtype or "-"),
             ("Seed", str(settings.seed)),
             ("Tokens", f"{benchmark.cost.tokens_computed:,} computed, {benchmark.cost.tokens_two_pass:,} plain"),
-        ),
-    )
-
-
-def training_report(trained: TrainedProbe, items_from: str) -> Report:
-    """A trained probe and its evidence as a report."""
-    source = trained.probe.provenance
-    quality = quality_of(source).name
-    blocks: list[Block] = [evidence_table(trained)]
-    if trained.calibration is not None:
-        blocks.append(reliability_plot("Reliability on held-out pairs", (("probe", trained.calibration),)))
-    if trained.path is not None:
-        blocks.append(path_plot(trained))
-    return Report(
-        title=f"A probe for {quality}",
-        lead=f"Trained on {trained.n_items} labelled items in {counted(trained.n_groups, 'group')} of {items_from} "
-        f"({trained.n_pairs} pairs), on {source.model}.",
-        sections=(
-            Section("Held-out evidence", tuple(blocks)),
-            Section("What the probe sees", picture_blocks(trained.picture, quality)),
-        ),
-        facts=(
-            ("Method", source.settings["method"]),
-            ("Layers", ", ".join(map(str, source.layers))),
-            ("Regularisation C", "-" if source.regularisation is None else f"{source.regularisation:g}"),
-            ("Template", f"{source.template} {source.template_sha256}"),
-            ("Model fingerprint", source.fingerprint),
-            ("Number format", source.dtype or "-"),
-            ("Failed requests", str(trained.failed)),
         ),
     )
 
