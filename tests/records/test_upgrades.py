@@ -20,9 +20,8 @@ from climassay.generation.dataset_store import DatasetStore
 from climassay.learning.text_classifier import TextClassifier
 from climassay.records import RecordedModel, Records
 from climassay.records.database import Database
-from climassay.records.migrations import migrate
 from climassay.records.queries import iterate_answers, list_runs
-from climassay.records.tables import SCHEMA_VERSION
+from climassay.records.tables import SCHEMA_VERSION, migrate
 from climassay.web.accounts import AccountStore
 from climassay.web.jobs import Jobs
 from debate_parts import WordEncoder

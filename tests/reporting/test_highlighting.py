@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.reporting.highlighting import marked
+from climassay.reporting.html import marked
 
 
 def shown(text: str, *words: str) -> str:

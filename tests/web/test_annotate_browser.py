@@ -8,7 +8,7 @@ from annotated_dataset import DATASET, draft, fill
 from browser import arriving
 from climassay.generation.annotation.long_answers import rubric_drafts
 from climassay.questions import Question
-from climassay.questions.types.longform.rubric import read_rubric
+from climassay.questions.types.longform import read_rubric
 
 HOME = f"/annotate/{DATASET}"
 

@@ -9,14 +9,16 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial, wraps
+from importlib import import_module
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
+
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, ParameterInfo, TyperInfo
+
 from climassay.settings import entries
-from importlib import import_module
 
 T = TypeVar("T")
 

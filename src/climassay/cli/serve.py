@@ -165,7 +165,7 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
 
 def _warm(app: Any) -> None:
     """Do what first looks would wait for: lay out the routes, compile the templates, import what marks words."""
-    from climassay.reporting.highlighting import stems
+    from climassay.reporting.html import stems
     from climassay.web.pages import environment
 
     for route in app.routes:  # FastAPI lays them out when it first looks for one, half a second

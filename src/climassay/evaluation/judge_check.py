@@ -30,7 +30,7 @@ from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator
 from climassay.prompts import profile_of
 from climassay.questions import TYPES, Question
-from climassay.questions.types.longform.rubric import CriterionVerdict
+from climassay.questions.types.longform import CriterionVerdict
 from climassay.reporting import Table
 from climassay.reporting.results import Result
 from climassay.statistics import (

@@ -27,7 +27,7 @@ from climassay.metrics.registry import METRICS, LongAnswer, Metric, Scorer
 from climassay.models.contract import Generator, OptionScorer
 from climassay.prompts import Prompt, load_prompt, profile_of
 from climassay.questions import TYPES, Criterion
-from climassay.questions.types.longform.rubric import CriterionVerdict
+from climassay.questions.types.longform import CriterionVerdict
 
 CREDITS: Mapping[CriterionVerdict, float] = {"met": 1.0, "partly met": 0.5, "not met": 0.0, "contradicted": 0.0}
 """Share of a criterion's weight that each verdict earns."""

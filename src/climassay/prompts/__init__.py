@@ -10,18 +10,18 @@ model that can read and reason. Which profile a model gets is decided once, in :
 configuration file may set each entry otherwise (``[profile]``).
 """
 
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Literal
-from pydantic import Field
-from climassay.models.contract import Generator, unwrapped
 import hashlib
 import re
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field
+
 from climassay.errors import InputError
 from climassay.io import read_text, reason, write_file
-from climassay.models.contract import Message, Role
+from climassay.models.contract import Generator, Message, Role, unwrapped
 from climassay.questions.types import FOLDER as TYPES_FOLDER
 
 ProfileName = Literal["small", "strong"]

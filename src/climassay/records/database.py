@@ -21,7 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from climassay.errors import InputError, MissingExtraError, RecordsError
 from climassay.records import tables
-from climassay.records.migrations import migrate
+from climassay.records.tables import migrate
 
 if TYPE_CHECKING:
     from filelock import FileLock

@@ -14,7 +14,7 @@ from climassay.generation.annotation.long_answers import (
 )
 from climassay.generation.draft import Wording
 from climassay.questions import Criterion, Question
-from climassay.questions.types.longform.rubric import read_rubric, written_rubric
+from climassay.questions.types.longform import read_rubric, written_rubric
 from topic_encoder import TopicEncoder
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=20)

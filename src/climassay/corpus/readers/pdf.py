@@ -27,7 +27,7 @@ from climassay.corpus.readers.pdf_paragraphs import (
     find_style,
 )
 from climassay.errors import DocumentError
-from climassay.reporting.highlighting import letters
+from climassay.reporting.html import letters
 
 HEADER_WITHIN = 1024
 """A PDF file shows its mark within so many bytes."""

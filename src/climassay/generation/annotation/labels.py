@@ -12,7 +12,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
 from climassay.questions import option_letter
 from climassay.questions.types import Content
-from climassay.questions.types.longform.rubric import RUBRIC, ratings_agree
+from climassay.questions.types.longform import RUBRIC, ratings_agree
 from climassay.settings import Flag, check_bounds
 
 ItemState = Literal["open", "settled", "conflict"]
@@ -444,7 +444,7 @@ def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> Outcome:
 
     The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it; then
     all labels must say the same: rejected, for whatever reasons, or accepted with the same words. Ratings may be a step
-    apart (:func:`~climassay.questions.types.longform.rubric.ratings_agree`).
+    apart (:func:`~climassay.questions.types.longform.ratings_agree`).
     """
     adjudications = [label for label in labels if label.adjudicates]
     if adjudications:

@@ -1,7 +1,7 @@
 """Long answers that people rate and long questions whose rubrics they write, as items of the queue.
 
 An item to be rated is a draft of a long question whose passages are the answers, one or two to be compared, and whose
-options are what is rated (:mod:`climassay.questions.types.longform.rubric`). An item whose rubric is written has one
+options are what is rated (:mod:`climassay.questions.types.longform`). An item whose rubric is written has one
 option, ``Rubric``; its answer is a rubric to begin with, or nothing, a label's answer is the rubric that somebody
 wrote, its first passage is the reference answer, its second the text that the question rests on. Queue, overlap,
 skipping, taking back, conflicts and adjudication are those of all items; two rubrics that differ in anything are a
@@ -24,7 +24,7 @@ from climassay.metrics.long_answers import DIMENSIONS
 from climassay.metrics.registry import LongAnswer
 from climassay.models import Encoder
 from climassay.questions import Criterion, Question
-from climassay.questions.types.longform.rubric import (
+from climassay.questions.types.longform import (
     BETTER,
     CRITERION,
     RUBRIC,

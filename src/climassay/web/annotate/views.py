@@ -30,7 +30,7 @@ from climassay.generation.annotation.long_answers import rubric_of
 from climassay.generation.masking import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
 from climassay.questions import Criterion, Level, option_letter
-from climassay.questions.types.longform.rubric import (
+from climassay.questions.types.longform import (
     BETTER,
     CRITERION,
     MOST_CRITERIA,
@@ -39,7 +39,7 @@ from climassay.questions.types.longform.rubric import (
     read_written,
     written_ratings,
 )
-from climassay.reporting.highlighting import Piece, marked
+from climassay.reporting.html import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import Refused, missing
