@@ -9,7 +9,7 @@ from climassay.evaluation.tasks import Prediction
 from climassay.factcheck import as_data
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
-from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
+from climassay.metrics.long_answers import Assessment, CriterionJudgement
 from climassay.models.contract import Completion, GenerationRequest, Message, Usage
 from climassay.questions import Criterion, Question
 from climassay.records import RecordedModel
@@ -113,15 +113,15 @@ def store_factchecks(records, *, published=True):
     return run.id
 
 
-def store_long_answer(records) -> str:
-    """A run with a long answer: its rubric, a judgement, a rating, and a point whose reference was made up."""
+def store_long_answer(records, *ratings) -> str:
+    """A run with a long answer: its rubric, a judgement, ratings, and a point whose reference was made up."""
     cell = Cell("b", "small", "default", "longform")
     rubric = (Criterion("Says <b>why</b>", 2, "should", "p. 3"),)
     asked = Question("q", "longform", "Why?", "", audience="a pupil", rubric=rubric)
     judged = CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools")
     reference = CheckedReference("[1]", "number", "invented", "There is no such passage.")
     point = CheckedSentence("CO2 cools.", 0, "contradicted", "The book says that it warms.", references=(reference,))
-    assessment = Assessment((judged,), (DimensionRating("accuracy", 2.0),))
+    assessment = Assessment((judged,), ratings)
     scores = {"rubric_score": 0.0, "rubric_uncontradicted": 0.0}
     answer = Outcome(cell, "q", None, "CO2 cools.", scores, assessment=assessment, points=(point,))
     record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)

@@ -9,6 +9,7 @@ from api_parts import serving
 from climassay.evaluation import load_experiment
 from climassay.evaluation.comparing import compare_runs
 from climassay.evaluation.results import experiment_of
+from climassay.metrics.long_answers import DimensionRating
 from climassay.records.queries import list_runs as stored_runs
 from climassay.records.queries import run_details
 from stored_runs import ask, store_long_answer
@@ -121,7 +122,7 @@ def test_get_question(server):
 
 
 def test_a_long_answer_has_its_rubric_and_what_was_found_in_it(server):
-    run = store_long_answer(server.place.records)
+    run = store_long_answer(server.place.records, DimensionRating("accuracy", 2.0))
     seen = server.get(f"/runs/{run}/questions/0")
     [listed] = server.get(f"/runs/{run}/questions")["items"]
     assert listed == seen["question"]
