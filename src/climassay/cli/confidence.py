@@ -248,7 +248,7 @@ def topics(
     loading: LoadingOptions = LoadingOptions(),
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
+    """Group statements with their context into named topics, as BERTopic does, joined to as many as wanted."""
     from climassay.confidence.topics import TopicSettings
 
     settings = TopicSettings(wanted, seed, min_cluster_size, outliers, join)

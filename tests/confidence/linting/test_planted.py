@@ -1,4 +1,4 @@
-"""Planted problems are found and correct uses let be: three sets, written against the guidance note before the rules."""
+"""Planted problems are found and correct uses let be: three sets, each written before the rules were changed."""
 
 import csv
 from collections import Counter
