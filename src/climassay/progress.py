@@ -112,13 +112,8 @@ class _Bar(Task):
         self._display.update(self._id, description=description, completed=completed, total=total)
 
 
-def bars(console: "Console", *, hidden: bool = False) -> "RichProgress":
-    """A rich display with count, rate-aware time left and time spent.
-
-    Args:
-        console: Where it is shown.
-        hidden: Show nothing (the tasks can be updated all the same).
-    """
+def bars(console: "Console") -> "RichProgress":
+    """A rich display with count, rate-aware time left and time spent."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -135,7 +130,7 @@ def bars(console: "Console", *, hidden: bool = False) -> "RichProgress":
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=console, disable=hidden)
+    return Progress(*columns, console=console)
 
 
 def default_progress() -> Progress:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.cli.options import progress_bar, stderr_console, stdout_console, waiting
+from climassay.cli.options import shown_progress, stderr_console, stdout_console, waiting
 
 NAME = "local:models/[red]new[/blue]:smile:"
 
@@ -15,8 +15,8 @@ def test_brackets_are_printed(console, capsys):
 
 
 def test_brackets_are_no_markup_of_what_is_waited_for(capsys):
-    with waiting(f"Loading {NAME} ..."), progress_bar() as progress:
-        progress.add_task(f"Asking {NAME}", total=2)
+    with waiting(f"Loading {NAME} ..."), shown_progress(False).task(f"Asking {NAME}", total=2):
+        pass
     assert f"Asking {NAME}" in capsys.readouterr().err
 
 

@@ -22,10 +22,10 @@ ExportFormat = LabelFormat | Literal["rubrics"]
 
 
 def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
-    """Open a dataset to annotators, or change how it is annotated.
+    """Open a dataset for annotation, or change its settings; settings not given stay as they are.
 
     Args:
-        dataset: Its name.
+        dataset: Name of the dataset, see climassay generate list.
         workspace: Where it lies.
         **changes: Settings of :class:`climassay.generation.annotation.AnnotationSettings`; None leaves one as it is.
 
@@ -47,14 +47,14 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
 
 
 def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
-    """Have people write the rubrics of long-form questions in the browser; export --format rubrics writes them.
+    """Have people write rubrics for long-form questions in the browser; see export --format rubrics.
 
-    Doing it again changes nothing but the overlap.
+    Running it again changes only the overlap.
 
     Args:
         questions: Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.
-        dataset: Name of a new dataset, in whose queue the questions wait.
-        overlap: Rubrics for each question, by different people.
+        dataset: Name of a new dataset for the questions.
+        overlap: Number of rubrics per question, by different people.
         workspace: Where the dataset lies.
 
     Raises:
@@ -83,11 +83,11 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
 
 
 def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> Shown:
-    """Show how far a dataset has come, and what each annotator did.
+    """Show a dataset's progress and what each annotator did.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        annotator: Say too how far this annotator has come.
+        annotator: Also show this annotator's progress.
         workspace: Where it lies.
 
     Raises:
@@ -132,7 +132,7 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
-    """Measure how far annotators agree on what is valid (Cohen's and Fleiss' kappa, alpha), on ratings or rubrics.
+    """Measure agreement of annotators: Cohen's and Fleiss' kappa, Krippendorff's alpha, ratings, rubrics.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
@@ -203,13 +203,13 @@ def export_labels(
     users: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Write what experts said: everything (jsonl), current labels for a spreadsheet or another tool, or rubrics.
+    """Write experts' labels: everything (jsonl), current labels for a spreadsheet or other tool, or rubrics.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
         output: File (jsonl, csv, xlsx), or folder of other tools.
-        form: Format of the labels, by default by the ending; or rubrics, as questions.
-        users: JSON object for argilla, from annotators to the ids of users there.
+        form: Format of the labels, by default by the ending; or rubrics, written as questions.
+        users: JSON object that maps annotators to user ids, for argilla.
         workspace: Where the dataset lies.
 
     Raises:
@@ -269,13 +269,13 @@ def import_labels(
     users: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Take in labels from a file; taking them in again changes nothing.
+    """Import labels from a file; importing them again changes nothing.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
         file: File that export wrote, or a tool's own export (JSON).
         form: Format of the labels; by default by the ending.
-        users: JSON object for argilla, from annotators to the ids of users there.
+        users: JSON object that maps annotators to user ids, for argilla.
         workspace: Where the dataset lies.
 
     Raises:
@@ -339,13 +339,13 @@ def retrain_validator(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a validator on the settled labels, judge what waits, and put the least certain items first.
+    """Train a validator on the settled labels, judge the waiting items, and put the least certain first.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        method: Kind of validator, by what it reads.
-        model: Local model of a probe.
-        encoder: Encoder whose vectors are read, or none.
+        method: Kind of validator, by its features.
+        model: Local model for a probe.
+        encoder: Encoder whose vectors are used, or none.
         precision: Wanted share of valid questions among those kept, for example 0.95.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.

@@ -7,8 +7,8 @@ import typer
 
 from climassay.api import confidence as api
 from climassay.api import tagging
+from climassay.cli import CommandGroup, DefaultCommandGroup
 from climassay.cli.corpus import chosen_columns
-from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup
 from climassay.cli.options import (
     FOLDS,
     MODEL,
@@ -21,13 +21,13 @@ from climassay.cli.options import (
     ResultOptions,
     SeedOption,
     WorkspaceOptions,
+    add_verb,
     emit,
     opened_session,
     print_json,
     stderr_console,
     write_text,
 )
-from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def extract(
     collection: Annotated[
         list[str] | None, typer.Option(help="Take the documents of a collection (may be given several times).")
     ] = None,
-    report: Annotated[str | None, typer.Option(help='Report that the files are, for example "AR5 WG2".')] = None,
+    report: Annotated[str | None, typer.Option(help='Report that the files belong to, for example "AR5 WG2".')] = None,
     cycle: Annotated[
-        str | None, typer.Option(help="Assessment cycle, AR3 to AR6, in place of what the files tell.")
+        str | None, typer.Option(help="Assessment cycle, AR3 to AR6; by default read from the files.")
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -73,11 +73,11 @@ def extract(
     ] = None,
     acronyms: Annotated[
         Literal["every", "first", "none"],
-        typer.Option(help="Spell out every acronym, the first of each in a sentence, or none."),
+        typer.Option(help="Acronyms to spell out: all, the first of each in a sentence, or none."),
     ] = "every",
     ranges: Annotated[
         Literal["upper", "lower"],
-        typer.Option(help='Level of "medium to high confidence": the upper or the lower end.'),
+        typer.Option(help='Level taken for "medium to high confidence": the upper or the lower end.'),
     ] = "upper",
     paragraph_tags: Annotated[
         Literal["found", "always", "never"],
@@ -85,8 +85,8 @@ def extract(
             help="Tags behind a paragraph's last full stop: for the whole paragraph where a report means it so."
         ),
     ] = "found",
-    untagged: Annotated[bool, typer.Option("--untagged", help="Give sentences without a level too.")] = False,
-    context: Annotated[int, typer.Option(help="Sentences kept before and after, in the same section.")] = 5,
+    untagged: Annotated[bool, typer.Option("--untagged", help="Also extract sentences without a level.")] = False,
+    context: Annotated[int, typer.Option(help="Number of sentences kept before and after, in the same section.")] = 5,
     terms: Annotated[
         Path | None,
         typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl)."),
@@ -128,24 +128,28 @@ def lint(
     ] = None,
     rules: Annotated[
         str,
-        typer.Option(help="Rules, divided by commas: these alone; with a minus before each, all but these; or all."),
+        typer.Option(help="Rules, separated by commas: only these; with a minus before each, all but these; or all."),
     ] = "",
     tagger: Annotated[
         str | None,
         typer.Option(help="Also name tags that this tagger would not give: its file, or default."),
     ] = None,
-    certainty: Annotated[float, typer.Option(help="Least probability of the tagger's level.")] = 0.7,
-    html: Annotated[Path | None, typer.Option("--html", help="Also write a page with findings in the text.")] = None,
+    certainty: Annotated[float, typer.Option(help="Minimum probability of the tagger's level.")] = 0.7,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write an HTML page that shows the findings in the text.")
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Copy of one Word file, with the findings as comments."),
+        typer.Option("--output", "-o", help="Copy of a Word file with the findings as comments."),
     ] = None,
     as_json: JsonOption = False,
     form: Annotated[
         Literal["text", "github", "sarif"], typer.Option("--format", help="Form in which findings are printed.")
     ] = "text",
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 in spite of findings.")] = False,
-    list_rules: Annotated[bool, typer.Option("--list-rules", help="Explain all rules, and check nothing.")] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 even if there are findings.")] = False,
+    list_rules: Annotated[
+        bool, typer.Option("--list-rules", help="Explain all rules without checking anything.")
+    ] = False,
 ) -> None:
     """Check a draft of an assessment report for how it states certainty.
 
@@ -219,27 +223,25 @@ StatementsArgument = Annotated[Path, typer.Argument(metavar="STATEMENTS", help="
 def topics(
     statements: StatementsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
-    wanted: Annotated[int, typer.Option("--topics", min=2, help="Topics wanted.")] = 30,
+    wanted: Annotated[int, typer.Option("--topics", min=2, help="Number of topics.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Seed of UMAP: the same data and seed give the same topics.")] = 0,
     min_cluster_size: Annotated[
         int,
-        typer.Option("--min-cluster-size", "--least", min=2, help="Statements of the smallest cluster."),
+        typer.Option("--min-cluster-size", "--least", min=2, help="Minimum number of statements in a cluster."),
     ] = 10,
     outliers: Annotated[
         Literal["assign", "leave"],
-        typer.Option(help="Give statements outside every cluster to the nearest topic, or to none."),
+        typer.Option(help="Assign statements outside every cluster to the nearest topic, or to none."),
     ] = "assign",
     join: Annotated[
-        Literal["embeddings", "words"], typer.Option(help="Join clusters by their vectors or by their words.")
+        Literal["embeddings", "words"], typer.Option(help="Merge clusters by their vectors or by their words.")
     ] = "embeddings",
     names: Annotated[
         Path | None,
-        typer.Option(
-            help="TOML file of names, made if it is not there; change names in it, and a later run keeps them."
-        ),
+        typer.Option(help="TOML file of topic names, created if missing; names changed in it are kept by later runs."),
     ] = None,
     place_untagged: Annotated[
-        bool, typer.Option("--place-untagged", help="Give untagged statements the nearest topic too.")
+        bool, typer.Option("--place-untagged", help="Also assign untagged statements to the nearest topic.")
     ] = False,
     model: ModelOption = "local:smollm2",
     words_only: Annotated[
@@ -293,7 +295,7 @@ PARAGRAPHS = typer.Option(help="Paragraphs of the reports, to recover the contex
 LAYER = typer.Option(help="Layer whose hidden states are read (-1: last).")
 METHODS = typer.Option(
     "--method",
-    help="Tagger to try, by name; several may be given; mean states and last states read --model.  "
+    help="Tagger to try, by name; repeat. 'mean states' and 'last states' read --model.  "
     "[default: all that read no model]",
 )
 _TEXT = {
@@ -333,7 +335,7 @@ def evaluate_tagger(
     layer: Annotated[int, LAYER] = 20,
     split_by: Annotated[
         Literal["statement", "document"],
-        typer.Option("--split-by", "--apart", help="Unit that training and test do not share."),
+        typer.Option("--split-by", "--apart", help="Unit that training and test sets never share."),
     ] = "statement",
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     seed: SeedOption = 0,
@@ -343,7 +345,7 @@ def evaluate_tagger(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score taggers on statements with known tags: one that is trained already, or by cross-validation."""
+    """Score a trained tagger on statements with known tags, or several by cross-validation."""
     from climassay.reporting.results import write_rows
 
     if labels is None and (model_file == tagging.BUNDLED or Path(model_file).suffix == ".safetensors"):

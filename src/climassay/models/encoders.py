@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 
 from climassay.errors import MissingExtraError, ModelError
 from climassay.io import write_file
-from climassay.models.bundled import bundled_path
+from climassay.models.bundled import bundled_path, encoder_fingerprint, file_digest, refuse_kernels, refuse_pickles
 from climassay.models.contract import Encoder, EncoderRole
-from climassay.models.cpu_settings import usable_cores
-from climassay.models.model_files import encoder_fingerprint, file_digest, refuse_kernels, refuse_pickles
+from climassay.models.local.loading import usable_cores
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256

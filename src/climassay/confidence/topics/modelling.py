@@ -94,15 +94,15 @@ def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder
         fine = _fine_clusters(vectors, settings)
     outliers = fine == OUTSIDE
     if outliers.all():
-        raise InputError("The statements have no clusters: try a smaller --least, or give more statements.")
+        raise InputError("The statements have no clusters: try a smaller --min-cluster-size or more statements.")
     counts, terms_counted = _term_counts(texts)
     centres = cluster_centres(vectors, fine)
     similarities = centres @ centres.T
     if settings.reduction == "words":
-        weights = class_weights(counts, fine)
-        lengths = np.sqrt(weights.multiply(weights).sum(axis=1)).A1
-        cosines = (weights @ weights.T).toarray() / np.maximum(np.outer(lengths, lengths), 1e-12)
-        similarities = np.asarray(cosines, dtype=np.float32)
+        from sklearn.preprocessing import normalize
+
+        weights = normalize(class_weights(counts, fine))
+        similarities = np.asarray((weights @ weights.T).toarray(), dtype=np.float32)
     joined = join_clusters(similarities, settings.topics)
     if settings.outliers == "assign":
         fine = np.where(outliers, nearest(vectors, centres), fine)
@@ -331,7 +331,7 @@ def fit_topics(
         statements: In any order; duplicates are left out.
         encoder: Its vectors of sentences are kept in the cache.
         settings: The same statements, encoder and settings give the same topics.
-        place_untagged: Give untagged statements the nearest topic too.
+        place_untagged: Also assign untagged statements to the nearest topic.
         on_progress: Called with the number of sentences whose vectors are known since the last call; there are as many
             as :func:`context_sentences` gives.
 

@@ -26,6 +26,7 @@ from climassay.generation.annotation import (
     FoundItem,
     Item,
     ItemFilter,
+    Label,
 )
 from climassay.generation.annotation.labels import ItemFilterState, Order, is_rubric
 from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
@@ -58,6 +59,7 @@ from climassay.web.annotate.views import (
     trainings,
     visible_comments,
 )
+from climassay.web.api.base import named
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing, Refused
 from climassay.web.pages import PageNumber, Search, back_to, page, part_of, within
@@ -159,6 +161,13 @@ class DatasetRequest:
         """An item that the visitor may label; see :func:`~climassay.web.annotate.views.own_item`."""
         return own_item(self.store, self.dataset, draft, self.user)
 
+    def history(self, annotator: str, most: int, after: str | None) -> Sequence[Label]:
+        """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
+        name = annotator or self.user.name
+        if name != self.user.name and not self.user.may("adjudicator"):
+            raise Refused("What others said is for adjudicators.")
+        return self.store.history(self.dataset, name, most, after=after, decided=name != self.user.name)
+
     def progress_values(self, done: str) -> dict[str, Any]:
         """How far an annotator is, and the key of their newest label."""
         progress = self.store.progress(self.dataset, self.user.name)
@@ -168,21 +177,21 @@ class DatasetRequest:
         return {"progress": progress, "total": total, "said": said, "last": last[0].key if last else ""}
 
 
-def _for_annotators(request: Request, app: App, user: Annotator, dataset: str) -> DatasetRequest:
-    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+DatasetName = Annotated[str, named("Name of the dataset.", "clouds")]
 
 
-def _for_adjudicators(request: Request, app: App, user: Adjudicator, dataset: str) -> DatasetRequest:
-    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+def _request_of(role: Any) -> Any:
+    """What a request about one dataset depends on, by somebody of a role."""
+
+    def made(request: Request, app: App, user: role, dataset: DatasetName) -> DatasetRequest:
+        return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+
+    return Depends(made)
 
 
-def _for_admins(request: Request, app: App, user: Admin, dataset: str) -> DatasetRequest:
-    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
-
-
-ByAnnotator = Annotated[DatasetRequest, Depends(_for_annotators)]
-ByAdjudicator = Annotated[DatasetRequest, Depends(_for_adjudicators)]
-ByAdmin = Annotated[DatasetRequest, Depends(_for_admins)]
+ByAnnotator = Annotated[DatasetRequest, _request_of(Annotator)]
+ByAdjudicator = Annotated[DatasetRequest, _request_of(Adjudicator)]
+ByAdmin = Annotated[DatasetRequest, _request_of(Admin)]
 
 
 def _item_page(
@@ -464,10 +473,7 @@ def _place(found: FoundItem, dataset: str, user: User) -> str:
 def history(asked: ByAnnotator, annotator: str = "", after: str = "") -> Response:
     """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
     store, dataset, name = asked.store, asked.dataset, annotator or asked.user.name
-    own = name == asked.user.name
-    if not own and not asked.user.may("adjudicator"):
-        raise Refused("What others said is for adjudicators.")
-    labels = store.history(dataset, name, MOST_HISTORY + 1, after=after or None, decided=not own)
+    labels = asked.history(name, MOST_HISTORY + 1, after or None)
     here, whose = asked.address("history"), {"annotator": annotator} if annotator else {}
     older = {**whose, "after": labels[MOST_HISTORY - 1].key} if len(labels) > MOST_HISTORY else {}
     listed = [
@@ -480,7 +486,7 @@ def history(asked: ByAnnotator, annotator: str = "", after: str = "") -> Respons
     return asked.show(
         "history",
         annotator=name,
-        own=own,
+        own=name == asked.user.name,
         labels=listed,
         progress=store.progress(dataset, name),
         newest=f"{here}?{urlencode(whose)}" if after else "",
