@@ -172,14 +172,6 @@ def test_transcripts_stand_in_the_order_of_the_claims_and_are_told_as_they_are_f
     assert sorted(one.claim.text for one in done) == sorted(one.claim.text for one in found)
 
 
-def test_same_inputs_same_transcript_even_where_everything_is_asked_again(store):
-    first, second = model(), model()
-    found = [checked(store, one, [SUN, ICE], debating(split="model")) for one in (first, second)]
-    assert [as_data(one) for one in found[0]] == [as_data(one) for one in found[1]]
-    assert (first.options, first.texts) == (second.options, second.texts)
-    assert first.texts
-
-
 @pytest.fixture(scope="module")
 def table():
     """Table and company of the small debate, and what comes out where each claim is debated by itself."""
@@ -235,13 +227,6 @@ def test_a_failed_call_in_one_debate_does_not_touch_the_others(store, broken):
     assert bad[1].verdict.error == "No luck."
     assert bad[1].failures > 0
     assert bad[0].failures == bad[2].failures == 0
-
-
-def test_what_failed_is_asked_again_by_the_next_run(store):
-    broken = model(write=lambda *_: RuntimeError("No luck."))
-    [failed] = checked(store, broken, [SUN], use_cache=True)
-    [mended] = checked(store, model(), [SUN], use_cache=True)
-    assert (failed.verdict.outcome, mended.verdict.outcome) == ("failed", "verdict")
 
 
 def test_everything_is_told_with_its_claim(store):

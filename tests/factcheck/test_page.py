@@ -14,7 +14,6 @@ from climassay.factcheck.results.page import (
     factcheck_page,
     notices,
     safe_link,
-    source_details,
 )
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import Quotation, Subclaim, cited_numbers, reader_view
@@ -215,19 +214,6 @@ def test_other_addresses_never_become_links(url):
     assert safe_link(url) is None
     shown = checked("It warms.", ({"IPCC": "correct"}, "correct"), sources=(source(1, url=url),))
     assert all(link.startswith("#") for link in page_of(shown).links)
-
-
-def test_a_passage_says_where_it_stands():
-    assert source_details(source(2, ("WMO",), report="AR6", last_page=13, paragraph_ids=("A.1", "A.2"))) == (
-        ("Report", "AR6"),
-        ("Heading", "Energy > Greenhouse effect"),
-        ("Page", "12-13"),
-        ("Paragraph", "A.1, A.2"),
-        ("File", "physical.pdf"),
-        ("Collection", "ar6"),
-        ("Retrieved for", "WMO"),
-    )
-    assert dict(source_details(source(1, last_page=11)))["Page"] == "11"
 
 
 @given(

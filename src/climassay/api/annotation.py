@@ -22,10 +22,10 @@ ExportFormat = LabelFormat | Literal["rubrics"]
 
 
 def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
-    """Open a dataset to annotators, or change how it is annotated.
+    """Open a dataset for annotation, or change its settings; settings not given stay as they are.
 
     Args:
-        dataset: Its name.
+        dataset: Name of the dataset, see climassay generate list.
         workspace: Where it lies.
         **changes: Settings of :class:`climassay.generation.annotation.AnnotationSettings`; None leaves one as it is.
 

@@ -146,17 +146,19 @@ def report_experiment(
     against: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
     seed: int = 0,
+    html: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """An experiment as one page: tables, figures, calibration, tests, and every question with every answer.
+    """Write an experiment as a self-contained page: tables, figures, calibration, tests, and all answers.
 
     Args:
-        run: As in :func:`experiment_tables`.
+        run: Id of a run of climassay evaluate run; see climassay records runs.
         published: As in :func:`experiment_tables`.
         published_set: As in :func:`experiment_tables`.
-        against: Collections, files or folders, whose overlap with the questions is reported.
+        against: Report the overlap of the questions with this collection, file or folder; repeat.
         metrics: As in :func:`experiment_tables`.
-        seed: As in :func:`experiment_tables`.
+        seed: Seed of the resampling.
+        html: File of the report.
         workspace: As in :func:`experiment_tables`.
 
     Raises:
@@ -173,8 +175,11 @@ def report_experiment(
     page = experiment_report(
         experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
     )
-    data = {"run": run, "name": experiment.name, **scores_data(scores)}
-    return Shown(data, noted=(page.lead,), reported=lambda: page)
+    data: dict[str, Any] = {"run": run, "name": experiment.name, **scores_data(scores)}
+    if html is None:
+        return Shown(data, noted=(page.lead,), reported=lambda: page)
+    page.write(html)
+    return Shown({**data, "html": html}, noted=(f"{page.lead} The report is in {html}.",), reported=lambda: page)
 
 
 def _published(models: Sequence[str], dataset: str) -> "tuple[PublishedScore, ...]":
@@ -193,13 +198,13 @@ def plan_questions(
     alpha: float = 0.05,
     workspace: Place = None,
 ) -> Shown:
-    """How many questions are needed to see a difference between two systems.
+    """Compute how many questions are needed to see a difference between two systems.
 
     Args:
         differences: To be seen, as shares.
         assumed: What is assumed of the two systems: ``accuracy`` and ``discordance``, or ``deviation`` and
             ``correlation``.
-        metric: What is compared.
+        metric: Metric, for example accuracy or factual_accuracy.
         run: Estimate all of this from an experiment.
         power: Probability of detecting the difference (power).
         alpha: Two-sided significance level.
@@ -418,19 +423,19 @@ def check_judge(
     seed: int = 0,
     workspace: Place = None,
 ) -> "JudgeCheck":
-    """Whether a judge of long answers agrees with people, with itself, and is not moved by order, length or tone.
+    """Check how reliable a judge of long answers is: agreement with people and itself, order, length, tone.
 
     Args:
         file: Table of answers with people's ratings, for example one of :func:`blind_answers`, filled in; or the name
             of a dataset of answers that people rated in the browser.
         model: The judge.
         labels: Dimension of adequacy by column; by default the columns that are called as the dimensions are.
-        question: Column of the question, or of the source that the answers are about.
+        question: Column of the question, or of the source.
         answer: Column of the answer.
         group: Column that says which answers belong together; by default the question.
         scale: Lowest and highest rating of the file.
         limit: Maximum number of groups, drawn by the seed.
-        pairs: Maximum number of pairs of answers compared in both orders.
+        pairs: Maximum number of pairs compared in both orders.
         seed: Seed of draws and resampling.
         workspace: Where the judge's answers are kept.
 

@@ -356,6 +356,7 @@ def publish(
     *,
     inspect: bool | None = None,
     lm_eval: bool | None = None,
+    data_only: bool = False,
     name: str | None = None,
     kinds: Sequence[Kind] = KINDS,
     splits: str = "0.8,0.1,0.1",
@@ -372,22 +373,27 @@ def publish(
 ) -> Publication:
     """Publish a dataset as a folder: tables, drafts, a data card, and tasks for other frameworks.
 
+    The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
+    splits that share no passage. Tasks are written for the frameworks named, for both where none is.
+
     Args:
-        dataset: A dataset of the workspace, a file of drafts or questions, a folder published before, or ``primer``.
-        output: The folder.
+        dataset: A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published
+            before, questions in any known format (climassay, ClimaQA or Pira tables), or 'primer'.
+        output: Folder to publish in.
         inspect: Write tasks for Inspect.
         lm_eval: Write tasks for lm-evaluation-harness.
+        data_only: Write no tasks for other frameworks.
         name: Name of the dataset; begins the names of its tasks. By default the file's name.
-        kinds: Kinds of questions.
+        kinds: Kind of question to publish, for example mcq; repeat. By default all.
         splits: Train, dev and test: shares, or numbers of questions with one -1 for the rest.
-        licence: Licence of the questions, as hubs spell it.
+        licence: Licence of the questions, as hubs spell it: cc-by-4.0.
         canary: Put a canary string into the files.
         tasks_on: Questions of the tasks; by default those of the test split for drafts, else all.
-        examples: Number of worked examples in every prompt of the tasks.
-        pool: Question file of the examples.
+        examples: Worked examples in every prompt of the tasks.
+        pool: Question file that examples are taken from, or 'primer'.
         seed: Seed of the splits and of the choice of examples.
-        push: Repository of the Hugging Face hub, ``OWNER/NAME``, to upload to.
-        private: Make a new repository private.
+        push: Upload to the Hugging Face hub.
+        private: Make a new repository on the hub private.
         force: Replace another dataset's files in the folder.
         workspace: Where generated datasets lie.
 
@@ -405,6 +411,13 @@ def publish(
     )
     from climassay.integrations import publish_benchmark
 
+    unknown = next((one for one in kinds if one not in KINDS), None)
+    if unknown is not None:
+        raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")
+    if data_only and (inspect or lm_eval):
+        raise InputError(
+            "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
+        )
     if push is not None:
         check_repository(push)
     source = _read(dataset, workspace)
@@ -418,7 +431,7 @@ def publish(
         canary=canary,
     )
     check_free(output, prepared.facts.name, force=force)
-    if inspect is None and lm_eval is None:
+    if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
         inspect = lm_eval = any(TYPES[one].climaqa for one in prepared.facts.kinds)
     tasks = None

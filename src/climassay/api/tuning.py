@@ -43,6 +43,7 @@ def pretrain(
     source: Sequence[str] = (),
     questions: Sequence[str] = (),
     validate_on: "ValidateOn" = "held-out",
+    seed: int = 0,
     workspace: Place = None,
     **training: Any,
 ) -> "TuningResult":
@@ -50,12 +51,13 @@ def pretrain(
 
     Args:
         name: Name of the adapter in the workspace.
-        collections: Names of the collections to read.
-        validation: Collections to validate on.
-        validation_documents: Documents of ``collections``, by id, title or file name, to validate on and not read.
-        source: Collections that the benchmark's questions come from.
-        questions: Question files; the documents they name are taken out of what is read.
-        validate_on: ``held-out``, or ``source`` as in the ClimaQA paper (a leakage).
+        collections: Collections to train on.
+        validation: Collection to validate on; repeat.
+        validation_documents: Document of the collections, by id, title or file, to validate on; repeat.
+        source: Collection of the books the benchmark's questions come from; repeat.
+        questions: Question file, or 'primer': the documents it names are not trained on; repeat.
+        validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage).
+        seed: Seed of the training.
         workspace: Where collections and adapters lie.
         **training: Model, preset and settings, as for :func:`finetune`.
 
@@ -73,7 +75,7 @@ def pretrain(
             questions=questions,
             validate_on=validate_on,
         )
-        return _train(session, "pretrain", name, data.train, data.validation, data.warnings, **training)
+        return _train(session, "pretrain", name, data.train, data.validation, data.warnings, seed=seed, **training)
 
 
 def finetune(
@@ -92,10 +94,10 @@ def finetune(
 
     Args:
         name: Name of the adapter in the workspace.
-        questions: A question file, or ``primer``.
-        validation: Questions to validate on.
+        questions: Questions of any kind (see climassay evaluate), or 'primer'.
+        validation: Questions to validate on, or 'primer'.
         validation_share: Share of the questions to validate on, if no file is given.
-        limit: Number of questions drawn of each file.
+        limit: Number of questions to use, drawn at random.
         with_context: Put the source passage before each question.
         seed: Seed of draws and splits, and of the training.
         workspace: Where adapters lie.
@@ -117,8 +119,7 @@ def finetune(
             prompts=session.options.prompts,
             seed=seed,
         )
-        training["settings"] = {"seed": seed, **(training.get("settings") or {})}
-        return _train(session, "finetune", name, learned, held_out, (), **training)
+        return _train(session, "finetune", name, learned, held_out, (), seed=seed, **training)
 
 
 def adapters(*, workspace: Place = None) -> Shown:
@@ -196,6 +197,7 @@ def _train(
     held_out: "TuningData",
     warnings: Sequence[str],
     *,
+    seed: int,
     model: str = DEFAULT_MODEL,
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -206,7 +208,7 @@ def _train(
     """Train or search, with progress."""
     from climassay.tuning import TuningBase, search, train
 
-    config, used = _config(task, model, preset, settings or {})
+    config, used = _config(task, model, preset, {"seed": seed, **(settings or {})})
     folder = session.workspace.adapters / checked_name(name)
     for warning in warnings:
         session.progress.say(f"Warning: {warning}")

@@ -1,7 +1,7 @@
 """``climassay annotate``: what experts say about generated questions."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
@@ -24,19 +24,12 @@ class QueueOptions:
     )
 
 
-@app.command(name="open")
-def open_queue(
-    dataset: Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")],
-    queue: QueueOptions = QueueOptions(),
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Open a dataset for annotation, or change its settings; settings not given stay as they are."""
+def _changes(queue: QueueOptions) -> dict[str, Any]:
     lease = None if queue.lease_minutes is None else 60 * queue.lease_minutes
-    with to.session() as session:
-        changes = given(queue, AnnotationSettings)
-        to.emit(api.open_dataset(dataset, workspace=session, lease_seconds=lease, **changes))
+    return {**given(queue, AnnotationSettings), "lease_seconds": lease}
 
 
+add_verb(app, "open", api.open_dataset, to=WorkspaceOptions, parse=_changes)
 add_verb(
     app,
     "rubrics",

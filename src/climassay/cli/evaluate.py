@@ -16,12 +16,10 @@ from climassay.cli.options import (
     ModelOption,
     ModelsOption,
     RequestOptions,
-    ResultOptions,
     WorkspaceOptions,
     add_init,
     add_verb,
     print_json,
-    stderr_console,
     stdout_console,
     write_text,
 )
@@ -178,45 +176,28 @@ def table(
         typer.echo(found.written(only or (), form), nl=False)
 
 
-@app.command()
-def report(
-    run: RunArgument,
-    html: Annotated[Path, Option(help="File of the report.")],
-    published: PublishedOption = None,
-    published_set: PublishedSetOption = "gold",
-    against: Annotated[
-        list[str] | None,
-        Option(help="Report the overlap of the questions with this collection, file or folder; repeat."),
-    ] = None,
-    metric: MetricOption = None,
-    seed: SeedOption = 0,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Write an experiment as a self-contained page: tables, figures, calibration, tests, and all answers."""
-    with to.session() as session:
-        page = experiments.report_experiment(
-            run,
-            published=published or (),
-            published_set=published_set,
-            against=against or (),
-            metrics=metric,
-            seed=seed,
-            workspace=session,
-        )
-    write_text(html, page.page())
-    if to.as_json:
-        print_json({**page.to_dict(), "html": html})
-    else:
-        stderr_console().print(f"{' '.join(page.notes())} The report is in {html}.", highlight=False)
+def _report(html: Annotated[Path, Option(help="File of the report.")]) -> dict[str, Any]:
+    return {"html": html}
 
 
-@app.command()
-def plan(
+add_verb(
+    app,
+    "report",
+    experiments.report_experiment,
+    to=WorkspaceOptions,
+    parse=_report,
+    html=None,
+    published=PublishedOption,
+    published_set=PublishedSetOption,
+    metrics=MetricOption,
+)
+
+
+def _planned(
     points: Annotated[
         list[float] | None,
         Option("--points", "-d", help="Difference to detect, in percentage points; repeat."),
     ] = None,
-    metric: Annotated[str, Option(help="Metric, for example accuracy or factual_accuracy.")] = "accuracy",
     accuracy: Annotated[float | None, Option(help="Accuracy of the first system.  [default: 0.8]")] = None,
     discordance: Annotated[
         float | None,
@@ -228,34 +209,25 @@ def plan(
     correlation: Annotated[
         float | None, Option(help="Correlation of two systems' scores over questions.  [default: 0.5]")
     ] = None,
-    run: Annotated[str | None, Option(help="Estimate all of this from an experiment.")] = None,
-    power: Annotated[float, Option(help="Probability of detecting the difference (power).")] = 0.8,
     alpha: Annotated[float, Option(help="Two-sided significance level.")] = 0.05,
     tests: Annotated[
         int, Option(min=1, help="Number of tests to correct for; the significance level is divided by it.")
     ] = 1,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Compute how many questions are needed to see a difference between two systems."""
+) -> dict[str, Any]:
     given = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
-    with to.session() as session:
-        planned = experiments.plan_questions(
-            [point / 100 for point in points or experiments.DEFAULT_POINTS],
-            {name: value for name, value in given.items() if value is not None},
-            metric=metric,
-            run=run,
-            power=power,
-            alpha=alpha / tests,
-            workspace=session,
-        )
-    to.emit(planned)
+    return {
+        "differences": [point / 100 for point in points or experiments.DEFAULT_POINTS],
+        "assumed": {name: value for name, value in given.items() if value is not None},
+        "alpha": alpha / tests,
+    }
 
 
-@app.command("judge-check")
-def judge_check(
+add_verb(app, "plan", experiments.plan_questions, parse=_planned, **dict.fromkeys(("differences", "assumed", "alpha")))
+
+
+def _rated(
     file: Annotated[Path | None, Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")] = None,
     dataset: Annotated[str | None, Option(help="Dataset of answers rated in the browser, in place of a file.")] = None,
-    model: ModelOption = "local:smollm2",
     label: Annotated[
         list[str] | None,
         Option(
@@ -264,35 +236,23 @@ def judge_check(
             "columns with these names."
         ),
     ] = None,
-    question: Annotated[str, Option(help="Column of the question, or of the source.")] = "question",
-    answer: Annotated[str, Option(help="Column of the answer.")] = "answer",
-    group: Annotated[
-        str | None, Option(help="Column that says which answers belong together; by default the question.")
-    ] = None,
     lowest: Annotated[float, Option(help="Lowest possible rating.")] = 1,
     highest: Annotated[float, Option(help="Highest possible rating.")] = 5,
-    limit: Annotated[int | None, Option(min=1, help="Maximum number of groups, drawn by the seed.")] = None,
-    pairs: Annotated[int, Option(min=0, help="Maximum number of pairs compared in both orders.")] = 100,
-    seed: SeedOption = 0,
-    loading: LoadingOptions = LoadingOptions(),
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Check how reliable a judge of long answers is: agreement with people and itself, order, length, tone."""
+) -> dict[str, Any]:
     if (file is None) == (dataset is None):
         raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
     labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
-    with to.session(loading) as session:
-        checked = experiments.check_judge(
-            file or dataset or "",
-            model=model,
-            labels=labels,
-            question=question,
-            answer=answer,
-            group=group,
-            scale=(lowest, highest),
-            limit=limit,
-            pairs=pairs,
-            seed=seed,
-            workspace=session,
-        )
-    to.emit(checked)
+    return {"file": file or dataset, "labels": labels, "scale": (lowest, highest)}
+
+
+add_verb(
+    app,
+    "judge-check",
+    experiments.check_judge,
+    reach=LoadingOptions,
+    parse=_rated,
+    model=ModelOption,
+    limit=_LIMIT,
+    pairs=Option(min=0),
+    **dict.fromkeys(("file", "labels", "scale")),
+)

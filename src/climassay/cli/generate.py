@@ -28,7 +28,6 @@ from climassay.cli.options import (
     emit,
     write_page,
 )
-from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
@@ -126,81 +125,20 @@ def export(
     done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=to.as_json)
 
 
-@app.command()
-def publish(
-    dataset: Annotated[
-        str,
-        typer.Argument(
-            help="A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published "
-            "before, questions in any known format (climassay, ClimaQA or Pira tables), or 'primer'."
-        ),
-    ],
-    output: Annotated[Path, Option("--output", "-o", help="Folder to publish in.")],
-    inspect: Annotated[bool, Option("--inspect", help="Write tasks for Inspect.")] = False,
-    lm_eval: Annotated[bool, Option("--lm-eval", help="Write tasks for lm-evaluation-harness.")] = False,
-    data_only: Annotated[bool, Option("--data-only", help="Write no tasks for other frameworks.")] = False,
-    name: Annotated[
-        str | None,
-        Option(help="Name of the dataset; begins the names of its tasks. By default the file's name."),
-    ] = None,
-    kind: Annotated[
-        list[str] | None, Option(help="Kind of question to publish, for example mcq; repeat. By default all.")
-    ] = None,
-    splits: Annotated[
-        str, Option(help="Train, dev and test: shares, or numbers of questions with one -1 for the rest.")
-    ] = "0.8,0.1,0.1",
-    licence: Annotated[str | None, Option(help="Licence of the questions, as hubs spell it: cc-by-4.0.")] = None,
-    canary: Annotated[bool, Option("--canary/--no-canary", help="Put a canary string into the files.")] = True,
-    tasks_on: Annotated[
-        Literal["all", "test"] | None,
-        Option(help="Questions of the tasks; by default those of the test split for drafts, else all."),
-    ] = None,
-    examples: Annotated[int, Option(min=0, help="Worked examples in every prompt of the tasks.")] = 0,
-    pool: Annotated[str, Option(help="Question file that examples are taken from, or 'primer'.")] = "primer",
-    seed: Annotated[int, Option(help="Seed of the splits and of the choice of examples.")] = 0,
-    prompts: PromptOptions = PromptOptions(),
-    push: Annotated[str | None, Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
-    private: Annotated[bool, Option("--private", help="Make a new repository on the hub private.")] = False,
-    force: Annotated[bool, Option("--force", help="Replace another dataset's files in the folder.")] = False,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Publish a dataset as a folder: tables, drafts, a data card, and tasks for other frameworks.
-
-    The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
-    splits that share no passage. Tasks are written for the frameworks named, for both where none is.
-    """
-    from climassay.api.generation import publish
-    from climassay.questions import KINDS
-
-    unknown = next((one for one in kind or () if one not in KINDS), None)
-    if unknown is not None:
-        raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")
-    if data_only and (inspect or lm_eval):
-        raise InputError(
-            "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
-        )
-    either = not (inspect or lm_eval or data_only)
-    with to.session(prompts) as session:
-        found = publish(
-            dataset,
-            output,
-            inspect=None if either else inspect,
-            lm_eval=None if either else lm_eval,
-            name=name,
-            kinds=tuple(kind) if kind else KINDS,
-            splits=splits,
-            licence=licence,
-            canary=canary,
-            tasks_on=tasks_on,
-            examples=examples,
-            pool=pool,
-            seed=seed,
-            push=push,
-            private=private,
-            force=force,
-            workspace=session,
-        )
-    to.emit(found)
+add_verb(
+    app,
+    "publish",
+    api.publish,
+    reach=PromptOptions,
+    to=WorkspaceOptions,
+    output=Option("--output", "-o"),
+    inspect=Option("--inspect"),
+    lm_eval=Option("--lm-eval"),
+    kinds=Annotated[list[str] | None, Option("--kind")],
+    canary=Option("--canary/--no-canary"),
+    examples=Option(min=0),
+    push=Option(metavar="OWNER/NAME"),
+)
 
 
 def _listed(text: str | None) -> list[str] | None:
