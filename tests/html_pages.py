@@ -28,6 +28,15 @@ class Page:
         """What can be read."""
         return words(self.root.root)
 
+    def every(self, tag, **attributes):
+        """Attributes of the tags of a name that have these."""
+        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+        return [one.attributes for one in self.root.css(tag) if wanted.items() <= one.attributes.items()]
+
+    def tags_with(self, attribute):
+        """Attributes of the tags that have one, in order."""
+        return [one.attributes for one in self.root.css(f"[{attribute}]")]
+
     @property
     def links(self):
         """Addresses of all links, in order."""
@@ -63,9 +72,14 @@ class Page:
         return [one.tag for one in self.root.css("[style], style")]
 
     @property
+    def scripts(self):
+        """What stands in the page's own scripts."""
+        return [one.text() for one in self.root.css("script:not([src])")]
+
+    @property
     def inline_scripts(self):
         """Likewise: scripts in the page and in attributes."""
-        written = [one.text() for one in self.root.css("script:not([src])")]
+        written = self.scripts
         handlers = [name for one in self.root.css("*") for name in one.attributes if name.startswith("on")]
         return written + handlers
 

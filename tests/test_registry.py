@@ -97,10 +97,6 @@ def test_what_the_page_adds_is_found_by_its_name(installed, tmp_path):
     }
 
 
-def test_each_example_of_the_page_is_short():
-    assert all(text.count("\n") < 30 for text in FILES.values())
-
-
 @pytest.mark.process
 def test_a_package_that_cannot_be_imported_is_told_of_and_stops_nothing(tmp_path):
     facts = tmp_path / "site" / "broken-1.0.dist-info"

@@ -82,9 +82,6 @@ def test_shell_completion_knows_the_commands():
     [
         (["evaluate", "mcq", "missing.csv"], "no file at"),
         (["evaluate", "mcq", "primer", "--setting", "magic"], "no setting"),
-        (["evaluate", "mcq", "primer", "--setting", "rag:nowhere"], "no collection"),
-        (["evaluate", "mcq", "primer", "--model", "magic:beans"], "magic"),
-        (["evaluate", "mcq", "primer", "--prompts", "nowhere"], "does not exist"),
         (["ask", "Why?", "--collection", "nowhere"], "no collection"),
         (["ask", " ", "--collection", "nowhere"], "collection"),
         (["prompts", "show", "nothing"], "no prompt"),

@@ -66,16 +66,6 @@ def test_options_reach_the_model_and_what_it_can_do_is_kept(files, monkeypatch, 
     assert server.url in json.dumps(kept)
 
 
-@pytest.mark.model
-def test_options_of_a_server_do_not_hinder_a_local_model_beside_it(files, climassay):
-    with ApiServer() as server:
-        both = "freeform=prompted:openai:m,mcq=prompted:local:smollm2"
-        options = ("--base-url", server.url, "--reasoning-effort", "low", "--dtype", "float32", "-w", files / "work")
-        code, _, err = climassay("generate validate apply", both, files / "questions.jsonl", *options)
-    assert code == 0, err
-    assert server.asked
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from check_parts import Seen, add_collection, ask, ended, furnish, scripted, write_settings
+from check_parts import add_collection, ask, ended, furnish, scripted, write_settings
 from climassay.errors import InputError
 from climassay.web.checks.store import set_ups
+from html_pages import Page
 from web_parts import application_over
 
 
@@ -74,7 +75,7 @@ def test_a_folder_of_files_gives_a_choice(place, tmp_path):
     furnish(place, scripted())
     with application_over(place) as client_of:
         client = client_of("annotator")
-        options = Seen(client.get("/check").text).every("option")
+        options = Page(client.get("/check").text).every("option")
         assert [one["value"] for one in options] == ["a", "b"]
         assert ended(place, ask(client, set_up="b")).about.set_up == "b"
 

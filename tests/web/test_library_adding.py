@@ -188,12 +188,6 @@ def test_a_form_that_makes_no_sense_is_a_sentence_and_keeps_no_file(still, field
     assert kept(still.place) == []
 
 
-def test_one_title_for_several_files_is_refused(still):
-    answer = send(still.visitor("adjudicator"), BOOK, ("files", ("b.txt", b"The sea.", "")), title="Both")
-    assert "A title can be given to one file only" in answer.text
-    assert kept(still.place) == []
-
-
 def test_a_script_is_answered_in_data(place, client_of):
     client = client_of("adjudicator")
     headers = {"accept": "application/json", "x-csrf-token": csrf_of(client, "/")}

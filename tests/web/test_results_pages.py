@@ -143,21 +143,6 @@ def test_a_large_experiment_comes_after_its_page(reader, place):
     assert "Multiple choice and cloze" in page_of(reader, f"/results/{run}?show=tables").text
 
 
-def test_questions_are_found_by_what_went_wrong_and_by_text(reader, place):
-    run = store_experiment(place.records)
-    whole = page_of(reader, f"/results/{run}/questions")
-    assert "1 to 27 of 27 questions" in whole.text
-    assert "1 to 12 of 12" in page_of(reader, f"/results/{run}/questions?kind=mcq").text
-    assert "1 to 4 of 4" in page_of(reader, f"/results/{run}/questions?kind=mcq&level=base").text
-    [line] = page_of(reader, f"/results/{run}/questions?text=CLOZE-3").rows("Questions")
-    assert "Statement 3 has a" in line[0]
-    assert "1 to 12 of 12" in page_of(reader, f"/results/{run}/questions?kind=mcq&right=&fails=&order=&text=").text
-    assert "No questions match" in page_of(reader, f"/results/{run}/questions?text=nowhere").text
-    wrong = [one for one in experiment().outcomes if one.cell.model == "large" and one.scores.get("accuracy") == 0]
-    found = page_of(reader, f"/results/{run}/questions?model=large&wrong=true&kind=mcq").rows("Questions")
-    assert 0 < len(found) == len(wrong)
-
-
 def test_a_question_shows_every_answer_and_what_was_given(reader, place):
     run = store_experiment(place.records)
     page = page_of(reader, f"/results/{run}/questions/mcq-1?benchmark=primer")
@@ -324,16 +309,6 @@ def test_damaged_results_of_a_known_command_are_shown_as_they_are(reader, place)
     page = page_of(reader, f"/results/{run.id}")
     assert "cannot be shown in their usual form" in page.text
     assert page.rows_below("predictions") == [["default"], ["rag"]]
-
-
-def test_an_interrupted_run_shows_its_error(reader, place):
-    from climassay.errors import ModelError
-
-    with pytest.raises(ModelError), place.records.run("ask", {}) as run:
-        raise ModelError("The model <vanished>.")
-    page = page_of(reader, f"/results/{run.id}")
-    assert "The model <vanished>." in page.text
-    assert "it did not end" in page.text
 
 
 def test_usage_is_counted_by_model_command_and_day(reader, place):
