@@ -350,10 +350,10 @@ def find_topics(
     """Group statements with their context into named topics, as BERTopic does, joined to as many as wanted.
 
     Args:
-        statements: JSON lines of ``confidence extract``.
+        statements: Made by climassay confidence extract.
         output: File of the topics.
         settings: How many, and how they are found.
-        names: TOML file of names, made if it is not there; changed names in it are kept.
+        names: TOML file of topic names, created if missing; names changed in it are kept by later runs.
         place_untagged: Also assign untagged statements to the nearest topic.
         model: Proposes names; None names topics by their words.
         workspace: Where proposals are recorded.

@@ -97,7 +97,7 @@ class _Match(NamedTuple):
 
 
 def has_terms(statement: Statement) -> bool:
-    """Whether a statement carries a level, a term of likelihood, or evidence and agreement, and does not explain them."""
+    """Whether a statement carries a level, a term of likelihood, evidence or agreement, and does not explain them."""
     terms = statement.tag or statement.likelihood or statement.evidence or statement.agreement
     return bool(terms) and not explains_terms(statement.sentence)
 
