@@ -428,7 +428,7 @@ SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Opti
 SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]
 
 
-Parse = Callable[..., Mapping[str, Any]]
+Parse = Callable[..., dict[str, Any]]
 """Makes arguments of a verb, by name, of options that are its own parameters."""
 Write = Callable[[Any, Path], None]
 """Writes a part of a result to a file."""
@@ -457,11 +457,10 @@ def _run(
         given |= {name: getattr(to, name) for name in ("model", "token_budget") if name in taken}
     files = None if "files" in taken else given.pop("files", None)
     parts = {name: file for name in writes if (file := given.pop(name)) is not None}
-    if parse is not None:
-        given |= parse(**{name: given.pop(name) for name in inspect.signature(parse).parameters})
+    made = {} if parse is None else parse(**{name: given.pop(name) for name in inspect.signature(parse).parameters})
     known = {
         name: value.made() if hasattr(value, "made") else value for name, value in given.items() if value is not None
-    }
+    } | made
     if "workspace" in taken:
         with to.session(reach, **more) as session:
             result = function(**known, workspace=session)
