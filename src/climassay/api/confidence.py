@@ -347,7 +347,7 @@ def find_topics(
     model: Generator | str | None = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> FoundTopics:
-    """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted.
+    """Group statements with their context into named topics, as BERTopic does, joined to as many as wanted.
 
     Args:
         statements: Made by climassay confidence extract.

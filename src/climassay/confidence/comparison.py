@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.extraction.cleaning import clean_sentence
-from climassay.confidence.extraction.extracting import normalised
+from climassay.confidence.extraction.extracting import explains_terms, normalised
 from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import score
@@ -97,8 +97,9 @@ class _Match(NamedTuple):
 
 
 def has_terms(statement: Statement) -> bool:
-    """Whether a statement carries a level, a term of likelihood, or evidence and agreement."""
-    return bool(statement.tag or statement.likelihood or statement.evidence or statement.agreement)
+    """Whether a statement carries a level, a term of likelihood, evidence or agreement, and does not explain them."""
+    terms = statement.tag or statement.likelihood or statement.evidence or statement.agreement
+    return bool(terms) and not explains_terms(statement.sentence)
 
 
 def compare(
