@@ -414,6 +414,7 @@ def _run(
     parse: Parse | None,
     writes: Mapping[str, Write],
     after: After,
+    hint: str,
 ) -> None:
     """Call a verb with what the user gave, in a session where it takes one, and give out its result."""
     taken = inspect.signature(function).parameters
@@ -442,6 +443,8 @@ def _run(
         writes[name](result, file)
     to.emit(result, files, written=tuple(parts.values()))
     after(result, to)
+    if hint and not (files or parts or to.as_json or getattr(to, "output", None)):
+        stderr_console().print(hint, highlight=False)
 
 
 def write_page(result: "Result", file: Path) -> None:
@@ -482,6 +485,7 @@ def verb_command(
     parse: Parse | None = None,
     writes: Mapping[str, tuple[OptionInfo, Write]] | None = None,
     after: After = lambda _result, _to: None,
+    hint: str = "",
     **options: Any,
 ) -> Callable[..., None]:
     """Make a command of a verb: positional parameters are arguments, the others options.
@@ -497,6 +501,7 @@ def verb_command(
         parse: Makes several of the verb's arguments, which are None below, of options that are its own parameters.
         writes: By name of a further option, the option and what writes a part of the result to its file.
         after: What is done at the end.
+        hint: How to go on, said where the result was only shown.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
             one with a type of its own (``Annotated``), which makes an argument required; a dataclass of options, of
             which the verb gets one, or what its ``made`` gives; or None, which leaves the parameter to the verb.
@@ -564,7 +569,7 @@ def verb_command(
         add("as_json", JsonOption, False)
 
     def run(**given: Any) -> None:
-        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after)
+        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after, hint)
 
     # typer reads all of these.
     run.__name__, run.__doc__ = function.__name__, words
