@@ -347,13 +347,13 @@ def find_topics(
     model: Generator | str | None = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> FoundTopics:
-    """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted.
+    """Group statements with their context into named topics, as BERTopic does, joined to as many as wanted.
 
     Args:
-        statements: JSON lines of ``confidence extract``.
+        statements: Made by climassay confidence extract.
         output: File of the topics.
         settings: How many, and how they are found.
-        names: TOML file of names, made if it is not there; changed names in it are kept.
+        names: TOML file of topic names, created if missing; names changed in it are kept by later runs.
         place_untagged: Also assign untagged statements to the nearest topic.
         model: Proposes names; None names topics by their words.
         workspace: Where proposals are recorded.

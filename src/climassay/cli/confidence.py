@@ -1,7 +1,7 @@
 """``climassay confidence``: the certainty that assessment reports state."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
@@ -19,16 +19,14 @@ from climassay.cli.options import (
     LoadingOptions,
     ModelOption,
     ResultOptions,
-    SeedOption,
     WorkspaceOptions,
     add_verb,
     emit,
-    opened_session,
     print_json,
     stderr_console,
-    write_text,
 )
 from climassay.errors import InputError
+from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.api.confidence import TopicTrends
@@ -173,7 +171,7 @@ def lint(
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
     found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
-        write_text(html, found.page())
+        write_file(html, found.page())
     if output is not None:
         from climassay.confidence.linting.presentation import write_comments
 
@@ -216,13 +214,9 @@ def _hint(_found: object, to: WorkspaceOptions) -> None:
 
 
 add_verb(app, "compare", api.compare_confidence, after=_hint)
-StatementsArgument = Annotated[Path, typer.Argument(metavar="STATEMENTS", help="Made by climassay confidence extract.")]
 
 
-@app.command()
-def topics(
-    statements: StatementsArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
+def _topics(
     wanted: Annotated[int, typer.Option("--topics", min=2, help="Number of topics.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Seed of UMAP: the same data and seed give the same topics.")] = 0,
     min_cluster_size: Annotated[
@@ -236,42 +230,35 @@ def topics(
     join: Annotated[
         Literal["embeddings", "words"], typer.Option(help="Merge clusters by their vectors or by their words.")
     ] = "embeddings",
-    names: Annotated[
-        Path | None,
-        typer.Option(help="TOML file of topic names, created if missing; names changed in it are kept by later runs."),
-    ] = None,
-    place_untagged: Annotated[
-        bool, typer.Option("--place-untagged", help="Also assign untagged statements to the nearest topic.")
-    ] = False,
     model: ModelOption = "local:smollm2",
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Name topics by their words, without asking a model.")
     ] = False,
-    loading: LoadingOptions = LoadingOptions(),
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
+) -> dict[str, Any]:
     from climassay.confidence.topics import TopicSettings
 
     settings = TopicSettings(wanted, seed, min_cluster_size, outliers, join)
-    with to.session(loading) as session:
-        found = api.find_topics(
-            statements,
-            output,
-            settings,
-            names=names,
-            place_untagged=place_untagged,
-            model=None if words_only else model,
-            workspace=session,
-        )
-    to.emit(found)
+    return {"settings": settings, "model": None if words_only else model, "output": output}
+
+
+add_verb(
+    app,
+    "topics",
+    api.find_topics,
+    reach=LoadingOptions,
+    to=WorkspaceOptions,
+    parse=_topics,
+    statements=typer.Argument(metavar="STATEMENTS"),
+    **dict.fromkeys(("output", "model")),
+)
 
 
 def _write_tables(found: "TopicTrends", folder: Path) -> None:
     from climassay.reporting import as_csv
 
     for name, table in found.all_tables().items():
-        write_text(folder / f"{name}.csv", as_csv(table))
+        write_file(folder / f"{name}.csv", as_csv(table))
 
 
 add_verb(
@@ -318,8 +305,7 @@ add_verb(
 )
 
 
-@tag.command("evaluate")
-def evaluate_tagger(
+def _tested(
     model_file: Annotated[
         str,
         typer.Argument(
@@ -329,46 +315,39 @@ def evaluate_tagger(
         ),
     ],
     labels: Annotated[Path | None, LABELLED] = None,
-    paragraphs: Annotated[Path | None, PARAGRAPHS] = None,
-    method: Annotated[list[str] | None, METHODS] = None,
-    model: Annotated[str, STATES_MODEL] = "local:smollm2",
-    layer: Annotated[int, LAYER] = 20,
-    split_by: Annotated[
-        Literal["statement", "document"],
-        typer.Option("--split-by", "--apart", help="Unit that training and test sets never share."),
-    ] = "statement",
-    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
-    seed: SeedOption = 0,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Score a trained tagger on statements with known tags, or several by cross-validation."""
+) -> dict[str, Any]:
+    if labels is not None:
+        return {"labels": labels, "tagger": model_file}
+    if model_file == tagging.BUNDLED or Path(model_file).suffix == ".safetensors":
+        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
+    return {"labels": Path(model_file)}
+
+
+def _write_rows(found: Any, file: Path) -> None:
     from climassay.reporting.results import write_rows
 
-    if labels is None and (model_file == tagging.BUNDLED or Path(model_file).suffix == ".safetensors"):
-        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
-    file, trained = (Path(model_file), None) if labels is None else (labels, model_file)
-    with opened_session(None, as_json=as_json) as session:
-        scored = tagging.evaluate_tagger(
-            file,
-            trained,
-            paragraphs=paragraphs,
-            methods=method or (),
-            model=model,
-            layer=layer,
-            split_by=split_by,
-            folds=folds,
-            seed=seed,
-            workspace=session,
-        )
-    if predictions is not None:
-        write_rows(predictions, scored.rows())
-    emit(scored, as_json)
+    write_rows(file, found.rows())
 
 
+_PREDICTIONS = typer.Option(
+    help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."
+)
+add_verb(
+    tag,
+    "evaluate",
+    tagging.evaluate_tagger,
+    parse=_tested,
+    writes={"predictions": (_PREDICTIONS, _write_rows)},
+    labels=None,
+    tagger=None,
+    paragraphs=PARAGRAPHS,
+    methods=METHODS,
+    model=STATES_MODEL,
+    layer=LAYER,
+    split_by=typer.Option("--split-by", "--apart"),
+    folds=FOLDS,
+    seed=SEED,
+)
 add_verb(
     tag,
     "insert",

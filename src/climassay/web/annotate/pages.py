@@ -42,11 +42,9 @@ from climassay.web.annotate.views import (
     address,
     agreement_of,
     holds_rubrics,
-    item_of,
     item_view,
     label_view,
     new_key,
-    own_item,
     own_label,
     queue_of,
     read_form,
@@ -57,11 +55,10 @@ from climassay.web.annotate.views import (
     train,
     training_offered,
     trainings,
-    visible_comments,
 )
 from climassay.web.api.base import named
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing, Refused
+from climassay.web.failures import Missing, Refused, missing
 from climassay.web.pages import PageNumber, Search, back_to, page, part_of, within
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
@@ -155,11 +152,32 @@ class DatasetRequest:
 
     def item(self, draft: str) -> Item:
         """An item; missing where there is none."""
-        return item_of(self.store, self.dataset, draft)
+        with missing():
+            return self.store.item(self.dataset, draft)
 
     def own_item(self, draft: str) -> Item:
-        """An item that the visitor may label; see :func:`~climassay.web.annotate.views.own_item`."""
-        return own_item(self.store, self.dataset, draft, self.user)
+        """An item that the visitor may label: one that they labelled before, or that wants a label of theirs.
+
+        The latter is kept for them from now on. Adjudicators may open every item.
+
+        Raises:
+            Missing: There is no such item.
+            Refused: It has the labels that it needs, or others are about to give them.
+        """
+        item, name = self.item(draft), self.user.name
+        # What was taken back lies before them again, perhaps beside another one.
+        if (
+            self.user.may("adjudicator")
+            or self.store.labels(self.dataset, draft=draft, annotator=name, current=False)
+            or self.store.take(self.dataset, draft, name)
+        ):
+            return item
+        raise Refused("This question has the labels that it needs, or others have it before them now.")
+
+    def visible_comments(self, item: Item) -> list[Comment]:
+        """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
+        labelled, found = own_label(item, self.user) is not None, self.store.comments(self.dataset, item.draft.id)
+        return [one for one in found if labelled or one.author == self.user.name]
 
     def history(self, annotator: str, most: int, after: str | None) -> Sequence[Label]:
         """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
@@ -198,9 +216,8 @@ def _item_page(
     asked: DatasetRequest, item: Item, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
     """The page on which an item is labelled; a form that could not be stored keeps its words."""
-    store, own = asked.store, own_label(item, asked.user)
-    comments = visible_comments(store, asked.dataset, item, asked.user)
-    confidence = not store.settings(asked.dataset).hide_confidence
+    own, comments = own_label(item, asked.user), asked.visible_comments(item)
+    confidence = not asked.store.settings(asked.dataset).hide_confidence
     return asked.show(
         "item",
         done=done,

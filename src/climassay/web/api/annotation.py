@@ -29,7 +29,7 @@ from climassay.generation.draft import Reason
 from climassay.questions import Kind, Level, Question
 from climassay.web.access import Annotator
 from climassay.web.annotate.pages import ByAdjudicator, ByAdmin, ByAnnotator, DatasetRequest
-from climassay.web.annotate.views import LONGEST_TIME, agreement_of, shown_names, store_of, train, visible_comments
+from climassay.web.annotate.views import LONGEST_TIME, agreement_of, shown_names, store_of, train
 from climassay.web.api.answers import answer, at, many, said
 from climassay.web.api.base import (
     PRINTABLE,
@@ -361,7 +361,7 @@ def list_comments(asked: ByAnnotator, draft: DraftId) -> Any:
     Adjudicators see all comments.
     """
     item = asked.own_item(draft)
-    comments = visible_comments(asked.store, asked.dataset, item, asked.user)
+    comments = asked.visible_comments(item)
     if asked.user.may("adjudicator"):
         comments = list(asked.store.comments(asked.dataset, draft))
     names = shown_names(item, comments, asked.user)

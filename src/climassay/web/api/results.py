@@ -4,7 +4,7 @@ import json
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
 from pydantic import BeforeValidator, JsonValue
 
 from climassay.evaluation.comparing import RunComparison, RunScore
@@ -53,7 +53,7 @@ from climassay.web.app_state import App
 from climassay.web.failures import Missing
 from climassay.web.results.pages import MOST_RUNS, compared, dataset_store, marks_of, placed_drafts
 from climassay.web.results.questions import Column as GridColumn
-from climassay.web.results.questions import QuestionFilter, grid_columns, grid_rows, index_of
+from climassay.web.results.questions import GridQuery, QuestionFilter, QuestionQuery, grid_columns, grid_rows, index_of
 from climassay.web.results.stored_run import StoredRun, found_run, found_summary
 
 router = area("", "results")
@@ -292,18 +292,14 @@ def list_questions(
     app: App,
     user: Reader,
     run: RunId,
-    benchmark: Annotated[Word, Query(description="Only questions of this benchmark.")] = "",
-    kind: Annotated[Kind | Literal[""], Query(description="Only questions of this kind.")] = "",
-    level: Annotated[Level | Literal[""], Query(description="Only questions of this level.")] = "",
+    asked: Annotated[QuestionQuery, Depends()],
     model: Annotated[Word, Query(description="Only this model's answers are counted.")] = "",
-    wrong: Annotated[bool, Query(description="Only questions with a wrong answer.")] = False,
-    text: Annotated[Word, Query(description="In the question, its reference or an answer.")] = "",
     limit: Limit = 50,
     after: AfterNumber = -1,
 ) -> Any:
     """The questions of an evaluation, in its order; `after` is the number of the last one."""
     index = index_of(app, run)
-    wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip())
+    wanted = QuestionFilter(asked.benchmark, asked.kind, asked.level, model, asked.wrong, asked.text.strip())
     part = first_of(index.numbers(wanted, limit + 1, after=after), limit, lambda number: number)
     stored = index.part(part["items"])
     numbered = zip(part["items"], stored.questions, strict=True)
@@ -315,30 +311,16 @@ def get_grid(
     app: App,
     user: Reader,
     run: RunId,
-    beside: Annotated[Word, Query(description="Id of another run, whose columns follow.")] = "",
-    benchmark: Annotated[Word, Query(description="Only questions of this benchmark.")] = "",
-    kind: Annotated[Kind | Literal[""], Query(description="Only questions of this kind.")] = "",
-    level: Annotated[Level | Literal[""], Query(description="Only questions of this level.")] = "",
-    text: Annotated[Word, Query(description="In the question, its reference or an answer.")] = "",
-    right: Annotated[
-        int | None, Query(description="Only questions answered rightly in this column, from 0.", ge=0)
-    ] = None,
-    fails: Annotated[
-        int | None, Query(description="Only questions answered wrongly in this column, from 0.", ge=0)
-    ] = None,
-    wrong: Annotated[bool, Query(description="Only questions with a wrong answer.")] = False,
-    invalid: Annotated[bool, Query(description="Only questions with a failed or invalid answer.")] = False,
-    unstable: Annotated[bool, Query(description="Only questions on whose option orders a model disagrees.")] = False,
+    asked: Annotated[GridQuery, Depends()],
     limit: Limit = 50,
     after: AfterNumber = -1,
 ) -> Any:
     """Questions that fit, with every model and setting of the run, and of another run; `after` is the last number."""
-    index, other, columns = grid_columns(app, run, beside)
-    unknown = [place for place in (right, fails) if place is not None and place >= len(columns)]
+    index, other, columns = grid_columns(app, run, asked.beside)
+    unknown = [place for place in (asked.right, asked.fails) if place is not None and place >= len(columns)]
     if unknown:
         raise Missing(f"The grid has {len(columns)} columns, numbered from 0; there is no column {unknown[0]}.")
-    good, bad = (None if place is None else columns[place] for place in (right, fails))
-    wanted = QuestionFilter(benchmark, kind, level, "", wrong, text.strip(), good, bad, invalid, unstable)
+    wanted = asked.filter(columns)
     part = first_of(index.numbers(wanted, limit + 1, after=after), limit, lambda number: number)
     rows = [
         Extended(
