@@ -24,9 +24,9 @@ from climassay.cli.options import (
     emit,
     print_json,
     stderr_console,
-    write_text,
 )
 from climassay.errors import InputError
+from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.api.confidence import TopicTrends
@@ -171,7 +171,7 @@ def lint(
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
     found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
-        write_text(html, found.page())
+        write_file(html, found.page())
     if output is not None:
         from climassay.confidence.linting.presentation import write_comments
 
@@ -258,7 +258,7 @@ def _write_tables(found: "TopicTrends", folder: Path) -> None:
     from climassay.reporting import as_csv
 
     for name, table in found.all_tables().items():
-        write_text(folder / f"{name}.csv", as_csv(table))
+        write_file(folder / f"{name}.csv", as_csv(table))
 
 
 add_verb(

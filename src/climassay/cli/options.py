@@ -23,6 +23,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from climassay.cli import with_flags
 from climassay.errors import InputError
+from climassay.io import write_file
 from climassay.redaction import TrustedUrl
 from climassay.session import ModelOptions, Session
 
@@ -90,23 +91,6 @@ def stderr_console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, markup=False, emoji=False)
-
-
-@contextmanager
-def waiting(words: str, *, quiet: bool = False) -> Iterator[None]:
-    """Say on stderr what is waited for, until it is there.
-
-    Args:
-        words: Shown as they are.
-        quiet: Show nothing.
-    """
-    if quiet:
-        yield
-        return
-    from rich.text import Text
-
-    with stderr_console().status(Text(words)):
-        yield
 
 
 def print_json(data: Any) -> None:
@@ -181,18 +165,6 @@ def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = Fal
     emit(Shown(data, said=said, noted=notes), as_json)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file the user asked for, making its folder; an earlier one stays as it is until the new one is whole.
-
-    Raises:
-        InputError: The place cannot be written to.
-    """
-    from climassay.io import write_file
-
-    # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
-    write_file(path, text.encode("utf-8", "surrogateescape"))
-
-
 def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) -> None:
     """Give a group the command ``init``, which writes a configuration with every entry explained.
 
@@ -210,7 +182,7 @@ def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) 
     ) -> None:
         if file.exists():
             raise InputError(f"{file} is there already: name another file.")
-        write_text(file, import_module(f"climassay.{module}").COMMENTED)
+        write_file(file, import_module(f"climassay.{module}").COMMENTED)
         done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
 
 
@@ -360,7 +332,7 @@ class RayOptions:
 
         options = ClusterOptions(self.ray, self.ray_workers, self.ray_gpus_per_worker)
         with ExitStack() as stack:
-            with waiting(f"Joining Ray ({self.ray}) ...", quiet=quiet):
+            with shown_progress(quiet).waiting(f"Joining Ray ({self.ray}) ..."):
                 pool = stack.enter_context(open_pool(options))
             yield pool
 
