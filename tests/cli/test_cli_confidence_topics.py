@@ -22,9 +22,8 @@ SUBJECTS = list(WORDS)
 
 
 @pytest.fixture(autouse=True)
-def _bertopic():
-    # Looked for and not imported, which takes ten seconds of a processor.
-    if find_spec("bertopic") is None:
+def _hdbscan():
+    if find_spec("hdbscan") is None:
         pytest.skip("needs the extra topics")
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -465,8 +465,7 @@ def publish(
                 prompts=session.options.prompts,
                 force=force or known,
             )
-        notes = keep_framework_notes(output)
-        more = {"more": notes.text, "configs": notes.configs}
+        more = _framework_notes(output)
     written = write_dataset(prepared, output, force=force, **more)
     skipped = () if isinstance(source, list) else source.skipped
     address = None if push is None else push_dataset(output, push, private=private)
@@ -511,7 +510,6 @@ def _parts(splits: str) -> tuple[float, float, float]:
 
 
 def _as_lines(questions: Any) -> str:
-
     rows = [asdict(question) for question in questions]
     return "".join(json.dumps({**row, "passage": row.pop("context")}, ensure_ascii=False) + "\n" for row in rows)
 
@@ -522,17 +520,7 @@ _SUFFIX = "_prompts"
 """Ends the names of the configurations that hold prompts: the plain names are the dataset's."""
 
 
-@dataclass(frozen=True, slots=True)
-class FrameworkNotes:
-    """What the dataset's card says of the tasks."""
-
-    text: str
-    """Sections of Markdown."""
-    configs: tuple[Mapping[str, Any], ...]
-    """Configurations of the prompts, under names of their own."""
-
-
-def keep_framework_notes(folder: Path) -> FrameworkNotes:
+def _framework_notes(folder: Path) -> dict[str, Any]:
     """Make room for the dataset's card where a benchmark was just written, and keep what its own card says.
 
     ``load_dataset(folder, "mcq")`` is to give the questions, so the prompts that Inspect reads from a hub are named
@@ -548,12 +536,8 @@ def keep_framework_notes(folder: Path) -> FrameworkNotes:
         for task in data["tasks"]:
             task["config"] += _SUFFIX
         write_file(hub, yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120).encode())
-    return FrameworkNotes(_sections(body), configs)
-
-
-def _sections(body: str) -> str:
-    """The list of files and the sections on frameworks, one heading lower."""
+    # The list of files and the sections on frameworks, one heading lower.
     parts = {part.partition("\n")[0]: part.partition("\n")[2] for part in body.split("\n## ")[1:]}
     listed = "\n".join(line for line in parts.pop("Files", "").split("\n") if line.startswith(("- ", "  ")))
     lower = "\n".join(f"### {heading}\n{text.rstrip()}\n" for heading, text in parts.items())
-    return f"## Tasks for other frameworks\n\n{listed}\n\n{lower}"
+    return {"more": f"## Tasks for other frameworks\n\n{listed}\n\n{lower}", "configs": configs}

@@ -203,9 +203,9 @@ def evaluate_tagger(
         methods: As in :func:`train_tagger`.
         model: As in :func:`train_tagger`.
         layer: As in :func:`train_tagger`.
-        split_by: What training and test do not share.
-        folds: As in :func:`train_tagger`.
-        seed: As in :func:`train_tagger`.
+        split_by: Unit that training and test sets never share.
+        folds: Number of cross-validation folds.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
     Returns:
