@@ -39,8 +39,7 @@ from climassay.factcheck.debate.scheduler import Ask, AskPassages, AskText, Step
 from climassay.factcheck.transcript import Subclaim
 from climassay.grounding import CollectionGroup, open_collections
 from climassay.models.contract import Completion
-from climassay.models.profiles import STRONG
-from climassay.prompts import load_prompt
+from climassay.prompts import STRONG, load_prompt
 from climassay.statistics import bootstrap_interval
 from climassay.workspace import Workspace, cache_folder
 

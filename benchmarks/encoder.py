@@ -32,9 +32,8 @@ from sentence_transformers import SentenceTransformer
 from climassay.corpus.passages import split_passages
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.retrieval_evaluation import REQUIRED_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
-from climassay.models.bundled import bundled_path
+from climassay.models.bundled import bundled_path, encoder_fingerprint
 from climassay.models.encoders import WINDOW_TOKENS, BertEncoder, token_batches
-from climassay.models.model_files import encoder_fingerprint
 from climassay.primer import book_names, book_path, question_paths
 
 Encode = Callable[[Sequence[str]], Any]

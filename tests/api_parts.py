@@ -109,26 +109,6 @@ def serving(folder: Path):
     place.close()
 
 
-def calls_into(kept):
-    """A decorator that keeps a function under the name of the operation that it is about."""
-
-    def calls(name):
-        def keep(function):
-            assert name not in kept
-            kept[name] = function
-            return function
-
-        return keep
-
-    return calls
-
-
-def about(*tags):
-    """Names of the operations with one of these tags, such as ``GET /me``."""
-    found = ((method, path, one["tags"][0]) for method, path, one in operations())
-    return {f"{method} {path.removeprefix(API)}" for method, path, tag in found if tag in tags}
-
-
 def finished_check(place, claim=SUN) -> str:
     """A check that has ended with a verdict."""
     from climassay.web.checks.store import checks_of

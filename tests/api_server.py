@@ -105,6 +105,7 @@ class Request:
 
 
 Rule = Callable[[Request], Reply]
+Refusal = tuple[int, Any] | tuple[int, Any, dict[str, str]]
 
 
 def by_hash(request: Request) -> Reply:
@@ -212,8 +213,8 @@ class ApiServer:
         self.log("asked", request)
         return request
 
-    def error(self, request: Request) -> tuple[int, Any] | None:
-        """Status and body with which a request is refused; None where it is not."""
+    def error(self, request: Request) -> Refusal | None:
+        """Status and body with which a request is refused, and headers; None where it is not."""
         message = self.refusal(request)
         return None if message is None else (400, {"error": {"message": message, "type": "test"}})
 
@@ -288,8 +289,8 @@ class ApiServer:
             b"data: [DONE]\n\n",
         ]
 
-    def other_route(self, method: str, path: str) -> tuple[int, Any]:
-        """Status and body for whatever is not chat completions."""
+    def other_route(self, method: str, path: str, _headers: dict[str, str], _raw: bytes) -> Refusal:
+        """Status and body for whatever is not chat completions, and headers."""
         return 404, {"error": {"message": f"No such route: {method} {path}"}}
 
     def order_of(self, request: Request) -> str | None:
@@ -366,7 +367,7 @@ class Connection(asyncio.Protocol):
         server = self.server
         method, path, _ = first_line.split(" ", 2)
         if method != "POST" or path != f"{server.path}/chat/completions":
-            self.send(*server.other_route(method, path))
+            self.send(*server.other_route(method, path, headers, raw))
             return
         request = server.receive(headers, raw)
         server.in_flight += 1

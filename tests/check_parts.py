@@ -1,7 +1,6 @@
 """Checks in the browser for tests: a server whose debates are answered by a script, over small real collections."""
 
 import threading
-from html.parser import HTMLParser
 
 from climassay.corpus import Collection
 from climassay.corpus.documents import Block, Document
@@ -119,43 +118,3 @@ def ended(place, check):
     """Wait until the work on a check has ended; the check."""
     job_at_its_end(place.jobs, until(lambda: checks_of(place).get(check).about.job))
     return checks_of(place).get(check)
-
-
-class Seen(HTMLParser):
-    """What a browser makes of a page: tags with attributes, text, and the content of scripts."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.texts, self.scripts = [], [], []
-        self._inside = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        """Note a tag."""
-        self.tags.append((tag, dict(attributes)))
-        if tag in ("script", "style", "title"):
-            self._inside.append(tag)
-
-    def handle_endtag(self, tag):
-        """Leave what was entered."""
-        if self._inside and self._inside[-1] == tag:
-            self._inside.pop()
-
-    def handle_data(self, data):
-        """Note text."""
-        (self.scripts if self._inside[-1:] == ["script"] else self.texts).append(data)
-
-    @property
-    def text(self):
-        """All text, blanks made one."""
-        return " ".join(" ".join(self.texts).split())
-
-    def every(self, tag, **attributes):
-        """Attributes of the tags of a name that have these."""
-        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-        return [found for name, found in self.tags if name == tag and wanted.items() <= found.items()]
-
-    def tags_with(self, attribute):
-        """Attributes of the tags that have one, in order."""
-        return [found for _, found in self.tags if attribute in found]

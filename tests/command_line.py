@@ -1,5 +1,7 @@
 """Running the ``climassay`` command inside the test process. A pytest plugin."""
 
+import json
+
 import pytest
 
 
@@ -28,6 +30,11 @@ def done(told):
     code, out, err = told
     assert code == 0, err
     return out
+
+
+def json_of(told):
+    """What a command prints as JSON that ends well."""
+    return json.loads(done(told))
 
 
 def refused(told, *, alone=True):

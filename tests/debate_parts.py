@@ -1,33 +1,12 @@
 """What tests of fact-checking put around a scripted model: collections of a few passages, and a driver of steps."""
 
-import re
-import zlib
 from types import SimpleNamespace
-
-import numpy as np
 
 from climassay.corpus.documents import Hit, Passage
 from climassay.factcheck.checking import DebateResources
 from climassay.factcheck.debate.rounds import debate
 from climassay.factcheck.debate.scheduler import RequestBatcher, Scheduler
-
-
-class WordEncoder:
-    """Similarity is shared words, which a reader can check by eye; counts what it is asked to encode."""
-
-    name, fingerprint, width = "words", "w" * 64, 4096
-
-    def __init__(self):
-        self.encoded = []
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        self.encoded += texts
-        out = np.zeros((len(texts), self.width), dtype=np.float32)
-        for row, text in zip(out, texts, strict=True):
-            for word in re.findall(r"\w+", text.lower()):
-                row[zlib.crc32(word.encode()) % self.width] = 1
-            row /= np.linalg.norm(row) or 1
-        return out
+from word_encoder import WordEncoder
 
 
 class Shelf:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.errors import ModelError
@@ -24,10 +22,9 @@ from climassay.factcheck.debate.scheduler import RequestBatcher
 from climassay.factcheck.transcript import Transcript
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Encoder
-from climassay.models.encoders import load_encoder
-from climassay.models.profiles import ProfileSettings
+from climassay.models.encoders import CachedEncoder, load_encoder
 from climassay.primer import book_path
-from climassay.prompts import Prompt
+from climassay.prompts import ProfileSettings, Prompt
 from scripted_model import ScriptedModel
 
 SUN = "The Sun, and not carbon dioxide, has caused the warming since 1950."
@@ -62,27 +59,10 @@ _PLACEMENT_OPTIONS = dict(
 )
 
 
-class RememberingEncoder:
-    """The bundled encoder, which encodes a text once for all tests of a process."""
-
-    def __init__(self) -> None:
-        self._own = load_encoder()
-        self.name, self.fingerprint, self.width = self._own.name, self._own.fingerprint, self._own.width
-        self._known: dict[tuple[str, str], Any] = {}
-
-    def encode(self, texts: Sequence[str], *, role: Any = "passage", on_progress: Any = None) -> Any:
-        missing = [text for text in dict.fromkeys(texts) if (role, text) not in self._known]
-        if missing:
-            self._known.update(
-                zip([(role, text) for text in missing], self._own.encode(missing, role=role), strict=True)
-            )
-        return np.array([self._known[role, text] for text in texts]).reshape(len(texts), self.width)
-
-
 @functools.cache
 def encoder() -> Encoder:
-    """Loaded once."""
-    return RememberingEncoder()
+    """The bundled one, loaded once, which encodes a text once for all tests of a process."""
+    return CachedEncoder(load_encoder())
 
 
 @functools.cache

@@ -1,7 +1,5 @@
 """A model in whose states stands what a passage does to a claim, in one layer only, and claims made for it."""
 
-import zlib
-
 import numpy as np
 
 from climassay.factcheck.evidence_mode import Evidence, EvidenceClaim, EvidenceTable
@@ -55,19 +53,6 @@ class EvidenceModel:
 
     def close(self):
         """Nothing to give back."""
-
-
-class WordEncoder:
-    """Unit vectors of the words of a text."""
-
-    name, fingerprint, width = "local:words", "cd" * 32, 512
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        counts = np.zeros((len(texts), self.width))
-        for row, text in zip(counts, texts, strict=True):
-            for word in text.lower().split():
-                row[zlib.crc32(word.encode()) % self.width] += 1
-        return (counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)).astype(np.float32)
 
 
 def evidence_claims(count=60, each=4, seed=0, scrambled=False):

@@ -10,7 +10,7 @@ class ScriptedModel:
 
     Args:
         choose: From (prompt, options) to the option to prefer, to a list of log-probabilities, or to an exception.
-        write: From (prompt, schema or None) to the text, or to an exception.
+        write: From (prompt, schema or None) to the text, to a completion, or to an exception.
         parameters: How many it tells that it has; None, as of a model behind a server, is asked as a strong model.
     """
 
@@ -49,6 +49,8 @@ class ScriptedModel:
         prompt = self.render(request.messages, request.assistant_prefix)
         self.texts.append(prompt)
         text = self.write(prompt, request.schema)
+        if isinstance(text, Completion):
+            return text
         return Completion.failed(str(text)) if isinstance(text, Exception) else Completion(text, "stop", USAGE)
 
     def _scores(self, request):

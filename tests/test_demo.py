@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from climassay.demo import run_demo, term_questions
+from climassay.progress import Progress
 from climassay.workspace import Workspace
 from command_line import done
 from debate_workspaces import make_model, stored
@@ -18,14 +19,9 @@ class Screen:
 
     def __init__(self):
         self.lines = []
-        self.begun = []
 
     def say(self, line):
         self.lines.append(line)
-
-    def progress(self, name, total):
-        self.begun.append(name)
-        return lambda count: None
 
 
 def run(folder, model):
@@ -35,7 +31,7 @@ def run(folder, model):
         folder / "report.html",
         model=model,
         say=screen.say,
-        progress=screen.progress,
+        progress=Progress(),
     )
     return steps, screen
 
@@ -67,7 +63,7 @@ def test_the_screen_shows_a_result_before_the_model_is_loaded(shown, tmp_path):
             tmp_path / "report.html",
             model=f"local:{tmp_path / 'nowhere'}",
             say=screen.say,
-            progress=screen.progress,
+            progress=Progress(),
         )
     assert any("medium confidence" in line for line in screen.lines)
 
@@ -97,12 +93,12 @@ def test_the_choices_of_words_follow_their_rule():
 
 
 def test_a_second_run_asks_nothing_and_says_the_same_without_a_terminal_and_as_json(shown, monkeypatch, climassay):
-    from climassay.models import load_model, registry
+    from climassay.models import load_model, provider
 
     folder, model, steps, screen = shown
     asked = stored(folder / "workspace", "answers")
     assert asked > 0
-    monkeypatch.setattr(registry, "load_model", lambda _name, **options: load_model(model, **options))
+    monkeypatch.setattr(provider, "load_model", lambda _name, **options: load_model(model, **options))
     monkeypatch.setenv("COLUMNS", "2000")
     arguments = ("demo", "--output", folder / "report.html")
     out = done(climassay(*arguments))

@@ -1,16 +1,17 @@
 """Public names of packages: imported when they are used, named once."""
 
 import importlib
+import subprocess
 import sys
 
 import pytest
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 PACKAGE = """
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
     from offering.tools import hammer as hammer, saw as saw
@@ -47,3 +48,17 @@ def test_other_names_are_refused(offering, name):
 def test_a_module_that_is_not_imported_offers_nothing():
     with pytest.raises(KeyError):
         export_lazily("climassay.not_there")
+
+
+@pytest.mark.parametrize("room", ["evaluation", "metrics"])
+def test_public_names_of_a_room_hide_no_module_and_cost_no_heavy_import(room):
+    code = (
+        f"import sys; from climassay import {room} as room\n"
+        "assert not {'sqlalchemy', 'torch', 'lancedb', 'rich'} & set(sys.modules)\n"
+        "assert all(type(getattr(room, name)).__name__ != 'module' for name in room.__all__)\n"
+        "heavy = {'torch', 'transformers', 'lancedb', 'onnxruntime', 'sklearn', 'rich', 'nltk', 'sacrebleu'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    # A process of its own: what other tests have imported would hide what this import costs.
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

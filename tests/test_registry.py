@@ -56,7 +56,7 @@ from climassay.judging.judges import named_judge
 from climassay.metrics import METRICS, AnswerRow, Scorer, score_answers
 from climassay.metrics.registry import Answered
 from climassay.models import GenerationRequest, Message, load_model
-from climassay.models.servers import is_served
+from climassay.models.provider import (is_served)
 from climassay.questions import Question
 
 (scores,) = Scorer().score("freeform", [Answered("Why?", "Ice", "Ice, ice")])
@@ -95,10 +95,6 @@ def test_what_the_page_adds_is_found_by_its_name(installed, tmp_path):
         "fault": "Every letter is a capital.",
         "known": True,
     }
-
-
-def test_each_example_of_the_page_is_short():
-    assert all(text.count("\n") < 30 for text in FILES.values())
 
 
 @pytest.mark.process

@@ -12,8 +12,9 @@ SOURCE = Path(climassay.__file__).parent
 ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 FLOW = (
-    ("__version__", "claim_identity", "progress", "errors", "redaction", "optional_dependencies", "lazy_exports"),
-    ("io", "registry", "workspace"),
+    ("__version__", "claim_identity", "progress", "errors", "redaction"),
+    ("registry", "workspace"),
+    ("io",),
     ("settings", "statistics"),
     ("questions",),
     ("primer", "models"),

@@ -2,7 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
 
+from selectolax.lexbor import LexborHTMLParser
 from starlette.testclient import TestClient
 
 from climassay.web.access import SAFE_METHODS, SESSION_COOKIE, VISITOR_COOKIE
@@ -114,3 +116,22 @@ def turned_away(answer) -> bool:
         return False  # the form is there; the password was wrong
     to_sign_in = answer.status_code == 303 and answer.headers["location"].startswith("/sign-in")
     return to_sign_in or answer.status_code in (401, 403)
+
+
+def crawl(client, starts, most):
+    """The pages that links lead to, from some on: address and answer, at most so many."""
+    waiting, seen = list(starts), set()
+    while waiting and len(seen) < most:
+        address = waiting.pop(0)
+        if address in seen:
+            continue
+        seen.add(address)
+        answer = client.get(address)
+        yield address, answer
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            targets = [
+                urljoin(address, one.attributes["href"] or "") for one in LexborHTMLParser(answer.text).css("a[href]")
+            ]
+            waiting += [
+                one.partition("#")[0] for one in targets if not urlsplit(one).scheme and not urlsplit(one).netloc
+            ]

@@ -34,9 +34,9 @@ from climassay.learning import Provenance, Split, evaluate, fit_linear, reweight
 from climassay.learning.calibration import class_shares
 from climassay.learning.features import POOLINGS, FeatureModels, text_states
 from climassay.learning.text_classifier import TrainingTexts, best_of, compare_classifiers, fit_classifier
+from climassay.models.bundled import file_digest
 from climassay.models.encoders import load_encoder
 from climassay.models.local.model import LocalModel
-from climassay.models.model_files import file_digest
 
 HELD_OUT = 0.25
 HELD_OUT_SEED = 20

@@ -14,7 +14,7 @@ Each is imported when it is first used.
 
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 __version__ = "0.1.0.dev0"
 

@@ -13,21 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import primer
+from climassay.api.benchmarks import evaluate_choices
 from climassay.api.claims import check_claim
 from climassay.api.documents import add_documents, ask
+from climassay.api.judges import benchmark_judges
 from climassay.grounding import answer_card, written
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import number_format
-from climassay.models.profiles import ProfileSettings
+from climassay.progress import Progress
+from climassay.prompts import ProfileSettings
 from climassay.questions import GAP, option_letter
 from climassay.reporting import Case, Cases, Prose, Report, Section
-from climassay.reporting.html import Block, write_page
+from climassay.reporting.html import Block
 from climassay.session import Session
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.corpus import AddProgress
     from climassay.models import Generator
 
 QUESTION = "What is radiative forcing?"
@@ -51,8 +53,6 @@ _SAME = "The same with yours"
 
 Say = Callable[[str], None]
 """Told of every line as it comes."""
-Progress = Callable[[str, int | None], Callable[[int], None]]
-"""Begins to show progress of so many parts; the function is called at every advance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,12 @@ class _Demo:
     @cached_property
     def session(self) -> Session:
         """The workspace with what is open in it."""
-        return Session(self.workspace)
+        return Session(self.workspace, progress=self.progress)
 
-    @cached_property
+    @property
     def model(self) -> "Generator":
         """The model, loaded by the first step that asks it, so that the screen is not empty until then."""
-        advance = self.progress("Loading the model", None)
-        loaded = self.session.model(self.model_name)
-        advance(1)
-        return loaded
+        return self.session.model(self.model_name)
 
     def word(self, name: str = "") -> str:
         """The workspace, or a file in it, as a word of a command; relative to the current folder if it lies there."""
@@ -147,22 +144,15 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
     documents = passages = 0
     for name, books in ((COLLECTION, primer.SOURCE_BOOKS), (CONTRARIAN, primer.CONTRARIAN_BOOKS)):
         files = [f"primer:{book}" for book in books]
-        report = add_documents(
-            name,
-            files,
-            workspace=demo.session,
-            passage_size=PASSAGE_SIZE,
-            passage_overlap=PASSAGE_OVERLAP,
-            on_progress=passages_told(demo.progress(f"Indexing {name}", None)),
-        )
+        size, overlap = PASSAGE_SIZE, PASSAGE_OVERLAP
+        report = add_documents(name, files, workspace=demo.session, passage_size=size, passage_overlap=overlap)
         if name == COLLECTION:
             kept = (*report.added, *report.already_there)
             documents, passages = len(kept), sum(one.passages for one in kept)
-    advance = demo.progress("Asking", 2)
-    answers = []
-    for question in (QUESTION, OFF_TOPIC):
-        answers.append(ask(question, COLLECTION, model=demo.model, workspace=demo.session, passages=3, sentences=2))
-        advance(1)
+    answers = [
+        ask(question, COLLECTION, model=demo.model, workspace=demo.session, passages=3, sentences=2)
+        for question in (QUESTION, OFF_TOPIC)
+    ]
     lines = [f"{documents} books in {passages} passages."]
     for answer in answers:
         sources = [f"  [{source.number}] {source.citation}" for source in answer.sources]
@@ -185,18 +175,6 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
         },
         f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.word()} {SERVED}',
     )
-
-
-def passages_told(advance: Callable[[int], None]) -> "Callable[[AddProgress], None]":
-    """Has a progress display advance by the passages that were embedded since the last report."""
-    done = 0
-
-    def on_progress(progress: "AddProgress") -> None:
-        nonlocal done
-        advance(progress.passages_done - done)
-        done = progress.passages_done
-
-    return on_progress
 
 
 def term_questions() -> list[dict[str, Any]]:
@@ -229,39 +207,12 @@ def term_questions() -> list[dict[str, Any]]:
 
 def _retrieval(demo: _Demo, title: str) -> DemoStep:
     """A choice of words without the books, and with the passage that holds the right one."""
-    from climassay.evaluation import (
-        BenchmarkSpec,
-        EvaluationResources,
-        ExperimentPlan,
-        ModelSpec,
-        Progress,
-        Sources,
-        mcq_report_sections,
-        open_pool,
-        parse_spec,
-        run_experiment,
-        score_mcq,
-    )
+    from climassay.evaluation import mcq_report_sections
     from climassay.evaluation.scores import OVERALL
-    from climassay.grounding import open_collections
-    from climassay.questions import read_questions
 
-    file = _write_rows(demo, "terms.jsonl", term_questions())
-    questions = read_questions(file)
-    sources = Sources(lambda names: open_collections(demo.workspace, names), open_pool)
-    names = ("default", "context")
-    plan = ExperimentPlan(
-        questions.name,
-        (BenchmarkSpec(questions.name, (str(file),)),),
-        (ModelSpec(demo.model.name),),
-        tuple(map(parse_spec, names)),
-        ("mcq",),
-        scorings=("text",),
-    )
-    progress = Progress(on_answer=demo.progress("Evaluating", len(names) * len(questions.questions)))
-    resources = EvaluationResources.of_model(demo.model, sources)
-    done = run_experiment(plan, {questions.name: questions}, resources, demo.session.records, progress=progress)
-    scores = score_mcq([one for ones in done.predictions.values() for one in ones])
+    file, names = _write_rows(demo, "terms.jsonl", term_questions()), ("default", "context")
+    done = evaluate_choices(str(file), models=demo.model, settings=names, scorings=["text"], workspace=demo.session)
+    scores = done.data["scores"]
     rows = [row for row in scores.accuracy if row.level == OVERALL]
     lines = [
         f"{row.setting}: {_percent(row.accuracy.value)} right, 95% interval {_percent(row.accuracy.interval.low)} to "
@@ -307,33 +258,24 @@ def labelled_statements() -> list[dict[str, Any]]:
 def _judge(demo: _Demo, title: str) -> DemoStep:
     """A probe on the model's hidden states of each statement, cross-validated, beside its two baselines."""
     from climassay.judging import (
-        ActivationStore,
         BenchmarkSettings,
         ItemColumns,
         JudgeTask,
         ProbeSettings,
-        benchmark_judges,
         parse_levels,
         quality,
         read_items,
     )
     from climassay.judging.judges import layer_choices
-    from climassay.judging.report import judge_tables
 
     file = _write_rows(demo, "statements.jsonl", labelled_statements())
     levels = ",".join(KINDS)
     items = read_items(file, ItemColumns(id="id", label="kind", levels=parse_levels(levels))).items
-    result = benchmark_judges(
-        [JudgeTask(quality("own", sentence=QUALITY), items)],
-        ["pointwise"],
-        demo.model,
-        demo.session.records,
-        ActivationStore(demo.workspace.root / "activations"),
-        # One layer, two thirds up, where the command chooses among four by cross-validation: it takes seconds.
-        settings=BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2])),
-        stage=demo.progress,
-    ).results[0]
-    scores = result.scores
+    tasks = [JudgeTask(quality("own", sentence=QUALITY), items)]
+    # One layer, two thirds up, where the command chooses among four by cross-validation: it takes seconds.
+    settings = BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2]))
+    done = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
+    scores = done.done.results[0].scores
     right, longer = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
     said = (
         f"Which of two texts {QUALITY}: learnt from {LABELS} labels, asked of pairs that the judge has not seen, in "
@@ -348,7 +290,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
             f'"the longer text": {_percent(longer.value)}; a constant answer: 50.0%',
             said,
         ),
-        (Prose(said), judge_tables([result])[0]),
+        (Prose(said), done.tables()[0]),
         {"judge": {"accuracy": right, "longer": longer, "labels": LABELS}},
         f'climassay judge benchmark {demo.word(file.name)} --quality "{QUALITY}" --item id --label kind '
         f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.word()} '
@@ -359,7 +301,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
 def _write_rows(demo: _Demo, name: str, rows: list[dict[str, Any]]) -> Path:
     """Write rows as JSON lines into the workspace, where the commands shown find them."""
     file = demo.workspace.root / name
-    write_file(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+    write_file(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return file
 
 
@@ -369,10 +311,9 @@ def _percent(share: float | None) -> str:
 
 def _claim(demo: _Demo, title: str) -> DemoStep:
     """One round of the books against a pamphlet that argues its own stance, and a neutral mediator."""
-    from climassay.factcheck import DebateSettings, factcheck_page
+    from climassay.factcheck import DebateSettings
     from climassay.factcheck.results.page import DEMONSTRATION, ENDING
 
-    advance = demo.progress("Debating", None)
     transcript = check_claim(
         CLAIM,
         COLLECTION,
@@ -381,9 +322,8 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
         model=demo.model,
         workspace=demo.session,
         force=True,
-        on_event=lambda _claim, _event: advance(1),
     )
-    page = write_page(factcheck_page(transcript), demo.output.with_name("factcheck.html"))
+    page = transcript.save(demo.output.with_name("factcheck.html"))
     verdict = transcript.verdict
     label = verdict.label or ENDING.get(verdict.outcome, verdict.outcome)
     opinions = [

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from climassay import __version__
 from climassay.errors import ClimassayError, InputError, ModelError
-from climassay.models.cpu_settings import gpu_devices, usable_cores
+from climassay.models.local.loading import gpu_devices, usable_cores
 from climassay.models.servers import (
     BASE_URL_VARIABLE,
     DEFAULT_BASE_URL,
@@ -30,7 +30,7 @@ from climassay.models.servers import (
     find_server,
     providers,
 )
-from climassay.optional_dependencies import EXTRAS, Requirement, requirements
+from climassay.registry import EXTRAS, Requirement, requirements
 from climassay.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, Workspace
 
 if TYPE_CHECKING:

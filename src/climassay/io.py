@@ -1,10 +1,11 @@
-"""Files: what people give, read whole and within bounds; what is written, whole or not at all; safe spreadsheet cells.
+"""Files: what people give, read whole and within bounds, rows of tables too; what is written, whole or not at all.
 
 What is wrong with a given file is an :class:`OSError` or a :class:`ValueError` here, never a hang, a crash or a full
 memory; each reader says in its own words what it wanted of the file.
 """
 
 import contextlib
+import csv
 import errno
 import glob
 import gzip
@@ -18,12 +19,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from climassay.errors import InputError
+from climassay.workspace import mask_at
 
 MOST_BYTES = 512 << 20
-"""Largest table or configuration file, packed and unpacked; documents of collections have their own limit."""
+"""Largest table or configuration file, packed, unpacked, and its values written out; documents have their own limit."""
 LONGEST_LINE = 64 << 20
 """Longest line, in characters, of a file that is read line by line."""
 
@@ -175,18 +177,21 @@ STALE_SECONDS = 3600
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_file(place: Path, data: bytes) -> None:
+def write_file(place: Path, data: bytes | str) -> None:
     """Write a file at once: a reader sees all of it or what was there before, also when the disk is full.
 
     A link is followed, and what is not a file (``/dev/stdout``, a pipe) is written to as it is.
 
     Args:
         place: Its folder is made where it is missing.
-        data: All of its bytes.
+        data: All of its bytes, or a text. A name that is not UTF-8 may appear in a text; it is written as the bytes
+            that it is.
 
     Raises:
         InputError: It cannot be written there.
     """
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogateescape")
     try:
         if place.exists() and not (place.is_file() or place.is_dir()):
             place.write_bytes(data)
@@ -220,35 +225,16 @@ def written_beside(place: Path) -> Iterator[Path]:
         raise cannot_write(place, error) from error
 
 
-_usual_mask: int | None = None
-
-
-def restrict_to_user() -> None:
-    """Have what this process writes from now on readable by its user alone: databases, collections, uploads.
-
-    Files that :func:`write_file` and :func:`move_into_place` put into folders open to others get the usual permissions.
-    """
-    global _usual_mask
-    if os.name == "posix" and _usual_mask is None:
-        _usual_mask = os.umask(0o077)
-
-
 def move_into_place(part: Path, place: Path) -> None:
     """Put a file that is whole in its place; who may read it is as it was there, or as is usual in that folder."""
-    mask = _mask_at(place.parent)
+    mask = mask_at(place.parent)
     if mask is not None:
         part.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~mask)
     part.replace(place)
 
 
-def _mask_at(folder: Path) -> int | None:
-    """What the user's own mask leaves out of a file in a folder that others may enter; None elsewhere."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    return _usual_mask if there.stat().st_mode & 0o077 else None
-
-
 def _make_folder(folder: Path) -> None:
-    mask = _mask_at(folder)
+    mask = mask_at(folder)
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     if mask is not None:
@@ -348,3 +334,139 @@ def safe_cell(value: Any) -> Any:
     # The csv module leaves a lone carriage return unquoted where lines end in \n, and readers begin a row there.
     text = value.replace("\r\n", "\n").replace("\r", "\n")
     return "'" + text if text.startswith(_FORMULA) and not _ONLY_NUMBERS.fullmatch(text) else text
+
+
+Row = Mapping[str, Any]
+
+
+def read_bytes(file: Path) -> bytes:
+    """Content of a file, unpacked where it is gzip.
+
+    Raises:
+        InputError: The file is missing, unreadable, damaged, or larger than a table may be (512 MB, unpacked).
+    """
+    try:
+        return unpacked(read_whole(file))
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file at {file}.") from error
+    except OSError as error:
+        raise InputError(f"The file {file} cannot be read: {reason(error)}.") from error
+
+
+def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
+    """Rows of a table, recognised by its content: Parquet, JSON array, JSON lines, or comma- or tab-separated values.
+
+    Raises:
+        InputError: The content is none of these, or not UTF-8.
+    """
+    if data[:4] == b"PAR1":
+        try:
+            yield from read_parquet(data).rows
+        except ValueError as error:
+            raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
+        return
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8.") from error
+    if text.lstrip()[:1] in ("{", "["):
+        yield from _json_rows(file, text)
+        return
+    csv.field_size_limit(2**31 - 1)
+    header = text.partition("\n")[0]
+    delimiter = "\t" if header.count("\t") > header.count(",") else ","
+    try:
+        for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):
+            # What a row has beyond the header has no name.
+            yield {name: value for name, value in row.items() if name is not None}
+    except csv.Error as error:
+        raise InputError(f"{file} is not a readable table: {error}.") from error
+
+
+def _json_rows(file: Path, text: str) -> Iterator[Row]:
+    if text.lstrip().startswith("["):
+        try:
+            rows = parse_json(text)
+        except ValueError as error:
+            said = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
+            raise InputError(f"{file} is not valid JSON ({said}).") from error
+        numbered = list(enumerate(rows, start=1))
+    else:
+        numbered = []
+        # Not splitlines: texts may hold other line ends than \n, such as U+2028, as they are.
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                try:
+                    numbered.append((number, parse_json(line)))
+                except ValueError as error:
+                    said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+                    raise InputError(f"{file}, line {number} is not valid JSON ({said}).") from error
+    for number, row in numbered:
+        if not isinstance(row, dict):
+            raise InputError(f"{file}, entry {number} is not an object with named fields.")
+        yield row
+
+
+MOST_CELLS = 50_000_000
+ROWS_AT_ONCE = 16_384
+
+
+class ParquetTable(NamedTuple):
+    """A table in memory."""
+
+    names: list[str]
+    rows: list[Mapping[str, Any]]
+
+
+def read_parquet(data: bytes, most_bytes: int = MOST_BYTES) -> ParquetTable:
+    """Read a Parquet file.
+
+    Columns whose values repeat are counted before they are written out, so that what is too large is refused before it
+    is in memory. What a file says of its own size is not relied upon.
+
+    Raises:
+        ValueError: It is damaged, or larger than ``most_bytes`` or :data:`MOST_CELLS`; the message is a clause without
+            the file's name.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        facts = pyarrow.parquet.read_metadata(io.BytesIO(data))
+        _check_cells(facts.num_rows * max(1, facts.num_columns))
+        schema = facts.schema.to_arrow_schema()
+        types = pyarrow.types
+        texts = [field.name for field in schema if types.is_string(field.type) or types.is_binary(field.type)]
+        file = pyarrow.parquet.ParquetFile(io.BytesIO(data), read_dictionary=texts)
+        rows: list[Mapping[str, Any]] = []
+        size = 0
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
+            size += sum(_written_out(column) for column in batch.columns)
+            if size > most_bytes:
+                raise ValueError(f"it unpacks to more than the limit of {most_bytes >> 20} MB")
+            plain = [
+                (column.dictionary_decode() if types.is_dictionary(column.type) else column).to_pylist()
+                for column in batch.columns
+            ]
+            rows += [dict(zip(schema.names, row, strict=True)) for row in zip(*plain, strict=True)]
+            _check_cells(len(rows) * batch.num_columns)
+    except (pyarrow.ArrowException, OSError) as error:
+        said = str(error).splitlines()[0].rstrip(".") if str(error) else "damaged"
+        raise ValueError(f"it is damaged or truncated: {said}") from None
+    return ParquetTable(list(schema.names), rows)
+
+
+def _check_cells(cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise ValueError(f"it has more than {MOST_CELLS:,} cells")
+
+
+def _written_out(column: Any) -> int:
+    """Bytes of a column's values, each counted as often as it appears there."""
+    import pyarrow
+    import pyarrow.compute
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
+    return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)

@@ -64,7 +64,18 @@ class Bars(Progress):
         if self._display is not None:
             yield _Bar(self._display, description, total)
             return
-        with bars(self._console) as display:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        words = TextColumn("{task.description}", markup=False)
+        columns = (words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=self._console) as display:
             self._display = display
             try:
                 yield _Bar(display, description, total)
@@ -110,32 +121,6 @@ class _Bar(Task):
         self, *, description: str | None = None, completed: float | None = None, total: float | None = None
     ) -> None:
         self._display.update(self._id, description=description, completed=completed, total=total)
-
-
-def bars(console: "Console", *, hidden: bool = False) -> "RichProgress":
-    """A rich display with count, rate-aware time left and time spent.
-
-    Args:
-        console: Where it is shown.
-        hidden: Show nothing (the tasks can be updated all the same).
-    """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console, disable=hidden)
 
 
 def default_progress() -> Progress:

@@ -13,14 +13,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE, passages_told
+from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE
 from climassay.errors import InputError
 from climassay.generation import Draft
 from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationStore, Item
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
-from climassay.models.profiles import profile_of
-from climassay.models.servers import is_served
+from climassay.models.provider import is_served
+from climassay.progress import Progress
+from climassay.prompts import profile_of
 from climassay.questions import option_letter
 from climassay.reporting import counted
 from climassay.workspace import Workspace
@@ -28,9 +29,7 @@ from climassay.workspace import Workspace
 if TYPE_CHECKING:
     from climassay.factcheck import DebateSettings
     from climassay.generation import Recipe
-    from climassay.generation.pipeline import PipelineCounts
     from climassay.models import Generator
-    from climassay.models.contract import Usage
     from climassay.records.queries import RunDetails
     from climassay.session import Session
 
@@ -54,9 +53,6 @@ class Dialog(Protocol):
     def answer(self, question: str, offer: str) -> str | None:
         """The answer to a question, ``offer`` where it is taken; None to skip."""
 
-    def progress(self, name: str, total: int | None) -> Callable[[int], None]:
-        """Begin to show progress; the function is called at every advance."""
-
 
 @dataclass(frozen=True)
 class QuickstartContext:
@@ -66,18 +62,20 @@ class QuickstartContext:
         workspace: Where everything lies; what is there already is used.
         model_name: Of the model that answers, debates, writes and is evaluated.
         labels_by: Name under which questions are annotated.
+        progress: Shows how far long work is.
     """
 
     workspace: Workspace
     model_name: str
     labels_by: str
+    progress: Progress = field(default_factory=Progress)
 
     @cached_property
     def session(self) -> "Session":
         """What is open in the workspace: records, encoders and the model, once a step needs them."""
         from climassay.session import Session
 
-        return Session(self.workspace)
+        return Session(self.workspace, progress=self.progress)
 
     @property
     def model(self) -> "Generator":
@@ -253,21 +251,15 @@ def _documents_found(context: QuickstartContext) -> str | None:
     return f"{counted(one.documents, 'document')} in {counted(one.passages, 'passage')}, in the collection {NAME}."
 
 
-def _add(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
+def _add(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     from climassay.api.documents import add_documents
 
     try:
         files = shlex.split(answer)
     except ValueError:
         files = [answer]
-    report = add_documents(
-        NAME,
-        files,
-        workspace=context.session,
-        passage_size=PASSAGE_SIZE,
-        passage_overlap=PASSAGE_OVERLAP,
-        on_progress=passages_told(dialog.progress("Reading and indexing", None)),
-    )
+    size, overlap = PASSAGE_SIZE, PASSAGE_OVERLAP
+    report = add_documents(NAME, files, workspace=context.session, passage_size=size, passage_overlap=overlap)
     kept = (*report.added, *report.already_there)
     if not kept:
         raise InputError(f"There is no text in it: {report.skipped[0].reason}")
@@ -287,12 +279,10 @@ def _asked(context: QuickstartContext) -> str | None:
     return None
 
 
-def _ask(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
+def _ask(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     from climassay.api.documents import ask
 
-    advance = dialog.progress("Searching and asking", 1)
     found = ask(answer, NAME, model=context.model, workspace=context.session, passages=PASSAGES)
-    advance(1)
     if found.error is not None:
         return found.text
     sources = [f"[{source.number}] {source.citation}" for source in found.sources]
@@ -319,24 +309,14 @@ def debate_settings(context: QuickstartContext) -> "DebateSettings":
     return DebateSettings(advocates=advocates, model=context.model_name, split="none", rounds=1, profile=SHORT_DEBATE)
 
 
-def _check(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
+def _check(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     from climassay.api.claims import check_claim
-    from climassay.factcheck import factcheck_page
     from climassay.factcheck.results.page import DEMONSTRATION, ENDING
     from climassay.grounding import written
-    from climassay.io import write_file
 
-    advance = dialog.progress("Debating", None)
-    transcript = check_claim(
-        answer,
-        settings=debate_settings(context),
-        model=context.model,
-        workspace=context.session,
-        force=True,
-        on_event=lambda _claim, _event: advance(1),
-    )
-    page = context.folder / "factcheck.html"
-    write_file(page, factcheck_page(transcript).encode())
+    settings = debate_settings(context)
+    transcript = check_claim(answer, settings=settings, model=context.model, workspace=context.session, force=True)
+    page = transcript.save(context.folder / "factcheck.html")
     verdict = transcript.verdict
     if verdict.error is not None:
         return f"No verdict: {verdict.error}"
@@ -473,7 +453,7 @@ def _write_recipe(context: QuickstartContext, count: int) -> "Recipe":
         counts="\n".join(f"{kind} = {number}" for kind, number in counts.items() if number),
         asked=DRAFTS_A_QUESTION * count,
     )
-    write_file(_recipe_file(context), text.encode())
+    write_file(_recipe_file(context), text)
     return load_recipe(_recipe_file(context))
 
 
@@ -511,21 +491,11 @@ def _number(answer: str) -> int:
     return int(answer)
 
 
-def _generate(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
+def _generate(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     from climassay.api.generation import generate
 
-    recipe = _write_recipe(context, _number(answer))
-    most = sum(recipe.stop.asked or 0 for _ in recipe.wanted())
-    advance = dialog.progress(f"Writing and checking, at most {most} drafts", most)
-    told = 0
-
-    def on_progress(counts: "PipelineCounts", _usage: "Usage") -> None:
-        nonlocal told
-        asked = sum(counts[stream].asked for stream in recipe.wanted())
-        advance(asked - told)
-        told = asked
-
-    drafts = generate(NAME, recipe=recipe, workspace=context.session, on_progress=on_progress)
+    drafts = generate(NAME, recipe=_write_recipe(context, _number(answer)), workspace=context.session)
+    told = len(_drafts(context))
     if not drafts:
         return f"None of {told} drafts passed the checks: write them with a larger model (--model)."
     lines = [f"{draft.as_question().question}   [{draft.wording.answer}]" for draft in drafts]
@@ -578,22 +548,21 @@ def _write_experiment(context: QuickstartContext, files: Sequence[str]) -> Path:
         files=", ".join(f'"{one}"' for one in files),
         model=context.model_name,
     )
-    write_file(file, text.encode())
+    write_file(file, text)
     return file
 
 
-def _evaluate(context: QuickstartContext, _answer: str, dialog: Dialog) -> str:
+def _evaluate(context: QuickstartContext, _answer: str, _dialog: Dialog) -> str:
     from climassay.api.benchmarks import run_plan
     from climassay.evaluation import load_plan
     from climassay.reporting import as_markdown
 
     plan = load_plan(_write_experiment(context, _publish(context)))
-    advance = dialog.progress("Asking and scoring", None)
-    result = run_plan(plan, model=context.model, workspace=context.session, on_answers=advance)
-    report = context.folder / "report.html"
-    write_file(report, result.page().encode())
-    tables = "\n".join(as_markdown(table) for table in result.tables()[:1])
-    return f"{tables}\nSo few questions say little: look at the intervals. The report: {report}"
+    result = run_plan(plan, model=context.model, workspace=context.session)
+    report = result.save(context.folder / "report.html")
+    return (
+        f"{as_markdown(result.tables()[0])}\nSo few questions say little: look at the intervals. The report: {report}"
+    )
 
 
 LATER_STEPS: tuple[Step, ...] = (

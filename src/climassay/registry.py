@@ -1,13 +1,129 @@
-"""Things that are found by name and can be added from outside: metrics, providers, readers, judges, checks, rules."""
+"""What is found by its name and imported no sooner than it is used.
 
+Public names of packages; packages that extras bring; and things that can be added from outside: metrics, providers,
+readers, judges, checks, rules. A package names what it offers once, where type checkers and editors find it too::
+
+    if TYPE_CHECKING:
+        from climassay.corpus.collection import Collection as Collection
+
+    export_lazily(__name__)
+"""
+
+import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from threading import RLock
-from typing import Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from climassay.errors import InputError
+
+
+def export_lazily(package: str, *, earlier: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Let a package, in its ``__init__``, offer every name that it imports ``as`` itself; they are its ``__all__``.
+
+    A name that a module of the package has as well must be imported outside ``if TYPE_CHECKING``: importing a submodule
+    sets an attribute of its name on the package, which would hide what is looked up only when it is used.
+
+    Args:
+        package: Its ``__name__``.
+        earlier: Names that answer for one version more, with those that they have now.
+    """
+    module: Any = sys.modules[package]
+
+    @cache
+    def places() -> dict[str, str]:
+        import ast
+
+        tree = ast.parse(module.__loader__.get_source(package))
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        return {one.name: str(node.module) for node in found for one in node.names if one.asname == one.name}
+
+    def find(name: str) -> Any:
+        name = earlier.get(name, name)
+        if name == "__all__":
+            return sorted(places())
+        if name.startswith("__") or name not in places():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(places()[name]), name)
+
+    module.__getattr__ = find
+    module.__dir__ = lambda: sorted({*vars(module), *places()})
+
+
+EXTRAS: Mapping[str, str] = MappingProxyType(
+    {
+        "local": "local models and the encoder of collections",
+        "web": "climassay serve, the pages in a browser",
+        "postgres": "records and labels in PostgreSQL",
+        "topics": "climassay confidence topics",
+        "ray": "long runs on several machines",
+        "inspect": "the tasks for Inspect",
+        "lm-eval": "the tasks for lm-evaluation-harness",
+    }
+)
+"""What each extra is for; those for working on climassay itself are left out."""
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*])?\s*([^;]*)(?:;(.*))?")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+_IMPORTED_AS = {
+    "argon2-cffi": "argon2",
+    "huggingface-hub": "huggingface_hub",
+    "python-multipart": "multipart",
+    "umap-learn": "umap",
+}
+"""Names under which packages are imported, where that is not their own name."""
+_BROUGHT_ALONG = {"local": ("huggingface-hub",), "web": ("starlette",)}
+"""Packages that climassay imports and that come with those of an extra."""
+
+
+class Requirement(NamedTuple):
+    """A package that is asked for."""
+
+    name: str
+    versions: str
+    """For example ``>=2.6``; empty where any will do."""
+
+
+def requirements() -> dict[str, list[Requirement]] | None:
+    """Packages by extra, under ``""`` those always needed; None where pip knows nothing of climassay."""
+    from importlib import metadata
+
+    try:
+        lines = metadata.requires("climassay") or []
+    except metadata.PackageNotFoundError:
+        return None
+    found: dict[str, list[Requirement]] = {}
+    for line in lines:
+        match = _REQUIREMENT.match(line)
+        if match is not None:
+            name, versions, marker = match.groups()
+            extra = _EXTRA.search(marker or "")
+            found.setdefault(extra.group(1) if extra else "", []).append(Requirement(name, versions.strip(" ()")))
+    return found
+
+
+def extra_with(module: str) -> str | None:
+    """The extra that brings a module, for example ``local`` for ``torch.nn``; None where none of them does."""
+    wanted = module.partition(".")[0]
+    known = requirements() or {}
+    for extra in EXTRAS:
+        names = [one.name.lower() for one in known.get(extra, ())] + list(_BROUGHT_ALONG.get(extra, ()))
+        if wanted in {_IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}:
+            return extra
+    return None
+
+
+def sentence_without(error: ModuleNotFoundError) -> str | None:
+    """What to say when a module is missing that an extra brings; None where none of them does."""
+    extra = extra_with(error.name or "")
+    if extra is None:
+        return None
+    return f"This needs {(error.name or '').partition('.')[0]} ({EXTRAS[extra]}): pip install 'climassay[{extra}]'."
+
 
 Thing = TypeVar("Thing")
 
@@ -95,6 +211,8 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             if not self._outside:
                 return
             self._outside = False
+            from importlib.metadata import entry_points
+
             for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
                 try:
                     point.load()

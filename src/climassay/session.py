@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import Field
 
-from climassay.models.registry import MaxOutputTokens, ModelAccess
+from climassay.models.provider import MaxOutputTokens, ModelAccess, is_served, load_as_set, model_price
 from climassay.progress import Progress, default_progress
 from climassay.settings import Flag
 from climassay.workspace import Workspace, cache_folder
@@ -44,7 +44,9 @@ class ModelOptions(ModelAccess):
 
     deadline: Annotated[
         float | None,
-        Field(ge=1, description="Seconds after which a request to an openai: model has failed, retries included."),
+        Field(
+            ge=1, description="Seconds after which a request to an openai: model counts as failed, retries included."
+        ),
         Flag(),
     ] = None
     max_output_tokens: MaxOutputTokens = None
@@ -52,11 +54,11 @@ class ModelOptions(ModelAccess):
         Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export)."), Flag()
     ] = None
     no_cache: bool = False
-    """Ask everything afresh."""
+    """Ask everything again instead of using stored answers."""
 
     def fitting(self, name: str) -> Self:
         """The options that go with a model, where several may be asked: no server for a local one."""
-        from climassay.models.servers import OPENAI, is_served
+        from climassay.models.servers import OPENAI
 
         if not is_served(name):
             return replace(self, base_url=None, reasoning_effort=None)
@@ -96,9 +98,6 @@ class ModelOptions(ModelAccess):
             ModelError: There is no such model, or it cannot be loaded.
             InputError: Its options do not go together.
         """
-        from climassay.models.registry import load_as_set
-        from climassay.models.servers import is_served
-
         return load_as_set(
             name,
             self,
@@ -317,7 +316,6 @@ class Session:
         from climassay.factcheck import DebateResources
         from climassay.factcheck.checking import collections_of, head_dtype, models_of
         from climassay.factcheck.scales import load_scale
-        from climassay.models.servers import find_price, is_served, price_from_options
 
         load_scale(settings.scale)  # a wrong name is reported before models are loaded
         groups = {name: self.collections(name) for name in collections_of(settings)}
@@ -333,13 +331,13 @@ class Session:
                 name: self.model(name, options=fitting, dtype=head_dtype(settings) if name == settings.model else None)
                 for name, fitting in own.fitting_each(models_of(settings)).items()
             }
-        given = price_from_options(self.options.price_in, self.options.price_out)
-        prices = {name: given or find_price(name, self.workspace.root) for name in models if is_served(name)}
+        given = self.options.price_in, self.options.price_out
+        prices = {name: model_price(name, *given, self.workspace.root) for name in models}
         first = next(iter(groups.values()), None)
         return DebateResources(
             models,
             groups,
-            {name: price for name, price in prices.items() if price is not None},
+            {name: price for name, price in prices.items() if price is not None and is_served(name)},
             first.encoder if first else self.encoder(),
         )
 

@@ -1,4 +1,4 @@
-"""Where climassay keeps what it makes: the workspace (a project's data) and the cache (what can be made again)."""
+"""Where climassay keeps what it makes, and who may read it: the workspace (a project's data) and the cache."""
 
 import contextlib
 import os
@@ -125,6 +125,25 @@ def _close(path: Path) -> None:
     with contextlib.suppress(OSError):
         if not _is_private(path):
             path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
+
+
+_usual_mask: int | None = None
+
+
+def restrict_to_user() -> None:
+    """Have what this process writes from now on readable by its user alone: databases, collections, uploads.
+
+    Files that :mod:`climassay.io` puts into folders open to others get the usual permissions.
+    """
+    global _usual_mask
+    if os.name == "posix" and _usual_mask is None:
+        _usual_mask = os.umask(0o077)
+
+
+def mask_at(folder: Path) -> int | None:
+    """What the user's own mask leaves out of a file in a folder that others may enter; None elsewhere."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    return _usual_mask if there.stat().st_mode & 0o077 else None
 
 
 def cache_folder() -> Path:

@@ -5,7 +5,7 @@ import pytest
 from climassay.factcheck import CheckStore, DebateSettings, advocates_from_names, from_data, make_claim
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import done, refused
+from command_line import done, json_of, refused
 from factcheck_transcripts import full_transcript
 
 
@@ -54,7 +54,7 @@ def test_the_list_shows_the_newest_first_with_verdicts_and_agreement(climassay, 
 )
 def test_lists_and_exports_take_the_filters_of_the_page(filters, found, climassay, kept, tmp_path):
     wanted = {kept[number] for number in found}
-    listed = json.loads(done(climassay("list", *filters, "--json")))
+    listed = json_of(climassay("list", *filters, "--json"))
     assert {one["id"] for one in listed["checks"]} == wanted
     file = tmp_path / "some.jsonl"
     done(climassay("export", file, *filters))
@@ -65,7 +65,7 @@ def test_a_check_is_shown_with_verdict_and_reviews(climassay, kept):
     out = done(climassay("show", kept[0]))
     for words in ("Verdict: incorrect", "ann disagrees (changed since)", "[bold]Too harsh.", "bob agrees"):
         assert words in out
-    data = json.loads(climassay("show", kept[0], "--json")[1])
+    data = json_of(climassay("show", kept[0], "--json"))
     assert from_data(data["transcript"]) == full_transcript()
     assert "No result; the check is failed: The model is away." in climassay("show", kept[1])[1]
 

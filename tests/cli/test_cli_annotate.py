@@ -7,7 +7,7 @@ from climassay.generation import Wording
 from climassay.generation.annotation import AnnotationStore, ImportedLabel
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import done, refused
+from command_line import done, json_of, refused
 from generated_drafts import draft, rejected
 
 DRAFTS = [draft(0), draft(1, "mcq"), draft(2, "cloze"), rejected(draft(3), "context reference")]
@@ -105,7 +105,7 @@ def test_retraining_with_the_bundled_encoder(tmp_path, climassay):
             for n in range(14)
         ]
         AnnotationStore(records).import_labels(DATASET, given)
-    found = json.loads(done(climassay("annotate retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w")))
+    found = json_of(climassay("annotate retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w"))
     assert (found["labels"], found["invalid"], found["judged"]) == (14, 5, 6)
     out = done(climassay("generate validate show", found["validator"], "--json"))
     assert json.loads(out)["items"] == 14
@@ -115,17 +115,15 @@ def test_rubrics_are_asked_for_and_exported(tmp_path, climassay):
     asked, out, where = tmp_path / "asked.txt", tmp_path / "long.jsonl", ("-w", tmp_path / "rubrics")
     asked.write_text("Why does it rain?\nWhy does it snow?\n", encoding="utf-8")
     for overlap in (2, 1):
-        told = json.loads(
-            done(climassay("annotate rubrics", asked, "--dataset", "r", "--overlap", overlap, "--json", *where))
-        )
+        told = json_of(climassay("annotate rubrics", asked, "--dataset", "r", "--overlap", overlap, "--json", *where))
         assert (told["items"], told["settings"]["overlap"]) == (2, overlap)
     assert "No rubric of r is decided" in refused(climassay("annotate export r --format rubrics -o", out, *where))
     with Records(Workspace.open(tmp_path / "rubrics").records_url) as records:
         store = AnnotationStore(records)
         wording = Wording("", "- [should] Names vapour (weight 2)")
         store.label("r", next(store.items("r")).draft.id, "ann", accepted=True, wording=wording, key="k")
-    assert json.loads(done(climassay("annotate agreement r --json", *where)))["rubrics"] is None
-    written = json.loads(done(climassay("annotate export r --format rubrics --json -o", out, *where)))
+    assert json_of(climassay("annotate agreement r --json", *where))["rubrics"] is None
+    written = json_of(climassay("annotate export r --format rubrics --json -o", out, *where))
     assert (written["questions"], written["open"], written["conflicts"]) == (1, 1, 0)
     [row] = map(json.loads, out.read_text("utf-8").splitlines())
     assert row["rubric"] == [{"text": "Names vapour", "weight": 2.0, "level": "should", "source": ""}]

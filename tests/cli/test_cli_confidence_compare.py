@@ -1,10 +1,8 @@
 """``climassay confidence compare``."""
 
-import json
-
 import pytest
 
-from command_line import done
+from command_line import done, json_of
 from word_counts import WordCounts
 
 OLD = "A.1 Glaciers in the Andes lost mass since 1970 (high confidence).\n\nA.2 Seas rise for ages (low confidence).\n"
@@ -34,7 +32,7 @@ def test_table_and_page(compare, tmp_path):
 
 def test_statements_of_extract_are_read(compare, climassay):
     climassay("confidence extract", "old.md", "--untagged", "-o", "old.jsonl")
-    assert json.loads(compare("old.jsonl", "old.md", "--json")[1])["counts"]["unchanged"] == 2
+    assert json_of(compare("old.jsonl", "old.md", "--json"))["counts"]["unchanged"] == 2
 
 
 @pytest.mark.parametrize(

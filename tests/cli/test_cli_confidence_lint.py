@@ -6,7 +6,7 @@ import re
 import pytest
 
 from climassay.confidence.linting import RULES
-from command_line import done
+from command_line import done, json_of
 
 DRAFT = "# Ice\n\nIce melts (moderate confidence).\nRain is very likely (66–100%), 100% sure.\n"
 
@@ -97,5 +97,5 @@ def test_a_page_is_written(lint, tmp_path):
 def test_the_rules_are_explained(lint):
     out = done(lint("--list-rules"))
     assert all(f"{name} (" in out for name in RULES)
-    told = json.loads(lint("--list-rules", "--json")[1])
+    told = json_of(lint("--list-rules", "--json"))
     assert [one["name"] for one in told] == list(RULES)

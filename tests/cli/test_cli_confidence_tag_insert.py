@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from command_line import done, refused
+from command_line import done, json_of, refused
 from confidence.tagging.planted import write_extracted
 from confidence.tagging.test_insertion import labelled
 from planted_model import PlantedModel
@@ -24,7 +24,7 @@ def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climass
     file, output = tmp_path / "new.csv", tmp_path / "tagged.jsonl"
     file.write_text("id,claim\n" + "".join(f"{n},{one.item.text}\n" for n, one in enumerate(new)), encoding="utf-8")
     arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--labelled", known, "--layer", -1)
-    found = json.loads(done(climassay(*arguments, "--train-items", 48, "-o", output, "--json")))
+    found = json_of(climassay(*arguments, "--train-items", 48, "-o", output, "--json"))
     assert sum(row["tag"] == one.tag for row, one in zip(found["statements"], new, strict=True)) >= 10
     assert found["probe"]["pair_accuracy"]["value"] > 0.9
     assert [json.loads(line) for line in output.read_text().splitlines()] == found["statements"]

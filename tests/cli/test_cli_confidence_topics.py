@@ -13,7 +13,7 @@ from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting.html import report_from_data
 from climassay.workspace import Workspace
-from command_line import done, refused
+from command_line import done, json_of, refused
 from planted_statements import WORDS, NoisyTopicEncoder, planted, statement
 from scripted_model import ScriptedModel
 
@@ -22,9 +22,8 @@ SUBJECTS = list(WORDS)
 
 
 @pytest.fixture(autouse=True)
-def _bertopic():
-    # Looked for and not imported, which takes ten seconds of a processor.
-    if find_spec("bertopic") is None:
+def _hdbscan():
+    if find_spec("hdbscan") is None:
         pytest.skip("needs the extra topics")
 
 
@@ -56,9 +55,7 @@ def test_topics_then_a_report(place, run, grouping, monkeypatch):
         monkeypatch.setattr("climassay.confidence.topics.modelling.group_statements", planted_groups)
         monkeypatch.setattr("climassay.confidence.topics.modelling.map_of", lambda vectors, *_: vectors[:, :2])
     statements, topics, names = place / "s.jsonl", place / "t.json", place / "names.toml"
-    found = json.loads(
-        done(run("topics", statements, "-o", topics, "--topics", 4, "--words-only", "--names", names, "--json"))
-    )
+    found = json_of(run("topics", statements, "-o", topics, "--topics", 4, "--words-only", "--names", names, "--json"))
     assert len(found["topics"]) == 4
     assert sum(sum(topic["reports"].values()) for topic in found["topics"]) == 180
 
@@ -68,7 +65,7 @@ def test_topics_then_a_report(place, run, grouping, monkeypatch):
     assert "by hand" in out
 
     html, tables = place / "r.html", place / "tables"
-    data = json.loads(done(run("report", statements, topics, "--html", html, "--tables", tables, "--json")))
+    data = json_of(run("report", statements, topics, "--html", html, "--tables", tables, "--json"))
     assert data["columns"] == ["WG1", "WG2"]
     assert "My topic" in html.read_text()
     assert (tables / "scores.csv").read_text().startswith("topic,working group,score,low,high")
@@ -85,7 +82,7 @@ def test_a_model_names_topics_through_the_records(place, run, monkeypatch):
         return json.dumps({"name": f"{topic} observations"})
 
     model = ScriptedModel(write=name)
-    monkeypatch.setattr("climassay.models.registry.load_model", lambda *_, **__: model)
+    monkeypatch.setattr("climassay.models.provider.load_model", lambda *_, **__: model)
     for _ in range(2):
         out = done(run("topics", place / "s.jsonl", "-o", place / "t.json", "--json"))
     assert {topic["named_by"] for topic in json.loads(out)["topics"]} == {"model"}
@@ -135,35 +132,24 @@ def test_untagged_statements_are_tagged_with_the_taggers_known_errors(place, run
         for one in planted()
     ]
     known.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    both = json.loads(
-        done(
-            run(
-                "report",
-                file,
-                place / "t.json",
-                "--tagger",
-                "bundled",
-                "--predictions",
-                known,
-                "--sample",
-                30,
-                "--json",
-            )
+    both = json_of(
+        run(
+            "report",
+            file,
+            place / "t.json",
+            "--tagger",
+            "bundled",
+            "--predictions",
+            known,
+            "--sample",
+            30,
+            "--json",
         )
     )
     assert (both["untagged"][0]["shares"]["n"], both["untagged"][0]["untagged"]) == (30, 40)
     always_high = both["tagger"][0]
     high = sum(one.tag == "high" for one in planted() if one.tag in HalfRight.levels)
     assert always_high["accuracy"]["value"] * always_high["accuracy"]["n"] == high
-
-
-def test_a_tagger_needs_untagged_statements_with_a_topic(place, run):
-    run("topics", place / "s.jsonl", "-o", place / "t.json", "--words-only")
-    for arguments, words in (
-        (("--tagger", "bundled"), "--place-untagged"),
-        (("--sample", "5"), "give --tagger"),
-    ):
-        assert words in refused(run("report", place / "s.jsonl", place / "t.json", *arguments))
 
 
 def test_bad_input_ends_with_a_sentence(place, run):

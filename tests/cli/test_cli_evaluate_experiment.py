@@ -14,7 +14,7 @@ from climassay.primer import book_path
 from climassay.questions import Question
 from climassay.records import Records
 from climassay.workspace import Workspace
-from command_line import done, refused
+from command_line import done, json_of, refused
 from experiments import experiment, questions_of
 from scripted_model import ScriptedModel
 
@@ -76,7 +76,7 @@ def test_csv_is_one_table(place, command):
 
 
 def test_the_json_document_has_every_number(place, command):
-    data = json.loads(done(command("table", place[1], "--json", "--metric", "accuracy")))
+    data = json_of(command("table", place[1], "--json", "--metric", "accuracy"))
     assert {test["metric"] for test in data["tests"]} == {"accuracy"}
     assert {score["metric"] for score in data["scores"]} >= {"accuracy", "bleu_char", "phrase_similarity"}
     assert set(data["scores"][0]["estimate"]) == {"value", "interval", "n", "level"}
@@ -88,19 +88,13 @@ def test_the_json_document_has_every_number(place, command):
         (["table", "r99999999"], "no run r99999999"),
         (["table", "{mcq}"], "not of climassay evaluate run"),
         (["table", "{run}", "-t", "totals"], "no table 'totals': it has mcq-cloze"),
-        (["table", "{run}", "--published", "gpt-5"], "no model gpt-5"),
         (["table", "{run}", "--metric", "rouge"], "no metric 'rouge'"),
         (
             ["report", "{run}", "--html", "page.html", "--against", "nowhere"],
             "neither a file or folder nor a collection",
         ),
-        (["plan", "--metric", "rouge"], "no metric 'rouge'"),
         (["plan", "--metric", "bleu", "--discordance", "0.2"], "--discordance says nothing about bleu"),
         (["plan", "--run", "{run}", "--accuracy", "0.5"], "leave it out"),
-        (["plan", "--points", "-5"], "above 0"),
-        (["contamination", "primer", "--against", "nowhere"], "neither a file or folder nor a collection"),
-        (["contamination", "nothing.csv", "--against", "nowhere"], "nothing.csv"),
-        (["compare", "published:gold", "published:bronze"], "published:gold and published:silver"),
         (["compare", "published:gold", "{run}"], "no metric with scores of the same"),
         (["compare", "{run}:other", "{run}"], "no answers on 'other'"),
     ],
@@ -119,7 +113,7 @@ def test_the_report_is_one_file(place, command, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "Questions that share words with" in text
     assert "What about mcq number 3?" in text
-    data = json.loads(command("report", place[1], "--html", page, "--json")[1])
+    data = json_of(command("report", place[1], "--html", page, "--json"))
     assert data["html"] == str(page)
 
 
@@ -127,9 +121,9 @@ def test_plans(place, command):
     out = done(command("plan", "--points", "5", "--discordance", "0.1", "--json"))
     [row] = json.loads(out)["rows"]
     assert (row["difference"], row["interval"], row["exact"]) == (0.05, 246, True)
-    estimated = json.loads(command("plan", "-d", "20", "--run", place[1], "--metric", "factual_accuracy", "--json")[1])
+    estimated = json_of(command("plan", "-d", "20", "--run", place[1], "--metric", "factual_accuracy", "--json"))
     assert place[1] in estimated["assumptions"]["origin"]
-    corrected = json.loads(command("plan", "-d", "5", "--discordance", "0.1", "--tests", "5", "--json")[1])
+    corrected = json_of(command("plan", "-d", "5", "--discordance", "0.1", "--tests", "5", "--json"))
     assert corrected["alpha"] == pytest.approx(0.01)
     assert corrected["rows"][0]["paired"] > row["paired"]
     assert "Power 80%" in command("plan", "-d", "10", "--metric", "bert_score", "--deviation", "0.05")[1]
@@ -151,7 +145,7 @@ def test_contamination_of_files_folders_and_question_files(command, tmp_path):
     folder.mkdir()
     (folder / "one.md").write_text(text.read_text(encoding="utf-8"), encoding="utf-8")
     for against in (text, folder, questions):
-        [report] = json.loads(done(command("contamination", questions, "--against", against, "--json")))
+        [report] = json_of(command("contamination", questions, "--against", against, "--json"))
         assert report["touched"] == ["q1"]
         assert report["worst"][0]["run"]["words"] == 16
     out = done(command("contamination", questions, "--against", text, "--against", folder))
@@ -163,13 +157,13 @@ def test_contamination_of_a_collection(place, command, tmp_path):
     blocks = (Block(text.read_text(encoding="utf-8")),)
     collection = Collection.create(Workspace.open(place[0]), "books", load_encoder())
     collection.add([Document("d1", "A book", "text.txt", blocks)])
-    [report] = json.loads(command("contamination", questions, "--against", "books", "--json")[1])
+    [report] = json_of(command("contamination", questions, "--against", "books", "--json"))
     assert report["touched"] == ["q1"]
 
 
 def test_benchmarks_are_compared(place, command):
-    data = json.loads(
-        done(command("compare", place[1], f"{place[2]}:primer", "--generator", "m1", "--json", "--resamples", "50"))
+    data = json_of(
+        command("compare", place[1], f"{place[2]}:primer", "--generator", "m1", "--json", "--resamples", "50")
     )
     assert data["agreement"][0]["models"] == ["m0", "m1", "m2", "m3"]
     assert data["agreement"][0]["over_questions"] is not None
@@ -195,11 +189,11 @@ def test_answers_are_given_out_blind_and_their_ratings_judge_the_judge(tmp_path,
     said = {"quotation": "", "reason": "", "issues": [], "rating": "4"}
     model = ScriptedModel(write=lambda _, schema: json.dumps(dict.fromkeys(schema["required"], said)))
     monkeypatch.setattr("climassay.session.Session.model", lambda *_, **__: model)
-    data = json.loads(done(climassay("evaluate judge-check", rated, "-w", tmp_path, "--json")))
+    data = json_of(climassay("evaluate judge-check", rated, "-w", tmp_path, "--json"))
     assert (data["verdict"], data["answers"]) == ("not decided", 1)
     assert data["ratings"][0]["judge"] == 4
     for _ in range(2):
-        told = json.loads(done(climassay("evaluate blind", run.id, "--dataset", "rated", "-w", tmp_path, "--json")))
+        told = json_of(climassay("evaluate blind", run.id, "--dataset", "rated", "-w", tmp_path, "--json"))
         assert (told["items"], told["settings"]["overlap"]) == (1, 2)
     assert "Nobody has rated" in refused(climassay("evaluate judge-check", "--dataset", "rated", "-w", tmp_path))
     assert "--dataset" in refused(climassay("evaluate judge-check", "-w", tmp_path))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay.factcheck.fallacies import FALLACIES
-from command_line import done, refused
+from command_line import done, json_of, refused
 
 PLOT = "Scientists secretly conspire with the government to fake the data, and the emails of Climategate prove it."
 SIGNS = ["ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay", "kiwi", "lynx"]
@@ -31,7 +31,7 @@ def test_one_text(climassay):
 
 def test_a_table_with_known_fallacies_is_scored(climassay, tmp_path):
     file = table(tmp_path, [(PLOT, "conspiracy theory"), ("It snowed at my house, so much for warming.", "anecdote")])
-    told = json.loads(done(climassay(file, "--text", "text", "--truth", "fallacy", "--json")))
+    told = json_of(climassay(file, "--text", "text", "--truth", "fallacy", "--json"))
     assert [row["name"] for row in told["texts"]] == [row["truth"] for row in told["texts"]]
     assert told["accuracy"]["value"] == told["macro_f1"]["value"] == 1.0
     assert told["constant"]["value"] == 0.5
@@ -47,7 +47,7 @@ def test_trained_evaluated_and_applied(climassay, tmp_path):
         for n in range(6)
     ]
     labels, model = table(tmp_path, rows), tmp_path / "f.safetensors"
-    told = json.loads(done(climassay("train", labels, "-o", model, "--folds", 3, "--licence", "CC0", "--json")))
+    told = json_of(climassay("train", labels, "-o", model, "--folds", 3, "--licence", "CC0", "--json"))
     assert told["classifier"]["licence"] == "CC0"
     assert told["tried"][0]["name"] == "constant"
     fresh = table(tmp_path, [("A lynx was seen.", "slothful induction"), rows[0]], "fresh.csv")

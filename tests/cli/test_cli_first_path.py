@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from command_line import done
+from command_line import done, json_of
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def book(tmp_path_factory):
 def test_from_a_book_to_an_answer_and_a_score(climassay, book, tmp_path):
     done(climassay("corpus", "add", "heat", str(book), "--json"))
 
-    answer = json.loads(done(climassay("ask", "Why does the stratosphere cool?", "--collection", "heat", "--json")))
+    answer = json_of(climassay("ask", "Why does the stratosphere cool?", "--collection", "heat", "--json"))
     assert answer["enough_information"]
     numbers = {source["number"] for source in answer["sources"]}
     assert numbers
@@ -46,11 +46,11 @@ def test_from_a_book_to_an_answer_and_a_score(climassay, book, tmp_path):
 
     files = {name: tmp_path / f"out.{name}" for name in ("csv", "md", "html", "jsonl")}
     arguments = ["evaluate", "mcq", "primer", "--limit", "4", "-s", "default", "-s", "rag:heat", "-k", "1"]
-    result = json.loads(done(climassay(
+    result = json_of(climassay(
         *arguments, "--permutations", "2", "--scoring", "likelihood", "--scoring", "letter",
         "--csv", str(files["csv"]), "--markdown", str(files["md"]), "--html", str(files["html"]),
         "--predictions", str(files["jsonl"]), "--json",
-    )))  # fmt: skip
+    ))  # fmt: skip
     assert result["n"] == 4
     assert result["n_predictions"] == 4 * 2 * 2 * 2
     assert result["tally"]["failed"] == 0

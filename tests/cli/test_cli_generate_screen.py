@@ -66,7 +66,7 @@ def test_self_consistency_asks_the_model_once_and_keeps_its_answers(drafts, tmp_
 
     model = ScriptedModel(lambda prompt, options: options[1])
     model.parameters = 135_000_000  # a small model: strong ones verify instead
-    monkeypatch.setattr("climassay.models.registry.load_model", lambda *_, **__: model)
+    monkeypatch.setattr("climassay.models.provider.load_model", lambda *_, **__: model)
     given = ("generate", "screen", drafts, "--consistency", "local:scripted", "-w", tmp_path / "ws", "--json")
     for _ in range(2):
         out = done(climassay(*given))

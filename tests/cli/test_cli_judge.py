@@ -10,7 +10,7 @@ from climassay.judging.probe import load_probe
 from climassay.records.queries import list_runs, run_details
 from climassay.session import Session
 from climassay.web.results.stored_run import StoredRun
-from command_line import done, refused
+from command_line import done, json_of, refused
 from tiny_models import save_tiny
 
 ARTICLES = {
@@ -26,11 +26,8 @@ LEVELS = ("low", "medium", "high")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    folder = save_tiny(tmp_path_factory.mktemp("model"))
-    config = json.loads((folder / "config.json").read_text())
     # A token is a letter or two here: the prompts are longer than the tiny models of other tests take.
-    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}))
-    return f"local:{folder}"
+    return f"local:{save_tiny(tmp_path_factory.mktemp('model'), context=2048)}"
 
 
 @pytest.fixture(scope="module")
@@ -106,21 +103,6 @@ def test_benchmark_gives_the_figures_with_intervals_and_baselines_flat(climassay
 
 
 @pytest.mark.model
-def test_a_second_run_is_served_from_disk_and_says_the_same(climassay, table):
-    first = benchmark(climassay, table, "--aspect", "relevance", "--method", "ppairs")
-    again = benchmark(climassay, table, "--aspect", "relevance", "--method", "ppairs")
-    assert (again["tokens_computed"], again["passes"], again["computed"], again["stored"]) == (0, 0, 0, 30)
-    assert again["tokens_two_pass"] == first["tokens_two_pass"] > 0
-    changing = {"run", "passes", "tokens_computed", "computed", "stored"}
-    assert {k: v for k, v in again.items() if k not in changing} == {
-        k: v for k, v in first.items() if k not in changing
-    }
-    afresh = benchmark(climassay, table, "--aspect", "relevance", "--no-cache")
-    assert (afresh["stored"], afresh["computed"]) == (0, 30)
-    assert afresh["accuracy_differing"] == first["accuracy_differing"]
-
-
-@pytest.mark.model
 def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path):
     endings = {"csv": "csv", "markdown": "md", "html": "html", "predictions": "jsonl"}
     files = {name: tmp_path / f"out.{ending}" for name, ending in endings.items()}
@@ -160,25 +142,10 @@ def test_several_wordings_give_the_spread(climassay, table):
     }  # fmt: skip
 
 
-@pytest.mark.model
-def test_one_group_is_split_by_item_and_compared_in_part(climassay, table):
-    found = benchmark(
-        climassay, table, "--text", "summary", "--kind", "claims", "--label", "grade", "--levels", "low,medium,high",
-        "--group", "coherence", "--item", "id", "--pairs-per-item", 2, "--folds", 2, "--limit-groups", 1,
-        "--regularisation", 1,
-    )  # fmt: skip
-    assert (found["n_groups"], found["n_items"]) == (1, 10)
-    assert found["n_pairs"] < 2 * 5 * 4 / 2
-
-
 def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, probe, tmp_path):
     out = tmp_path / "again.safetensors"
-    found = json.loads(
-        done(
-            climassay(
-                "train", table, "-o", out, *COLUMNS, "--aspect", "relevance", "--html", tmp_path / "p.html", "--json"
-            )
-        )
+    found = json_of(
+        climassay("train", table, "-o", out, *COLUMNS, "--aspect", "relevance", "--html", tmp_path / "p.html", "--json")
     )
     assert found["accuracy_held_out"]["n"] == 15
     assert found["provenance"]["layers"] in ([2], [-1])  # chosen by cross-validation
@@ -187,21 +154,9 @@ def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, pr
     assert np.array_equal(load_probe(out).weights, load_probe(probe).weights)
 
 
-def test_compare_with_a_probe_is_antisymmetric(climassay, probe):
-    texts = (SUMMARIES[0], SUMMARIES[1])
-    context = ("--context", ARTICLES["ice"])
-    one, other = (
-        json.loads(climassay("compare", *order, *context, "--probe", probe, "--json")[1])
-        for order in (texts, texts[::-1])
-    )
-    assert one["probability_a"] == pytest.approx(1 - other["probability_a"])
-    assert one["quality"] == "relevance"
-    assert {one["better"], other["better"]} in ({"A", "B"}, {"equal"})
-
-
 def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table, probe, tmp_path):
     arguments = (table, *COLUMNS, "--seed", 1, "--json")
-    found = json.loads(done(climassay("evaluate", "zero-shot", *arguments, "--aspect", "relevance")))
+    found = json_of(climassay("evaluate", "zero-shot", *arguments, "--aspect", "relevance"))
     assert (found["n_items"], found["n_pairs"], found["left_out"], found["failed"]) == (15, 15, 0, 0)
     assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
     assert "was trained on every item" in refused(climassay("evaluate", probe, *arguments))
@@ -211,24 +166,17 @@ def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table
     new = [json.loads(line) for line in table.read_text().splitlines()[:3]]
     rows = [{**row, "summary": f"{row['summary']} And more.", "article_id": "new"} for row in new]
     more.write_text(table.read_text() + "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    fresh = json.loads(climassay("evaluate", probe, more, *COLUMNS, "--label", "relevance", "--json")[1])
+    fresh = json_of(climassay("evaluate", probe, more, *COLUMNS, "--label", "relevance", "--json"))
     assert (fresh["left_out"], fresh["n_items"], fresh["n_groups"]) == (15, 3, 1)
     assert "Agreement with the experts" in climassay("evaluate", "pairs", table, *COLUMNS, "--aspect", "relevance")[1]
 
 
-def test_apply_ranks_as_rank_does_and_writes_lines(climassay, table, probe, tmp_path):
-    file = tmp_path / "ranked.jsonl"
-    out = done(climassay("apply", probe, table, *COLUMNS, "-o", file, "--json"))
-    rows = json.loads(climassay("rank", table, *COLUMNS, "--probe", probe, "--json")[1])["items"]
-    assert json.loads(out)["items"] == rows == [json.loads(line) for line in file.read_text().splitlines()]
-
-
 @pytest.mark.parametrize("sort", ["exact", "greedy", "strengths"])
 def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
-    found = json.loads(done(climassay(
+    found = json_of(climassay(
         "rank", table, *COLUMNS, "--probe", probe, "--sort", sort, "--label", "relevance", "--json",
         "--csv", tmp_path / "r.csv", "--html", tmp_path / "r.html",
-    )))  # fmt: skip
+    ))  # fmt: skip
     for group in ARTICLES:
         ours = [row for row in found["items"] if row["group"] == group]
         assert [row["place"] for row in ours] == [1, 2, 3]
@@ -238,21 +186,8 @@ def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     assert "Ranking by relevance" in (tmp_path / "r.html").read_text()
 
 
-def test_items_without_a_label_are_ranked_and_inserted_too(climassay, table, tmp_path):
-    new = tmp_path / "new.csv"
-    new.write_text("summary,said\nSnow melts.,low\nWarm rain.,\nDry wind.,unknown\n", encoding="utf-8")
-    common = ("--text", "summary", "--quality", "is wet", "--method", "direct", "--levels", "low,medium,high", "--json")
-    out = done(climassay("rank", new, *common, "--label", "said"))
-    assert sorted(row["text"] for row in json.loads(out)["items"]) == ["Dry wind.", "Snow melts.", "Warm rain."]
-    found = json.loads(
-        done(climassay("insert", new, "--anchors", table, *common, "--label", "grade", "--truth", "said"))
-    )
-    assert len(found["items"]) == 3
-    assert found["scores"]["accuracy"]["n"] == 1
-
-
 def test_ablate_compares_with_random_directions(climassay, table, probe):
-    found = json.loads(done(climassay("ablate", probe, table, *COLUMNS, "--controls", 2, "--scope", "all", "--json")))
+    found = json_of(climassay("ablate", probe, table, *COLUMNS, "--controls", 2, "--scope", "all", "--json"))
     assert found["states"] == [0, 1, 2, 3]
     assert found["mean_absolute_change"]["value"] > 0
     assert len(found["controls"]) == 2
@@ -285,22 +220,13 @@ def test_runs_of_judges_have_a_page_with_tables_and_figures(climassay, table, pr
     [
         (("--aspect", "beauty"), "no aspect 'beauty'"),
         ((), "Name the aspect with --aspect"),
-        (("--aspect", "fluency"), "no column 'fluency'"),
-        (("--aspect", "relevance", "--method", "magic"), "no method 'magic'"),
         (("--aspect", "relevance", "--folds", "9"), "9 folds need at least 9 groups, there are 5"),
-        (("--aspect", "relevance", "--limit-groups", "1", "--folds", "3"), "3 folds need at least 6 items"),
         (("--aspect", "relevance", "--layer", "40"), "no layer 40"),
         (("--aspect", "relevance", "--layer", "last"), "--layer takes whole numbers"),
-        (("--aspect", "relevance", "--learning-curve", "5000"), "--train-items"),
-        (("--aspect", "relevance", "--wording", "4"), "no wording 4"),
         (("--kind", "claims"), "--label"),
-        (("--quality", "is nice"), "--label"),
         (("--aspect", "relevance", "--label", "grade"), "no item that can be used"),
-        (("--aspect", "relevance", "--label", "grade", "--levels", "low"), "not ordered labels"),
         (("--kind", "claims", "--aspect", "relevance"), "--aspect goes with --kind text"),
-        (("--aspect", "relevance", "--regularisation", "0"), "regularisation must be above 0"),
         (("--aspect", "relevance", "--group", "id"), "only one of its group"),
-        (("--aspect", "relevance", "--group", "coherence", "--item", "id", "--folds", "2"), "different source texts"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
 )
@@ -309,15 +235,6 @@ def test_a_mistake_in_benchmark_is_one_sentence_and_exit_code_two(climassay, tab
     (line,) = err.strip().splitlines()
     assert line.startswith("climassay: ")
     assert sentence in line
-
-
-def test_a_probe_brings_the_number_format_that_it_reads(climassay, table, probe, monkeypatch):
-    monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
-    out = done(climassay("rank", table, *COLUMNS, "--probe", probe, "--json"))
-    assert len(json.loads(out)["items"]) == 15
-    assert "number format (--dtype)" in refused(
-        climassay("rank", table, *COLUMNS, "--probe", probe, "--dtype", "bfloat16")
-    )
 
 
 def test_other_mistakes(climassay, table, probe, tmp_path, model):
@@ -333,16 +250,3 @@ def test_other_mistakes(climassay, table, probe, tmp_path, model):
         (("compare", "a", " ", "--aspect", "fluency"), "empty", model),
     ):
         assert sentence in refused(climassay(*arguments, using=using))
-
-
-@pytest.mark.model
-def test_the_bundled_model_learns_to_tell_the_summaries_apart(climassay, table, monkeypatch):
-    # Where the converted model is; --no-cache keeps the activations out of there.
-    monkeypatch.delenv("CLIMASSAY_CACHE")
-    found = json.loads(done(climassay(
-        "benchmark", table, "--group", "article_id", "--item", "summary_id", "--text", "summary", "--limit-groups", 4,
-        "--quality", "says much", "--label", "relevance", "--train-items", 9, "--folds", 2, "--method", "pointwise",
-        "--no-cache", "--json", using="local:smollm2",
-    )))  # fmt: skip
-    assert found["accuracy_differing"]["value"] > 0.7
-    assert found["tokens_computed"] < found["tokens_two_pass"]

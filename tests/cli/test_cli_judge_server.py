@@ -80,17 +80,6 @@ def test_a_server_judges_by_pairs_and_directly(judge, table, server):
     assert (len(server.asked), again["computed"]) == (asked, 0)
 
 
-def test_answers_that_are_none_are_counted(judge, table):
-    text = table.read_text(encoding="utf-8").replace("In 0: number 1", "unanswerable 0: number 1")
-    table.write_text(text, encoding="utf-8")
-    for method in ("pairs", "direct"):
-        found = benchmark(judge, table, "--method", method)
-        # One item of three fails: two of its group's three pairs.
-        assert found["failed"] == 2
-        assert found["accuracy_differing"]["value"] == pytest.approx((12 - 2 * 0.5) / 12)
-        assert found["accuracy_three_way"]["value"] == pytest.approx(10 / 12)
-
-
 @pytest.mark.parametrize("method", ["zero-shot", "ppairs", "pointwise"])
 def test_what_needs_weights_says_so(judge, table, method):
     err = refused(judge("benchmark", table, *COLUMNS, "--method", method))

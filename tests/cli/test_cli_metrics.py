@@ -5,7 +5,7 @@ import pytest
 
 from api_server import ApiServer, Reply
 from climaqa_cases import CASES
-from command_line import done, refused
+from command_line import done, json_of, refused
 
 
 @pytest.fixture(autouse=True)
@@ -46,21 +46,12 @@ def test_score_of_cloze_answers(climassay, tmp_path):
 
 def test_calibrate_window_on_the_primer(climassay, tmp_path):
     html, table = tmp_path / "window.html", tmp_path / "window.csv"
-    data = json.loads(done(climassay("metrics calibrate-window", "--html", html, "--csv", table, "--json")))
+    data = json_of(climassay("metrics calibrate-window", "--html", html, "--csv", table, "--json"))
     assert data["calibration"]["chosen"] == 5
     assert data["calibration"]["n_right"] == data["calibration"]["n_wrong"] == 20
     assert "authors" in data["source"]
     assert len(list(csv.DictReader(table.open(newline="")))) == 11
     assert "mean cosine" in html.read_text()
-
-
-def test_calibrate_window_on_a_file(climassay, tmp_path):
-    file = tmp_path / "labelled.csv"
-    rows = [("ice", "snow", 1), ("ice", "lava", 0), ("sea", "ocean", 1), ("sea", "desert", 0)]
-    lines = [f"The {a} of the <MASK> is large.,{a},{b},{c}" for a, b, c in rows]
-    file.write_text("\n".join(["statement,reference,answer,correct", *lines]))
-    out = done(climassay("metrics calibrate-window", file))
-    assert "2 right and 2 wrong answers to 2 statements" in out
 
 
 @pytest.mark.parametrize(
@@ -100,7 +91,7 @@ def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch
     with ApiServer(rule=marking) as server:
         judge = ("--judge", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace")
         arguments = ("metrics", "score", file, "-m", "judged_accuracy", *judge)
-        data = json.loads(done(climassay(*arguments, "--output", each, "--json")))
+        data = json_of(climassay(*arguments, "--output", each, "--json"))
         requests = len(server.asked)
         table = done(climassay(*arguments))
         # What is in the records is not asked for again; a failure is.
@@ -116,12 +107,3 @@ def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch
     assert [one["verdict"] for one in written] == ["correct", "beside the point", "beside the point", ""]
     assert written[3]["judge_error"]
     assert "1 judgements failed" in table
-
-
-def test_a_judge_needs_questions(monkeypatch, climassay, tmp_path, answers):
-    monkeypatch.setenv("OPENAI_API_KEY", "")
-    with ApiServer(rule=marking) as server:
-        judge = ("--judge", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace")
-        code, _, err = climassay("metrics score", answers, "-m", "judged_accuracy", *judge)
-    assert code == 2
-    assert "question" in err

@@ -6,7 +6,7 @@ import pytest
 from climassay.generation import write_drafts
 from climassay.generation.publishing import read_dataset
 from climassay.questions import read_questions
-from command_line import done, refused
+from command_line import done, json_of, refused
 from generated_drafts import draft, rejected
 
 
@@ -19,7 +19,7 @@ def write_silver(folder: Path) -> Path:
 
 def test_drafts_become_a_dataset_with_tasks_on_its_test_split(climassay, tmp_path):
     out = tmp_path / "out"
-    told = json.loads(done(climassay("generate publish", write_silver(tmp_path), "-o", out, "--json")))
+    told = json_of(climassay("generate publish", write_silver(tmp_path), "-o", out, "--json"))
     assert told["name"] == told["dataset"]["name"] == "silver"
     assert told["parts"] == ["inspect", "lm-eval"]
     counts = told["dataset"]["counts"]

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.models.contract import Completion, GenerationRequest, Message, Usage
 from climassay.records import RecordedModel, Records
-from command_line import done, refused
+from command_line import done, json_of, refused
 
 
 class Model:
@@ -47,14 +47,14 @@ def test_runs(climassay, run_id):
     line = next(line for line in out.splitlines() if run_id in line)
     assert line.split()[:4] == [run_id, "evaluate", "mcq", "done"]
     assert line.split()[-4:] == ["2", "1", "0", "unknown"]
-    (run,) = json.loads(climassay("runs", "--json")[1])
+    (run,) = json_of(climassay("runs", "--json"))
     assert (run["id"], run["asked"], run["failed"], run["cost"]) == (run_id, 2, 1, None)
 
 
 def test_usage(climassay, run_id):
     out = done(climassay("usage", "--run", run_id))
     assert out.splitlines()[3].split() == ["openai:[test]", "ab" * 6, "2", "1", "2", "10", "2", "0", "unknown"]
-    (usage,) = json.loads(climassay("usage", "--json")[1])
+    (usage,) = json_of(climassay("usage", "--json"))
     assert (usage["prompt_tokens"], usage["failed"], usage["unpriced"]) == (10, 1, 1)
 
 
@@ -65,7 +65,7 @@ def test_show_a_run(climassay, run_id):
     assert "level 19" in out
     assert "level 20" not in out
     assert "10 more rows" in out
-    details = json.loads(climassay("show", run_id, "--json")[1])
+    details = json_of(climassay("show", run_id, "--json"))
     assert len(details["results"]["scores"]) == 30
 
 
@@ -77,7 +77,7 @@ def test_show_a_request(climassay, run_id, tmp_path):
     assert "prompt:\nwhat?" in out
     assert "[bold]fine[/bold]" in out
     assert "failed: The server answered 400: no." in climassay("show", failed["key"])[1]
-    (answer,) = json.loads(climassay("show", failed["key"], "--json")[1])
+    (answer,) = json_of(climassay("show", failed["key"], "--json"))
     assert answer["error"] == "The server answered 400: no."
 
 
@@ -88,7 +88,7 @@ def test_export(climassay, run_id, tmp_path, ending):
     assert (code, out) == (0, "")
     assert "2 answers written" in " ".join(err.split())
     assert file.stat().st_size > 100
-    assert json.loads(climassay("export", str(file), "--json")[1]) == {"file": str(file), "answers": 2}
+    assert json_of(climassay("export", str(file), "--json")) == {"file": str(file), "answers": 2}
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,3 @@ def test_export(climassay, run_id, tmp_path, ending):
 )
 def test_mistakes_are_one_sentence_and_exit_code_two(climassay, run_id, arguments, sentence):
     assert sentence in refused(climassay(*arguments), alone=False).splitlines()[-1]
-
-
-def test_another_database_can_be_named(climassay, run_id, tmp_path):
-    other = f"sqlite:///{tmp_path}/other.sqlite"
-    assert json.loads(climassay("runs", "--records", other, "--json")[1]) == []

@@ -1,8 +1,6 @@
 """The tree of commands: names that commands had before, options with one name, results saved by the file's ending."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -53,15 +51,3 @@ def test_the_old_options_for_files_still_save(tmp_path, climassay):
     assert climassay("prompts list", "--html", page, "--csv", rows)[0] == 0
     assert page.is_file()
     assert rows.is_file()
-
-
-def test_the_list_of_commands_loads_none_of_them():
-    code = (
-        "import sys; from climassay.cli.main import main; sys.argv = ['climassay', '--help']\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "assert not {'climassay.api', 'climassay.factcheck', 'climassay.models', 'pydantic'} & set(sys.modules)\n"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert "First steps" in result.stdout

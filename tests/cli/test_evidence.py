@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay.factcheck.verdict_head import VerdictHead
-from command_line import done, refused, run_command
+from command_line import done, json_of, refused, run_command
 from planted_evidence import evidence_rows
 from tiny_models import save_tiny
 
@@ -14,11 +14,8 @@ CLAIMS = 24
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    folder = save_tiny(tmp_path_factory.mktemp("model"))
-    config = json.loads((folder / "config.json").read_text())
     # A token is a letter or two here: the prompts are longer than the tiny models of other tests take.
-    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}))
-    return f"local:{folder}"
+    return f"local:{save_tiny(tmp_path_factory.mktemp('model'), context=2048)}"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +50,7 @@ def train(climassay, file, head, *more):
 def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     html, csv, rows = tmp_path / "report.html", tmp_path / "scores.csv", tmp_path / "rows.jsonl"
     files = ("--html", html, "--csv", csv, "--predictions", rows)
-    data = json.loads(done(climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files)))
+    data = json_of(climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files))
     assert (data["claims"], data["left_out"], data["failed"]) == (8, CLAIMS - 8, 0)
     assert data["scores"]["n"] == 8
     assert {"accuracy", "f1", "constant_accuracy"} <= data["scores"].keys()
@@ -61,9 +58,9 @@ def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
     assert "accuracy" in csv.read_text().lower()
     assert "claims.jsonl" in html.read_text()
-    again = json.loads(climassay("factcheck", "evidence", file, "--limit", 8, "--json")[1])
+    again = json_of(climassay("factcheck", "evidence", file, "--limit", 8, "--json"))
     assert again["predictions"] == data["predictions"]
-    raw = json.loads(climassay("factcheck", "evidence", file, "--limit", 8, "--json", "--no-calibrate")[1])
+    raw = json_of(climassay("factcheck", "evidence", file, "--limit", 8, "--json", "--no-calibrate"))
     assert raw["predictions"] != data["predictions"]
 
 
@@ -77,19 +74,19 @@ def test_claims_without_verdicts_are_listed(climassay, tmp_path):
 
 
 def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, head, monkeypatch):
-    data = json.loads(done(train(climassay, file, head, "--hold-out", 6, "--json")))
+    data = json_of(train(climassay, file, head, "--hold-out", 6, "--json"))
     assert data["provenance"]["groups"] == CLAIMS - 6
     assert data["held_out"]["n"] == 6
     assert data["choices"][0]["log_loss"] <= data["choices"][-1]["log_loss"]
     assert VerdictHead.load(head).provenance.groups == CLAIMS - 6
-    scored = json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])
+    scored = json_of(climassay("factcheck", "evaluate", head, file, "--json"))
     assert (scored["claims"], scored["left_out"]) == (6, CLAIMS - 6)
     assert scored["scores"] == data["held_out"]
-    everything = json.loads(climassay("factcheck", "evaluate", head, file, "--include-trained", "--json")[1])
+    everything = json_of(climassay("factcheck", "evaluate", head, file, "--include-trained", "--json"))
     assert everything["claims"] == CLAIMS
     # It brings the number format that it was trained on.
     monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
-    assert json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])["scores"] == scored["scores"]
+    assert json_of(climassay("factcheck", "evaluate", head, file, "--json"))["scores"] == scored["scores"]
 
 
 def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, tmp_path):
@@ -97,7 +94,7 @@ def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, t
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0
     items, rows = tmp_path / "plain.csv", tmp_path / "rows.jsonl"
     items.write_text("claim,evidence_1\nIce melts.,Warm ice melts.\nIce stays.,\n", encoding="utf-8")
-    data = json.loads(done(climassay("factcheck", "apply", head, items, "-o", rows, "--json")))
+    data = json_of(climassay("factcheck", "apply", head, items, "-o", rows, "--json"))
     assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
     assert data["predictions"][1]["verdict"] == "NOT_ENOUGH_INFO"
     assert "Ice melts." in climassay("factcheck", "apply", head, items)[1]
@@ -132,19 +129,14 @@ def test_wrong_arguments_of_evidence(climassay, file, arguments, message):
     assert message in refused(climassay("factcheck", "evidence", file, *arguments))
 
 
-def test_a_head_that_is_not_there(climassay, file):
-    assert "no verdict head" in refused(climassay("factcheck", "evaluate", "nowhere.safetensors", file))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("-o", "nowhere/head.safetensors"), "does not exist"),
-        (("-o", "."), "is a folder"),
         (("-o", "head.safetensors", "--encoder", "none", "--hold-out", CLAIMS), "cannot be held out"),
         (("-o", "head.safetensors", "--encoder", "none", "--layer", "99"), "layer"),
     ],
-    ids=["folder", "is-folder", "hold-out", "layer"],
+    ids=["folder", "hold-out", "layer"],
 )
 def test_wrong_arguments_of_training(climassay, monkeypatch, file, tmp_path, arguments, message):
     monkeypatch.chdir(tmp_path)

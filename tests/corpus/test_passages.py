@@ -2,12 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import Block, Document, Passage
-from climassay.corpus.passages import STRETCH, join_passages, shared_start, split_passages
+from climassay.corpus.passages import STRETCH, excerpt, join_passages, shared_start, split_passages
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 
@@ -159,3 +160,17 @@ class TestJoining:
         text = " ".join(sentence(number, length) for number, length in enumerate(lengths))
         passages = split_passages(document(Block(text)), size=200, overlap=overlap)
         assert join_passages([one.text for one in passages]).replace("\n\n", " ") == text
+
+
+def test_worked_example_of_an_excerpt() -> None:
+    sentences = ["The ice melts.", "Cows graze here.", "The ice is thin.", "Nobody knows."]
+    nearness = np.array([0.9, 0.1, 0.8, 0.7])
+    assert excerpt(sentences, nearness, 7) == "The ice melts. ... The ice is thin."
+    assert excerpt(sentences, nearness, 9) == "The ice melts. ... The ice is thin. Nobody knows."
+    assert excerpt(sentences, nearness, 5) == "The ice melts. ... Nobody knows."
+    assert excerpt(sentences, nearness, 2) == "The ice ..."
+    assert excerpt(sentences, nearness, 0) == "The ice melts. Cows graze here. The ice is thin. Nobody knows."
+
+
+def test_a_nearest_sentence_that_is_too_long_is_cut_and_not_passed_over() -> None:
+    assert excerpt(["The ice of the Arctic melts.", "No."], np.array([0.9, 0.0]), 3) == "The ice of ..."

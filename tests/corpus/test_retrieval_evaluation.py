@@ -5,8 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit, Passage
@@ -69,17 +67,6 @@ def test_a_gold_text_that_was_cut_needs_both_halves():
     assert GoldText.of(TEN).rank_in([first, apart]) is None
     elsewhere = hit(2, second.passage.text, document="other", position=4)
     assert GoldText.of(TEN).rank_in([first, elsewhere]) is None
-
-
-@given(
-    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=30), st.lists(st.sampled_from("abcdefgh"), max_size=30)
-)
-def test_a_text_covers_itself_wherever_it_stands(gold, around):
-    target = GoldText(tuple(gold))
-    assert target.covered(tuple(gold)) == frozenset(range(len(gold)))
-    inside = target.covered((*around, *gold, *around))
-    assert inside <= frozenset(range(len(gold)))
-    assert not around or len(inside) > 0
 
 
 def test_locating():

@@ -10,13 +10,11 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
 from api_server import ApiServer
@@ -282,7 +280,7 @@ def test_a_command_whose_driver_is_killed_asks_only_what_is_missing(name, lives,
 # ---------------------------------------------------------------------------------------------------------- the secrets
 
 
-KEY, ADDRESS_PASSWORD, DATABASE_PASSWORD = "sk-canary-6d3f0c27b1", "canary-of-the-address", "canary-of-the-database"
+KEY, ADDRESS_PASSWORD = "sk-canary-6d3f0c27b1", "canary-of-the-address"
 
 
 def files_below(folder):
@@ -316,27 +314,3 @@ def test_a_cluster_keeps_no_key_and_no_password(cluster, pool, tmp_path):
     # The search would notice: the job is kept with its command line, and the logs are there.
     assert [name[:4] for name in holding("http://***@127.0.0.1", found)] == ["job "]
     assert any("gcs_server" in name and text for name, text in found.items())
-
-
-@pytest.mark.slow
-def test_no_process_of_a_cluster_on_this_machine_is_given_a_key(tmp_path):
-    (tmp_path / "seas.txt").write_text("The ocean warms slowly.", encoding="utf-8")
-    seen = {}
-    # A socket's path may not be long, so it is not a folder of pytest's.
-    with tempfile.TemporaryDirectory(prefix="ray") as short:
-        secret = {"OPENAI_API_KEY": KEY, "CLIMASSAY_DATABASE_URL": f"postgresql://me:{DATABASE_PASSWORD}@127.0.0.1:1/x"}
-        own = os.environ | secret | {"RAY_TMPDIR": short, "HARMLESS": "seen"}
-        added = ["corpus", "add", "seas", str(tmp_path / "seas.txt"), "--workspace", str(tmp_path / "w")]
-        command = [*START, *added, "--ray", "local", "--ray-workers", "1"]
-        with subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-            while process.poll() is None:
-                with suppress(psutil.Error):
-                    for one in psutil.Process(process.pid).children(recursive=True):
-                        seen[f"{one.name()} {one.pid}"] = str(one.environ())
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=0.05)
-            said, _ = process.communicate()
-        assert process.returncode == 0, said
-        found = {**files_below(short), **files_below(tmp_path), **seen, "said": said}
-    assert holding(KEY, found) == holding(DATABASE_PASSWORD, found) == []
-    assert any(name.startswith("ray::Worker") for name in holding("HARMLESS", seen)), "the workers did inherit the rest"

@@ -10,11 +10,9 @@ from work_costs import (
     Machine,
     comparisons,
     cost_table,
-    embedding_cost,
     large_work,
     question_cost,
     ranking_cost,
-    stored_gigabytes,
     training_cost,
 )
 
@@ -37,12 +35,6 @@ def test_questions_are_read_and_written():
     assert cost.hours == pytest.approx(1.0)
     assert cost.dollars == 2.0
     assert cost.days(2) == pytest.approx(1 / 48)
-
-
-def test_passages_are_embedded():
-    assert embedding_cost(36_000, GIVEN).hours == pytest.approx(1.0)
-    assert embedding_cost(36_000, GIVEN).dollars == 0.5
-    assert stored_gigabytes(1_000_000, GIVEN) == 5.0
 
 
 def test_a_ranking_grows_a_little_faster_than_its_items():

@@ -4,13 +4,9 @@ The tests share one cluster and, after those of whole commands, one pool of work
 """
 
 import importlib.util
-import json
 import os
 import random
 import signal
-import sqlite3
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -44,10 +40,7 @@ def pool(address):
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A random model with a window that takes a question; its positions have no weights."""
-    folder = save_tiny(tmp_path_factory.mktemp("tiny"))
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}), encoding="utf-8")
-    return folder
+    return save_tiny(tmp_path_factory.mktemp("tiny"), context=2048)
 
 
 @pytest.fixture
@@ -69,27 +62,6 @@ def opened_when(folder, true):
     gate = threading.Thread(target=lambda: (until(true), (folder / "go").touch()))
     gate.start()
     return gate
-
-
-# ------------------------------------------------------------------------------------------------------ whole commands
-
-
-def stored(folder):
-    try:
-        with sqlite3.connect(f"file:{folder}/records.sqlite?mode=ro", uri=True) as database:
-            return database.execute("SELECT count(*) FROM requests").fetchone()[0]
-    except sqlite3.OperationalError:
-        return 0
-
-
-def arguments(questions, tiny, folder, *more):
-    options = ["--model", f"local:{tiny}", "--scoring", "letter", "--permutations", "4", "--workspace", str(folder)]
-    return ["evaluate", "mcq", str(questions), *options, "--json", *more]
-
-
-def start(*given):
-    command = [sys.executable, "-m", "climassay.cli.main", *arguments(*given)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 # ------------------------------------------------------------------------------------------------------- the same work

@@ -19,10 +19,6 @@ def source(cell):
     return "".join(cell["source"])
 
 
-def test_there_are_two():
-    assert len(NOTEBOOKS) == 2
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_every_cell_was_run_in_order_without_an_error(path):
     code = cells(path, "code")

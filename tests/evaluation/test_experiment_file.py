@@ -1,8 +1,6 @@
 """From a TOML file to an experiment, and clear sentences where an entry does not fit."""
 
-import re
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,15 +8,9 @@ import pytest
 from climassay.errors import InputError
 from climassay.evaluation.experiment_file import (
     COMMENTED,
-    BenchmarkSpec,
-    ExperimentPlan,
-    HarnessSpec,
-    InspectSpec,
-    MetricSpec,
     ModelSpec,
     parse_plan,
 )
-from climassay.evaluation.settings import SettingSpec, Training
 from climassay.questions import KINDS
 
 SMALL = """
@@ -100,24 +92,3 @@ def test_a_judge_is_a_model_of_the_file_or_another_one(judge, expected):
 def test_entries_that_do_not_fit_are_told(text, word):
     with pytest.raises(InputError, match=word):
         parse(text)
-
-
-@pytest.mark.parametrize(
-    ("spec", "own"),
-    [
-        # What stands in tables of its own, or is filled in by the program, is not an entry.
-        (ExperimentPlan, {"models", "metrics", "folder"}),
-        (BenchmarkSpec, set()),
-        (ModelSpec, set()),
-        (SettingSpec, {"kind"}),
-        (Training, set()),
-        (MetricSpec, set()),
-        (HarnessSpec, set()),
-        (InspectSpec, set()),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_every_entry_is_in_the_documentation(spec, own):
-    text = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
-    cells = {word for line in text.splitlines() if line.startswith("|") for word in re.findall(r"`(\w+)`", line)}
-    assert {field.name for field in fields(spec)} - own <= cells

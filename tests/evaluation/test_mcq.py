@@ -1,5 +1,4 @@
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,8 +12,8 @@ from climassay.evaluation import (
     option_orders,
     score_mcq,
 )
-from climassay.models.contract import Completion, OptionScores
 from climassay.questions import TYPES, Question
+from scripted_model import ScriptedModel
 
 DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
 
@@ -32,50 +31,31 @@ def question(number: int, correct: int = 0, level: str | None = "base", k: int =
     )
 
 
-class Oracle:
-    """Knows the right option of the questions in ``known``; elsewhere it takes the first position."""
+def oracle(questions, known, failing=(), bias=lambda scores: scores):
+    """Knows the right option of the questions in ``known(prompt)``; elsewhere it takes the first position."""
 
-    name = "oracle"
-    fingerprint = "0" * 64
+    def position(prompt):
+        asked = next(q for q in questions if q.question in prompt)
+        if asked.id not in known(prompt):
+            return None if asked.id in failing else 0
+        return ord(next(line[0] for line in prompt.splitlines() if line.endswith(f") {asked.answer}"))) - ord("a")
 
-    def __init__(self, questions: Sequence[Question], known: set[str], failing: set[str] = frozenset()):
-        self._questions = questions
-        self._known = known
-        self._failing = failing
+    def choose(prompt, options):
+        place = position(prompt)
+        if place is None:
+            return RuntimeError("down")
+        assert options[place] == f" {chr(97 + place)}"
+        return bias([-0.1 if n == place else -3.0 for n in range(len(options))])
 
-    def _position(self, messages) -> int | None:
-        asked = next(q for q in self._questions if q.question in messages[-1].content)
-        if asked.id in self._failing:
-            return None
-        if asked.id not in self._known:
-            return 0
-        shown = messages[-1].content.splitlines()
-        letter = next(line[0] for line in shown if line.endswith(") " + asked.answer))
-        return ord(letter) - ord("a")
+    def write(prompt, _schema):
+        place = position(prompt)
+        return RuntimeError("down") if place is None else f" {chr(97 + place)})"
 
-    def render(self, messages, assistant_prefix=""):
-        return repr((messages, assistant_prefix))
+    return ScriptedModel(choose, write)
 
-    def generate(self, requests, *, on_result=None):
-        answers = []
-        for request in requests:
-            place = self._position(request.messages)
-            answers.append(Completion.failed("down") if place is None else Completion(f" {chr(97 + place)})", "stop"))
-        return answers
 
-    def option_logprobs(self, requests, *, on_result=None):
-        scores = []
-        for request in requests:
-            place = self._position(request.messages)
-            if place is None:
-                scores.append(OptionScores.failed("down"))
-                continue
-            assert request.options[place] == f" {chr(97 + place)}"
-            scores.append(OptionScores(tuple(-0.1 if i == place else -3.0 for i in range(len(request.options)))))
-        return scores
-
-    def close(self):
-        pass
+def knowing(*ids):
+    return lambda _prompt: ids
 
 
 def test_rotations_put_every_option_everywhere_once():
@@ -119,7 +99,7 @@ def test_letters_are_read_and_articles_are_not(text, position):
 @pytest.mark.parametrize("scoring", ["likelihood", "letter"])
 def test_choices_are_mapped_back_from_permuted_options(scoring):
     questions = [question(n, correct=n % 4) for n in range(6)]
-    model = Oracle(questions, {q.id for q in questions})
+    model = oracle(questions, knowing(*(q.id for q in questions)))
     predictions = ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), scorings=[scoring], orders=4)
     assert len(predictions) == 24
     assert all(p.correct and p.chosen == questions[int(p.question[1:])].correct for p in predictions)
@@ -127,7 +107,7 @@ def test_choices_are_mapped_back_from_permuted_options(scoring):
 
 def test_failures_and_unparsed_are_counted_and_wrong():
     questions = [question(n, correct=1) for n in range(10)]
-    model = Oracle(questions, {"q0", "q1", "q2"}, failing={"q9"})
+    model = oracle(questions, knowing("q0", "q1", "q2"), failing={"q9"})
     scores = score_mcq(
         ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), scorings=["likelihood", "letter"]),
     )
@@ -143,15 +123,9 @@ def test_failures_and_unparsed_are_counted_and_wrong():
 
 def test_levels_and_paired_test():
     questions = [question(n, correct=1, level="base" if n < 8 else "reasoning") for n in range(12)]
-    weak = Oracle(questions, {"q0"})
+    every = [q.id for q in questions]
     strong = Setting("context", lambda asked, _: [Prepared(("a passage",)) for _ in asked])
-
-    class Reader(Oracle):
-        def _position(self, messages):
-            self._known = {q.id for q in questions} if "a passage" in messages[-1].content else {"q0"}
-            return super()._position(messages)
-
-    model = Reader(questions, weak._known)
+    model = oracle(questions, lambda prompt: every if "a passage" in prompt else ["q0"])
     scores = score_mcq(ask_mcq(questions, model, [DEFAULT, strong], TaskPrompts.load()))
     by_key = {(row.setting, row.level): row for row in scores.accuracy}
     assert by_key["default", "base"].accuracy.n == 8
@@ -167,7 +141,7 @@ def test_levels_and_paired_test():
 
 def test_position_bias_is_seen():
     questions = [question(n, correct=n % 4) for n in range(8)]
-    biased = Oracle(questions, known=set())
+    biased = oracle(questions, knowing())
     scores = score_mcq(ask_mcq(questions, biased, [DEFAULT], TaskPrompts.load(), orders=4))
     (row,) = scores.position
     assert row.picked == (1.0, 0.0, 0.0, 0.0)
@@ -175,7 +149,7 @@ def test_position_bias_is_seen():
     assert row.consistent == 0.0
     assert row.p_value < 0.001
     assert row.recall_spread == pytest.approx(math.sqrt(3) / 4)
-    fair = Oracle(questions, {q.id for q in questions})
+    fair = oracle(questions, knowing(*(q.id for q in questions)))
     (row,) = score_mcq(ask_mcq(questions, fair, [DEFAULT], TaskPrompts.load(), orders=4)).position
     assert row.consistent == 1.0
     assert row.averaged.value == 1.0
@@ -186,19 +160,11 @@ def test_position_bias_is_seen():
 def test_averaging_over_orders_takes_a_constant_position_bias_out():
     questions = [question(n, correct=n % 4) for n in range(8)]
 
-    class Biased(Oracle):
-        """Knows the answer faintly and loves the second position."""
+    def bias(scores):
+        """The answer is known faintly, and the second position loved."""
+        return [0.1 * value + (place == 1) for place, value in enumerate(scores)]
 
-        def option_logprobs(self, requests, *, on_result=None):
-            scores = super().option_logprobs(requests)
-            return [
-                OptionScores(
-                    tuple(0.1 * value + (1.0 if place == 1 else 0.0) for place, value in enumerate(s.logprobs))
-                )
-                for s in scores
-            ]
-
-    model = Biased(questions, {q.id for q in questions})
+    model = oracle(questions, knowing(*(q.id for q in questions)), bias=bias)
     scores = score_mcq(ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), orders=4))
     (row,) = scores.position
     assert row.picked[1] == 1.0
@@ -208,7 +174,7 @@ def test_averaging_over_orders_takes_a_constant_position_bias_out():
 
 def test_interval_speaks_of_questions_not_of_permutations():
     questions = [question(n, correct=n % 4) for n in range(20)]
-    model = Oracle(questions, {f"q{n}" for n in range(10)})
+    model = oracle(questions, knowing(*(f"q{n}" for n in range(10))))
     (row,) = [
         row
         for row in score_mcq(ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), orders=4)).accuracy
@@ -220,57 +186,18 @@ def test_interval_speaks_of_questions_not_of_permutations():
 
 def test_likelihood_needs_log_probabilities():
     class Talker:
-        name = "talker"
-        fingerprint = "1"
-
-        def render(self, messages, assistant_prefix=""):
-            return ""
-
-        def generate(self, requests, *, on_result=None):
-            return []
-
-        def close(self):
-            pass
+        name, fingerprint = "talker", "1"
+        generate, render, close = ScriptedModel.generate, ScriptedModel.render, ScriptedModel.close
 
     with pytest.raises(ModelError, match="letter"):
         ask_mcq([question(1)], Talker(), [DEFAULT], TaskPrompts.load())
 
 
-class Texts:
+def texts(given, alone):
     """Gives each option log-probabilities from a table, with a question and without one."""
-
-    name = "texts"
-    fingerprint = "1" * 64
-
-    def __init__(self, given: dict[str, float], alone: dict[str, float]):
-        self._given, self._alone = given, alone
-        self.asked: list[int] = []
-
-    def render(self, messages, assistant_prefix=""):
-        return repr((messages, assistant_prefix))
-
-    def generate(self, requests, *, on_result=None):
-        raise AssertionError
-
-    def option_logprobs(self, requests, *, on_result=None):
-        self.asked.append(len(requests))
-        tables = [self._given if "Why?" in request.messages[-1].content else self._alone for request in requests]
-        return [
-            OptionScores(tuple(table[option.strip()] for option in request.options))
-            for table, request in zip(tables, requests, strict=True)
-        ]
-
-    def close(self):
-        pass
-
-
-class CountedTexts(Texts):
-    """Counts every word as a token."""
-
-    window = 100
-
-    def count_tokens(self, texts):
-        return [len(text.split()) for text in texts]
+    return ScriptedModel(
+        lambda prompt, options: [(given if "Why?" in prompt else alone)[one.strip()] for one in options]
+    )
 
 
 def test_texts_are_scored_as_they_are_by_length_and_against_the_domain_premise():
@@ -286,11 +213,12 @@ def test_texts_are_scored_as_they_are_by_length_and_against_the_domain_premise()
     given = dict(zip(options, (-3.0, -8.0, -7.0), strict=True))
     alone = dict(zip(options, (-2.0, -6.0, -4.0), strict=True))
     asked = Question(id="q", kind="mcq", question="Why?", answer="ice", options=options, correct=0)
-    model = CountedTexts(given, alone)
+    model = texts(given, alone)
+    model.window, model.count_tokens = 100, lambda texts: [len(text.split()) for text in texts]
     scorings = ["text", "text-sum", "text-per-token", "text-per-byte", "text-pmi"]
     predictions = ask_mcq([asked], model, [DEFAULT], TaskPrompts.load(), scorings=scorings, orders=4)
     assert [one.scoring for one in predictions] == scorings
-    assert model.asked == [1, 1]  # what is read with the question serves all, and the premise is asked once
+    assert len(model.options) == 2  # what is read with the question serves all, and the premise is asked once
     lengths = {"text": len, "text-sum": lambda _: 1, "text-per-token": lambda text: len(text.split())}
     lengths["text-per-byte"] = lambda text: len(text.encode())
     for one in predictions[:4]:
@@ -304,18 +232,13 @@ def test_texts_are_scored_as_they_are_by_length_and_against_the_domain_premise()
 
 def test_a_model_that_counts_no_tokens_is_not_scored_by_them():
     with pytest.raises(ModelError, match="text-per-byte"):
-        ask_mcq([question(1)], Texts({}, {}), [DEFAULT], TaskPrompts.load(), scorings=["text-per-token"])
+        ask_mcq([question(1)], texts({}, {}), [DEFAULT], TaskPrompts.load(), scorings=["text-per-token"])
 
 
 def test_a_premise_that_fails_is_a_failure_of_the_question():
-    class Failing(Texts):
-        def option_logprobs(self, requests, *, on_result=None):
-            scores = super().option_logprobs(requests)
-            return scores if len(self.asked) == 1 else [OptionScores.failed("down") for _ in requests]
-
     asked = replace(question(1), question="Why?")
-    table = dict.fromkeys(asked.options, -1.0)
-    (one,) = ask_mcq([asked], Failing(table, table), [DEFAULT], TaskPrompts.load(), scorings=["text-pmi"])
+    model = ScriptedModel(lambda prompt, _: [-1.0] * 4 if "Why?" in prompt else RuntimeError("down"))
+    (one,) = ask_mcq([asked], model, [DEFAULT], TaskPrompts.load(), scorings=["text-pmi"])
     assert one.error == "down"
     assert one.chosen is None
     assert not one.correct

@@ -23,7 +23,7 @@ from climassay.factcheck.configuration import (
 )
 from climassay.factcheck.transcript import Subclaim, Verdict, as_data
 from climassay.models.encoders import load_encoder
-from climassay.models.profiles import ProfileSettings
+from climassay.prompts import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, company_of, debates
 from debate_tables import SCORED
@@ -172,14 +172,6 @@ def test_transcripts_stand_in_the_order_of_the_claims_and_are_told_as_they_are_f
     assert sorted(one.claim.text for one in done) == sorted(one.claim.text for one in found)
 
 
-def test_same_inputs_same_transcript_even_where_everything_is_asked_again(store):
-    first, second = model(), model()
-    found = [checked(store, one, [SUN, ICE], debating(split="model")) for one in (first, second)]
-    assert [as_data(one) for one in found[0]] == [as_data(one) for one in found[1]]
-    assert (first.options, first.texts) == (second.options, second.texts)
-    assert first.texts
-
-
 @pytest.fixture(scope="module")
 def table():
     """Table and company of the small debate, and what comes out where each claim is debated by itself."""
@@ -193,14 +185,6 @@ def test_a_debate_is_the_same_alone_and_beside_others(table, claims, at_once):
     at_table, company, alone = table
     beside = debates(at_table, company, claims, at_once)
     assert [as_data(one) for one in beside] == [alone[claim.id] for claim in claims]
-
-
-def test_a_second_checker_over_the_same_records_asks_nothing(store):
-    first, second = model(), model()
-    found = [checked(store, one, [SUN, ICE], use_cache=True) for one in (first, second)]
-    assert first.texts
-    assert second.texts == second.options == []
-    assert [as_data(one) for one in found[0]] == [as_data(one) for one in found[1]]
 
 
 def test_tallies_tell_what_was_asked_and_what_the_records_had(store):
@@ -243,13 +227,6 @@ def test_a_failed_call_in_one_debate_does_not_touch_the_others(store, broken):
     assert bad[1].verdict.error == "No luck."
     assert bad[1].failures > 0
     assert bad[0].failures == bad[2].failures == 0
-
-
-def test_what_failed_is_asked_again_by_the_next_run(store):
-    broken = model(write=lambda *_: RuntimeError("No luck."))
-    [failed] = checked(store, broken, [SUN], use_cache=True)
-    [mended] = checked(store, model(), [SUN], use_cache=True)
-    assert (failed.verdict.outcome, mended.verdict.outcome) == ("failed", "verdict")
 
 
 def test_everything_is_told_with_its_claim(store):
@@ -390,18 +367,6 @@ def test_reading_and_grading_are_one_call_each_and_passages_say_how_they_were_gr
     assert found.sources == ()
     assert found.verdict.outcome == "not enough information"
     assert len(one.texts) == 2
-
-
-def test_a_failed_grading_is_told_and_the_debate_goes_on(store):
-    one = reader()
-    one.write = lambda prompt, schema, write=one.write: (
-        RuntimeError("Out of luck.") if "You sort the passages" in prompt else write(prompt, schema)
-    )
-    [found] = checked(store, one, [ICE], debating(**{**STRONG_RULES, "check_claims": False}))
-    assert any("Out of luck" in warning for warning in found.warnings)
-    assert found.failures >= 1
-    assert found.sources
-    assert {source.grade for source in found.sources} == {None}
 
 
 def test_a_source_is_told_by_the_titles_of_its_documents_shortened_and_counted():

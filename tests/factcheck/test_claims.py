@@ -1,7 +1,6 @@
 """Tables of claims: which column is what, dates as people write them, and one sentence for what does not fit."""
 
 import datetime
-import json
 
 import pytest
 from hypothesis import given
@@ -22,7 +21,6 @@ from climassay.factcheck.claims import (
     years_named,
 )
 from climassay.factcheck.transcript import Claim
-from climassay.primer import claims_path
 
 
 def written(tmp_path, text, name="claims.csv"):
@@ -94,26 +92,6 @@ def test_what_does_not_fit_is_said_in_one_sentence(tmp_path, text, columns, word
     assert str(path) in str(raised.value)
 
 
-@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=12), min_size=1, max_size=5))
-def test_every_row_becomes_a_claim_or_is_named(tmp_path_factory, texts):
-    path = tmp_path_factory.mktemp("claims") / "claims.jsonl"
-    path.write_text("".join(json.dumps({"claim": text}) + "\n" for text in texts), encoding="utf-8")
-    if not any(text.strip() for text in texts):
-        with pytest.raises(InputError, match="No row of"):
-            read_claims(path)
-        return
-    table = read_claims(path)
-    assert [claim.text for claim in table.claims] == [" ".join(text.split()) for text in texts if text.strip()]
-    assert len(table.claims) + len(table.skipped) == len(texts)
-
-
-def test_the_claims_of_the_primer_can_be_read():
-    table = read_claims(claims_path(), ClaimColumns(verdict="verdict"))
-    assert len(table.claims) == 40
-    assert table.judged
-    assert len({claim.id for claim in table.claims}) == len(table.claims)
-
-
 # ------------------------------------------------------------------------------------------------------------- dates
 
 
@@ -129,14 +107,6 @@ def test_the_claims_of_the_primer_can_be_read():
 )  # fmt: skip
 def test_dates_are_understood_as_people_write_them(text, date):
     assert iso_date(text) == date
-
-
-@given(
-    st.dates(datetime.date(1970, 1, 1), datetime.date(2068, 12, 31)),
-    st.sampled_from(["%d-%b-%y", "%d %B %Y", "%d.%m.%Y"]),
-)
-def test_any_date_survives_its_spelling(day, form):
-    assert iso_date(day.strftime(form)) == day.isoformat()
 
 
 TODAY = datetime.date(2024, 6, 1)
@@ -238,14 +208,3 @@ def test_editions_are_ordered_by_date_then_number_and_equals_all_stay():
     parts = [document("a", "Atlas", "2020"), document("b", "Atlas", "2020")]
     assert latest_editions(parts) == {"a", "b"}
     assert latest_editions([]) == frozenset()
-
-
-@given(st.lists(st.tuples(st.sampled_from("AB"), st.one_of(st.none(), st.integers(1990, 2024))), max_size=8))
-def test_no_work_disappears_and_undated_documents_stay(rows):
-    documents = [document(str(n), title, str(year) if year else None) for n, (title, year) in enumerate(rows)]
-    kept = latest_editions(documents)
-    assert {rows[int(name)][0] for name in kept} == {title for title, _ in rows}
-    for title, year in rows:
-        newest = max((y for t, y in rows if t == title and y), default=None)
-        names = {str(n) for n, row in enumerate(rows) if row == (title, year)}
-        assert names <= kept if year in (None, newest) else not names & kept

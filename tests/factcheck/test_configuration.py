@@ -2,11 +2,9 @@
 
 import re
 import tomllib
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.cli.factcheck import DebateOptions
 from climassay.errors import InputError
@@ -14,12 +12,10 @@ from climassay.factcheck.configuration import (
     COMMENTED,
     AdvocateSettings,
     DebateSettings,
-    MediatorSettings,
     advocates_from_names,
     load_settings,
     parse_settings,
 )
-from climassay.models.profiles import ProfileSettings
 
 IPCC = AdvocateSettings("IPCC", collections=("ipcc",))
 
@@ -48,53 +44,15 @@ def test_the_commented_file_says_the_defaults(tmp_path):
     )
 
 
-def test_the_commented_file_shows_every_entry():
-    def entries(text):
-        return set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE))
-
-    top, mediator, profile, advocates = re.split(r"\[mediator\]|\[profile\]|# One table for each advocate", COMMENTED)
-    tables, earlier = {"advocates", "mediator", "profile"}, {"elicitation", "wording", "calibrated", "text_tokens"}
-    assert entries(top) == {field.name for field in fields(DebateSettings)} - tables - earlier
-    assert entries(mediator) == {field.name for field in fields(MediatorSettings)}
-    assert entries(profile) == {field.name for field in fields(ProfileSettings)}
-    assert entries(advocates) == {field.name for field in fields(AdvocateSettings)}
-
-
 # ------------------------------------------------------------------------------------------------ entries of a file
-
-VALUES = {
-    str: st.text(max_size=5),
-    bool: st.booleans(),
-    int: st.integers(1, 99),
-    float: st.floats(0.01, 2) | st.integers(1, 2),
-}
-
-
-@given(st.data())
-def test_every_entry_of_the_right_type_is_taken(data):
-    given_entries = {}
-    for field in fields(DebateSettings):
-        if (
-            field.default is not MISSING
-            and type(field.default) in VALUES
-            and field.name not in ("split", "elicitation", "wording")
-        ):
-            given_entries[field.name] = data.draw(VALUES[type(field.default)], field.name)
-    settings = parse_settings(given_entries, where="debate.toml")
-    assert {name: getattr(settings, name) for name in given_entries} == given_entries
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("round = 3", "no entry 'round'; there are .*rounds"), ("rounds = 0", "at least one round"),
-        ("rounds = 2.5", "rounds = 2.5, but it must be a whole number"),
-        ("rounds = true", "rounds = True, but it must be a whole number"),
-        ("text_tokens = 0", "text_tokens must be at least 1"), ('temperature = "hot"', "must be a number"),
-        ("temperature = true", "must be a number"), ("temperature = -0.5", "temperature"),
-        ("temperature = nan", "temperature"), ("verdict_first = 1", "must be true or false"),
-        ("scale = 7", "must be a text in quotes"), ('split = "sentences"', 'must be one of "model", "rules", "none"'),
-        ("split = [1]", "must be one of"), ("model = 2023-05-15", "must be a text in quotes"),
+        ("text_tokens = 0", "text_tokens must be at least 1"), ("temperature = -0.5", "temperature"),
+        ('split = "sentences"', 'must be one of "model", "rules", "none"'),
         ("mediator = 1", r"begins with \[mediator\]"),
         ('[mediator]\nstyle = "kind"', r'\[mediator\] has style = .* one of "auto", "expert", "neutral"'),
         ("[mediator]\nweight = 1.0", r"\[mediator\] has no entry 'weight'"),
@@ -125,15 +83,6 @@ def test_every_entry_of_the_right_type_is_taken(data):
 )  # fmt: skip
 def test_an_entry_that_does_not_fit_is_named_in_one_sentence(text, words):
     assert re.search(words, refused(text))
-
-
-def test_what_is_listed_as_possible_is_possible():
-    listed = re.search(r"there are (.*)\.", refused("nonsense = 1"))[1].split(", ")
-    assert {"advocate", "mediator", "rounds"} <= set(listed)
-    for name in listed:
-        with pytest.raises(InputError) as raised:
-            parse_settings({name: object()}, where="debate.toml")
-        assert "no entry" not in str(raised.value)
 
 
 # ------------------------------------------------------------------------------------------------------------- flags

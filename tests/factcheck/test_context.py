@@ -37,17 +37,6 @@ def stage(encoder=None, **manner):
 # ----------------------------------------------------------------------------------------------------------- sources
 
 
-def test_passages_are_numbered_in_order_of_first_retrieval():
-    book = SourceBook()
-    assert [one.number for one in book.add([found("a"), found("b")], "IPCC")] == [1, 2]
-    again = book.add([found("c"), found("a", 0.7)], "WMO")
-    assert [one.number for one in again] == [3, 1]
-    assert again[1].excerpt == "Arctic ice melts."
-    assert [(one.number, one.passage.id, one.cosine, one.advocates) for one in book.citations()] == [
-        (1, "a", 0.7, ("IPCC", "WMO")), (2, "b", 0.5, ("IPCC",)), (3, "c", 0.5, ("WMO",)),
-    ]  # fmt: skip
-
-
 FINDS = st.lists(
     st.tuples(
         st.lists(

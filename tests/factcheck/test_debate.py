@@ -1,7 +1,5 @@
 """Whole debates by scores in their other forms: several models and collections, heads, entailment."""
 
-import re
-
 import pytest
 
 from climassay.factcheck.checking import DebateResources, set_up_debate
@@ -9,9 +7,9 @@ from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings, MediatorSettings
 from climassay.factcheck.debate.rounds import debate
 from climassay.factcheck.debate.scheduler import AskEntailment, AskHead, RequestBatcher
+from debate_parts import drive_batches
 from debate_tables import (
     ICE,
-    PAMPHLET,
     PHYSICAL,
     PLAIN,
     SCORED,
@@ -63,13 +61,6 @@ def test_a_plain_advocate_judges_without_passages_and_all_it_says_is_in_house():
     assert (verdict.outcome, verdict.withheld, verdict.levels) == ("not enough information", "incorrect", None)
 
 
-def test_what_a_debate_used_is_what_its_models_were_asked_but_for_content_free_prompts():
-    found = hold(Script({"Physical": ["incorrect"], "Pamphlet": ["correct"]}), PHYSICAL, PAMPHLET)
-    shown = [prompt for prompt, _ in found.script.model.options if not re.search(r"[Cc]laim: N/A", prompt)]
-    assert found.transcript.usage.requests == len(shown) + len(found.script.model.texts)
-    assert found.transcript.failures == 0
-
-
 # ------------------------------------------------------------------------------------------------ heads, entailment
 
 
@@ -77,16 +68,13 @@ def answered(settings, script, give):
     """A debate whose heads and entailment are answered by ``give``."""
     company = DebateResources({"local:scripted": script.model}, {"physical": collection("physical")}, encoder=encoder())
     exchange = RequestBatcher(company.models, company.collections)
-    steps = debate(make_claim(SUN), set_up_debate(settings, company))
-    answers = None
-    try:
-        while True:
-            asks = next(steps) if answers is None else steps.send(answers)
-            other = (AskHead, AskEntailment)
-            known = iter(exchange.answer([ask for ask in asks if not isinstance(ask, other)]))
-            answers = [give(ask) if isinstance(ask, other) else next(known) for ask in asks]
-    except StopIteration as end:
-        return end.value
+    other = (AskHead, AskEntailment)
+
+    def answers(asks):
+        known = iter(exchange.answer([ask for ask in asks if not isinstance(ask, other)]))
+        return [give(ask) if isinstance(ask, other) else next(known) for ask in asks]
+
+    return drive_batches(debate(make_claim(SUN), set_up_debate(settings, company)), answers)[0]
 
 
 HEADED = DebateSettings(

@@ -17,10 +17,10 @@ from climassay.factcheck.debate.rounds import debate, with_follow_up_passages
 from climassay.factcheck.debate.scheduler import AskOptions, AskText, RequestBatcher, search_all
 from climassay.factcheck.results.page import factcheck_page
 from climassay.factcheck.transcript import Activity
+from debate_parts import drive_batches
 from debate_tables import (
     ICE,
     PHYSICAL,
-    PLAIN,
     SUN,
     among,
     collection,
@@ -241,21 +241,6 @@ def test_a_verdict_that_nothing_bears_is_not_given_and_stays_visible(changes, wi
     assert verdict.caveats
 
 
-def test_the_models_own_knowledge_bears_no_verdict():
-    found = by_json(PLAIN, Model=[{"explanation": "It is known."}], mediator=[{"explanation": "It is known."}])
-    [opinion] = found.transcript.rounds[0].opinions
-    assert (opinion.verdict, opinion.informed) == ("incorrect", True)
-    assert found.transcript.verdict.outcome == "not enough information"
-
-
-def test_a_likelihood_that_no_passage_states_is_not_given():
-    likely = {"evidence": "robust", "agreement": "high", "confidence": "very high", "likelihood": "extremely unlikely"}
-    found = by_json(PHYSICAL, Physical=[likely], mediator=[likely])
-    assert found.transcript.rounds[0].opinions[0].levels.likelihood is None
-    assert found.transcript.verdict.levels.likelihood is None
-    assert found.transcript.verdict.levels.confidence == "very high"
-
-
 RAIN = "Heavy rain will become more intense in a warmer climate."
 MONSOON = "It is very likely that heavy rainfall intensifies in a warmer climate."
 FLOODS = "Rivers have flooded cities. It is extremely likely that the sea rises further."
@@ -421,18 +406,9 @@ def waves(claim, statements, rounds, **plans):
     settings = DebateSettings((PHYSICAL, ICE, third), model="openai:scripted", rounds=rounds, scale="climate-feedback")
     shelves = {name: collection(name) for name in ("physical", "ice")}
     company = DebateResources({"openai:scripted": speaker.model}, shelves, encoder=encoder())
-    steps, exchange = (
-        debate(make_claim(claim), set_up_debate(settings, company)),
-        RequestBatcher(company.models, shelves),
-    )
-    count, answers = 0, None
-    try:
-        while True:
-            asks = next(steps) if answers is None else steps.send(answers)
-            count += any(isinstance(ask, (AskText, AskOptions)) for ask in asks)
-            answers = exchange.answer(asks)
-    except StopIteration as end:
-        return count, end.value
+    exchange = RequestBatcher(company.models, shelves)
+    transcript, batches = drive_batches(debate(make_claim(claim), set_up_debate(settings, company)), exchange.answer)
+    return sum(any(isinstance(ask, (AskText, AskOptions)) for ask in asks) for asks in batches), transcript
 
 
 @pytest.mark.parametrize(("claim", "statements"), [(SUN, (SUN,)), (TWO, PARTS)], ids=["one", "two"])

@@ -9,8 +9,8 @@ import pytest
 from climassay.factcheck.checking import SAMPLE, estimate_debate, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
-from climassay.models.profiles import ProfileSettings
 from climassay.models.servers import Price
+from climassay.prompts import ProfileSettings
 from debate_parts import Shelf, company_of, debates
 from debate_tables import SCORED
 from scripted_model import ScriptedModel

@@ -25,8 +25,8 @@ from climassay.factcheck.verdict_head import (
     train_head,
 )
 from climassay.models.calibration import PLACEHOLDERS
-from climassay.models.contract import OptionScores
 from planted_evidence import TELLING_LAYER, EvidenceModel, evidence_claims
+from scripted_model import ScriptedModel
 
 CLIMATE_FEVER_FILE = Path(__file__).parents[3] / "shared" / "data" / "climate_fever.jsonl"
 
@@ -121,42 +121,17 @@ def test_sample_is_seeded_ordered_and_whole_where_it_fits():
 # ------------------------------------------------------------------------------------------------------- verdicts
 
 
-class Biased:
+def biased(broken=()):
     """Likes the last option always, and the option named in the claim a little; fails where it is told to."""
 
-    name, fingerprint = "local:biased", "12" * 32
+    def choose(prompt, options):
+        if any(word in prompt for word in broken):
+            return RuntimeError("No luck.")
+        claim = prompt.partition("Claim: ")[2].partition("\n")[0]
+        bias = [0.0] * (len(options) - 1) + [3.0]
+        return [math.log(0.01) + b + (option.strip() in claim) for option, b in zip(options, bias, strict=True)]
 
-    def __init__(self, broken=()):
-        self.broken, self.asked = broken, []
-
-    def render(self, messages, assistant_prefix=""):
-        return "\n".join(message.content for message in messages) + assistant_prefix
-
-    def option_logprobs(self, requests, *, on_result=None):
-        found = [self._one(request) for request in requests]
-        for place, scores in enumerate(found):
-            if on_result is not None:
-                on_result(place, scores)
-        return found
-
-    def _one(self, request):
-        text = self.render(request.messages)
-        self.asked.append(text)
-        if any(word in text for word in self.broken):
-            return OptionScores.failed("No luck.")
-        claim = text.partition("Claim: ")[2].partition("\n")[0]
-        bias = [0.0] * (len(request.options) - 1) + [3.0]
-        return OptionScores(
-            tuple(
-                math.log(0.01) + b + (option.strip() in claim) for option, b in zip(request.options, bias, strict=True)
-            )
-        )
-
-    def generate(self, requests, *, on_result=None):
-        raise AssertionError("nothing is generated")
-
-    def close(self):
-        """Nothing to give back."""
+    return ScriptedModel(choose, name="local:biased")
 
 
 def claims(*texts, evidence=2):
@@ -166,18 +141,19 @@ def claims(*texts, evidence=2):
 
 def test_calibration_undoes_what_the_model_always_prefers():
     rows = claims("It says SUPPORTS.", "It says REFUTES.")
-    raw = check_with_evidence(rows, Biased(), CLIMATE_FEVER, calibrated=False)
+    raw = check_with_evidence(rows, biased(), CLIMATE_FEVER, calibrated=False)
     assert [one.verdict for one in raw] == ["NOT_ENOUGH_INFO"] * 2
-    better = check_with_evidence(rows, Biased(), CLIMATE_FEVER)
+    better = check_with_evidence(rows, biased(), CLIMATE_FEVER)
     assert [one.verdict for one in better] == ["SUPPORTS", "REFUTES"]
     # The bias gone, one option has e times the probability of each of the three others.
     assert max(better[0].probabilities) == pytest.approx(math.e / (math.e + 3))
 
 
 def test_prompt_has_all_there_is_and_content_free_prompts_nothing_of_it():
-    model = Biased()
+    model = biased()
     check_with_evidence(claims("Ice melts."), model, CLIMATE_FEVER)
-    blank, asked = model.asked[: len(PLACEHOLDERS)], model.asked[len(PLACEHOLDERS) :]
+    prompts = [prompt for prompt, _ in model.options]
+    blank, asked = prompts[: len(PLACEHOLDERS)], prompts[len(PLACEHOLDERS) :]
     assert len(asked) == 1
     for part in ("Claim: Ice melts.", "[1] Passage 0.", "[2] Passage 1.", "- REFUTES: ", "- NOT_ENOUGH_INFO: "):
         assert part in asked[0]
@@ -191,7 +167,7 @@ def test_prompt_has_all_there_is_and_content_free_prompts_nothing_of_it():
 def test_failures_keep_their_place():
     done = []
     found = check_with_evidence(
-        claims("A.", "Broken.", "REFUTES"), Biased(broken=("Broken",)), CLIMATE_FEVER, on_progress=done.append
+        claims("A.", "Broken.", "REFUTES"), biased(broken=("Broken",)), CLIMATE_FEVER, on_progress=done.append
     )
     assert [one.error for one in found] == [None, "No luck.", None]
     assert found[1].verdict is None
@@ -201,7 +177,7 @@ def test_failures_keep_their_place():
 
 def test_prompts_without_content_that_all_fail_are_an_error():
     with pytest.raises(ModelError, match="No luck"):
-        check_with_evidence(claims("A."), Biased(broken=PLACEHOLDERS), CLIMATE_FEVER)
+        check_with_evidence(claims("A."), biased(broken=PLACEHOLDERS), CLIMATE_FEVER)
 
 
 def test_verdicts_of_a_head():

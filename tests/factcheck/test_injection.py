@@ -17,17 +17,13 @@ from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.models.contract import Message
 from debate_tables import (
-    ICE,
-    PHYSICAL,
     SCORED,
     SUN,
     UNSURE,
     Script,
     View,
-    among,
     encoder,
     held,
-    hold,
     make_collection,
     speaker_of,
 )
@@ -39,10 +35,6 @@ ROLES = ("claim", "passage", "words")
 PLACES = pytest.mark.parametrize("place", ROLES)
 HARMLESS = "The Sun is bright."
 LABELS = {f" {label}" for label in CLIMATE_FEEDBACK.labels}
-
-
-def test_there_are_thirty_of_them():
-    assert len(INJECTIONS) == len(set(INJECTIONS.values())) == 30
 
 
 @functools.cache
@@ -134,36 +126,6 @@ def test_verdicts_are_those_of_the_scale_and_citations_those_of_retrieved_passag
         ("mediator", "One"),
         ("mediator", "Two"),
     }
-
-
-@pytest.mark.parametrize("name", ["fake-citation", "fake-passage", "fake-advocate"])
-def test_citations_of_passages_that_were_not_retrieved_are_removed_and_counted(name, folder):
-    transcript = debate(INJECTIONS[name], "words", folder).transcript
-    removed = {"fake-citation": 6}.get(name, 1)
-    assert [one.removed_citations for one in transcript.rounds[0].opinions] == [removed, removed]
-    assert transcript.verdict.removed_citations == removed
-    assert "[99]" not in " ".join(sentence.text for sentence in transcript.verdict.explanation)
-
-
-@pytest.mark.parametrize("place", ["claim", "words"])
-@TEXTS
-def test_an_answer_under_a_schema_stays_within_it(text, place, folder):
-    """The same in the other way of asking: what may be answered does not depend on what is read."""
-    asked = []
-
-    def write(prompt, schema):
-        if schema is None:
-            return "It is 2.16 W m⁻² [2]."
-        asked.append(schema["properties"])
-        return text if place == "words" else "{}"
-
-    script = Script({})
-    script.model.write = write
-    advocates = [among(one, min_cosine=-1.0) for one in (PHYSICAL, ICE)]
-    claim = text if place == "claim" else SUN
-    transcript = hold(script, *advocates, claim=claim, elicitation="schema").transcript
-    assert {tuple(fields["verdict"]["enum"]) for fields in asked} == {(*CLIMATE_FEEDBACK.labels, CLIMATE_FEEDBACK.nei)}
-    assert (transcript.verdict.outcome, transcript.verdict.label) == ("failed", None)
 
 
 # ------------------------------------------------------------------------------------------------ one JSON answer

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,6 @@ from climassay.factcheck.results.page import (
     factcheck_page,
     notices,
     safe_link,
-    source_details,
 )
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import Quotation, Subclaim, cited_numbers, reader_view
@@ -29,6 +27,7 @@ from factcheck_transcripts import (
     unchecked,
     with_text_everywhere,
 )
+from html_pages import Elements
 
 NEI = CLIMATE_FEEDBACK.nei
 UNBORNE = checked(
@@ -37,49 +36,10 @@ UNBORNE = checked(
     share=0.86,
     explanation=(sentence("Volcanoes emit much.", in_house=True),),
 )
-VOID = {"meta", "br", "link", "img", "input"}
-
-
-class Page(HTMLParser):
-    """What a page consists of; complains where elements are not closed in order."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.page = page
-        self.tags, self.attributes, self.ids, self.links, self.headings = [], [], [], [], []
-        self.open = []
-        self.text = ""
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.tags.append(tag)
-        self.attributes += [name for name, _ in attrs]
-        if "id" in found:
-            self.ids.append(found["id"])
-        if tag == "a":
-            self.links.append(found["href"])
-        if re.fullmatch(r"h\d", tag):
-            self.headings.append(int(tag[1]))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] not in ("style", "title"):
-            self.text += data
-
-    @property
-    def words(self):
-        return " ".join(self.text.split())
 
 
 def page_of(transcript, **options):
-    return Page(factcheck_page(transcript, **options))
+    return Elements(factcheck_page(transcript, **options))
 
 
 NEI_CHECK = checked("It snows.", ({"IPCC": NEI, "WMO": NEI}, NEI), reason="not enough information")
@@ -98,12 +58,8 @@ def test_every_page_is_whole_self_contained_and_in_order(transcript):
     page = page_of(transcript)
     assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
     assert not re.search(r"url\(|@import", page.page)
-    assert not [name for name in page.attributes if name.startswith("on")]
-    assert len(page.ids) == len(set(page.ids))
-    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
-    assert page.headings[0] == 1
-    assert page.headings.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+    assert not [name for _, attributes, _ in page.found for name in attributes if name.startswith("on")]
+    page.check()
     assert "Written by a machine" in page.words
 
 
@@ -232,7 +188,7 @@ def test_nothing_that_people_or_models_write_becomes_markup():
     attacked = with_text_everywhere(full_transcript(), ATTACK)
     page = page_of(replace(attacked, scale="climate-feedback"))
     assert not {"script", "img"} & set(page.tags)
-    assert "onerror" not in page.attributes
+    assert not any("onerror" in attributes for _, attributes, _ in page.found)
     assert page.page.count("&lt;script&gt;alert(1)") > 40
     assert "49" not in page.words.split()
     assert not [link for link in page.links if not link.startswith("#")]
@@ -258,19 +214,6 @@ def test_other_addresses_never_become_links(url):
     assert safe_link(url) is None
     shown = checked("It warms.", ({"IPCC": "correct"}, "correct"), sources=(source(1, url=url),))
     assert all(link.startswith("#") for link in page_of(shown).links)
-
-
-def test_a_passage_says_where_it_stands():
-    assert source_details(source(2, ("WMO",), report="AR6", last_page=13, paragraph_ids=("A.1", "A.2"))) == (
-        ("Report", "AR6"),
-        ("Heading", "Energy > Greenhouse effect"),
-        ("Page", "12-13"),
-        ("Paragraph", "A.1, A.2"),
-        ("File", "physical.pdf"),
-        ("Collection", "ar6"),
-        ("Retrieved for", "WMO"),
-    )
-    assert dict(source_details(source(1, last_page=11)))["Page"] == "11"
 
 
 @given(
@@ -311,18 +254,6 @@ def test_whatever_is_shown_as_a_verdict_rests_on_a_passage_and_contradicts_no_li
     assert reader_view(shown, CLIMATE_FEEDBACK) == shown
 
 
-def test_a_verdict_that_nothing_bears_is_told_as_withheld():
-    verdict = reader_view(UNQUOTED, CLIMATE_FEEDBACK).verdict
-    assert (verdict.outcome, verdict.label, verdict.withheld) == (
-        "not enough information",
-        CLIMATE_FEEDBACK.nei,
-        "correct",
-    )
-    assert (verdict.levels, verdict.probabilities) == (None, ())
-    assert "correct" in verdict.caveats[0]
-    assert verdict.explanation == UNQUOTED.verdict.explanation
-
-
 @pytest.mark.parametrize(
     ("changes", "outcome"),
     [
@@ -355,9 +286,3 @@ def test_no_likelihood_stands_beside_a_verdict_that_it_contradicts(label, kept):
     opposite = replace(levels, likelihood="exceptionally unlikely")
     against = replace(made, verdict=replace(made.verdict, levels=opposite))
     assert (reader_view(against, ACCURACY).verdict.levels.likelihood is None) == kept
-
-
-def test_the_debate_of_a_bundled_model_is_a_demonstration_even_where_it_does_not_say_so():
-    assert reader_view(full_transcript(), CLIMATE_FEEDBACK).demonstration
-    assert not full_transcript().demonstration
-    assert not reader_view(unchecked("Hello.", "not checkable"), CLIMATE_FEEDBACK).demonstration

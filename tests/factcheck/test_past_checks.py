@@ -1,30 +1,12 @@
 import re
 from functools import cache
 
-import numpy as np
 import pytest
 
 from climassay.factcheck.check_store import SIMILAR, find_past
 from climassay.models.encoders import load_encoder
 from climassay.records import Records
-
-
-class WordEncoder:
-    """Similarity is shared words; counts what it is asked to encode."""
-
-    name, fingerprint, width = "words", "w" * 64, 512
-
-    def __init__(self):
-        self.words, self.encoded = {}, []
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        self.encoded += texts
-        out = np.zeros((len(texts), self.width), dtype=np.float32)
-        for row, text in zip(out, texts, strict=True):
-            for word in re.findall(r"\w+", text.lower()):
-                row[self.words.setdefault(word, len(self.words))] = 1
-            row /= np.linalg.norm(row) or 1
-        return out
+from word_encoder import WordEncoder
 
 
 @pytest.fixture

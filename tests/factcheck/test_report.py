@@ -1,6 +1,4 @@
-import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
@@ -8,8 +6,9 @@ from climassay.claim_identity import claim_id
 from climassay.factcheck.results.analysis import analyse
 from climassay.factcheck.results.report import analysis_tables, factcheck_report
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
-from climassay.reporting import Cases, DotPlot, HeatMap, LinePlot, StackedBars, as_csv, as_markdown
+from climassay.reporting import Cases, DotPlot, HeatMap, LinePlot, StackedBars
 from factcheck_transcripts import checked, full_transcript, unchecked, with_text_everywhere
+from html_pages import Elements
 
 NEI = CLIMATE_FEEDBACK.nei
 LABELS = CLIMATE_FEEDBACK.labels
@@ -49,29 +48,6 @@ def blocks(report, kind):
 def titled(tables, start):
     (table,) = [table for table in tables if table.title.startswith(start)]
     return table
-
-
-class Anchors(HTMLParser):
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.ids, self.links, self.headings = [], [], [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.tags.append(tag)
-        self.ids += [found["id"]] if "id" in found else []
-        self.links += [found["href"]] if tag == "a" else []
-        self.headings += [int(tag[1])] if re.fullmatch(r"h\d", tag) else []
-
-
-def test_every_table_fits_its_headings_and_is_in_every_form(analysis):
-    tables = analysis_tables(analysis)
-    assert len({table.title for table in tables}) == len(tables) == 12
-    for table in tables:
-        assert all(len(row) == len(table.columns) for row in table.rows)
-        assert len(as_csv(table).splitlines()) == len(table.rows) + 1
-        assert table.title in as_markdown(table)
 
 
 def test_scores_stand_beside_the_constant_answer_on_every_level(analysis):
@@ -143,11 +119,9 @@ def test_disagreements_link_to_their_place_and_their_page(analysis):
     report = factcheck_report(analysis, file="x", pages={claim_id("Claim 6."): "claims/6.html"})
     (cases,) = blocks(report, Cases)
     assert len(cases.cases) == len(analysis.disagreements) > 3
-    anchors = Anchors(report.to_html())
-    assert len(anchors.ids) == len(set(anchors.ids))
-    assert {link[1:] for link in anchors.links if link.startswith("#")} <= set(anchors.ids)
+    anchors = Elements(report.to_html())
+    anchors.check()
     assert [link for link in anchors.links if not link.startswith("#")] == ["claims/6.html"]
-    assert all(after - before <= 1 for before, after in zip(anchors.headings, anchors.headings[1:], strict=False))
 
 
 def test_a_run_without_published_verdicts_says_so():
@@ -170,6 +144,6 @@ def test_nothing_that_people_or_models_write_becomes_markup():
     attacked = replace(attacked, without=((attack, "correct"),))
     analysis = analysed([attacked], {attacked.claim.text: "correct"})
     page = factcheck_report(analysis, file=attack, facts=((attack, attack),)).to_html()
-    anchors = Anchors(page)
+    anchors = Elements(page)
     assert "script" not in anchors.tags
     assert page.count("&lt;script&gt;") > 10

@@ -55,20 +55,6 @@ def test_climate_feedback_collapses_as_published(count):
     assert sorted(label for labels in groups.values() for label in labels) == sorted(CLIMATE_FEEDBACK.labels)
 
 
-def test_climate_feedback_as_a_table():
-    scale = CLIMATE_FEEDBACK
-    assert scale.class_counts == (12, 7, 5, 2)
-    assert scale.classes(7) == (
-        "incorrect", "lacks context", "misleading", "unsupported", "imprecise", "mostly accurate", "correct",
-    )  # fmt: skip
-    assert scale.classes(5) == ("incorrect", "lacks context", "misleading", "unsupported", "correct")
-    assert [scale.collapse("imprecise", count) for count in (12, 7, 5, 2)] == ["imprecise", "imprecise"] + [
-        "incorrect"
-    ] * 2
-    assert [scale.collapse("correct but", count) for count in (7, 5, 2)] == ["mostly accurate", "correct", "correct"]
-    assert scale.distance("incorrect", "flawed reasoning") == scale.distance("flawed reasoning", "incorrect") == 2
-
-
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 def test_a_built_in_scale_is_whole(scale):
     assert set(scale.definitions) == set(scale.labels)

@@ -13,11 +13,15 @@ from climassay.factcheck.debate.scheduler import (
     AskOptions,
     AskPassages,
     AskText,
+    Ledger,
     RequestBatcher,
     Scheduler,
+    ask_options,
+    counted,
+    gather,
 )
-from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores
-from debate_parts import Shelf
+from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
+from debate_parts import Shelf, drive
 from patience import reached
 from scripted_model import ScriptedModel
 
@@ -93,6 +97,50 @@ def test_every_debate_gets_its_own_answers_and_results_stand_in_order(kind, plan
     found = run([asking(str(place), sizes, under_way) for place, sizes in enumerate(plans)], kind(), at_once)
     assert found == [expected(str(place), sizes) for place, sizes in enumerate(plans)]
     assert max(under_way) <= at_once
+
+
+@given(st.lists(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=3), max_size=4))
+def test_steps_may_be_made_of_steps(groups):
+    def group(number, plans):
+        first = yield from gather([asking(f"{number}.{place}", sizes) for place, sizes in enumerate(plans)])
+        return [*first, (yield from asking(f"{number}.after", [1]))]
+
+    [found] = run([gather([group(number, plans) for number, plans in enumerate(groups)])], Local())
+    assert found == [
+        [*(expected(f"{number}.{place}", sizes) for place, sizes in enumerate(plans)), expected(f"{number}.after", [1])]
+        for number, plans in enumerate(groups)
+    ]
+
+
+def test_nothing_to_do_is_done_at_once():
+    assert drive(gather([]), None) == ([], [])
+    assert drive(ask_options([]), None) == ([], [])
+
+
+def test_usage_and_failures_add_up_over_nested_steps():
+    """The tokens of a content-free prompt are nobody's, but that it failed counts."""
+    some, weighed, blank = ask("?"), options("?"), options("?", blank=True)
+    heads = AskHead("c", ()), AskHead("d", ())
+    answers = {
+        some: Completion("Yes.", "stop", Usage(10, 3, 1)),
+        weighed: OptionScores.failed("No luck.", Usage(5, 0, 1)),
+        blank: OptionScores.failed("No luck.", Usage(100, 0, 1)),
+        heads[0]: None,
+        heads[1]: (1.0,),
+    }
+
+    def asks(*them):
+        return (yield them)
+
+    def both():
+        first = yield from asks(weighed, blank)
+        return [first, *(yield from gather([asks(some), asks(*heads), asks(some)]))]
+
+    ledger = Ledger()
+    found, batches = drive(counted(both(), ledger), answers.__getitem__)
+    assert (ledger.usage, ledger.failures) == (Usage(25, 6, 3), 3)
+    assert found == drive(both(), answers.__getitem__)[0]
+    assert len(batches) == 2
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=10), st.integers(1, 4))
@@ -221,10 +269,6 @@ def options(words, model="m", blank=False):
     return AskOptions(model, OptionRequest((Message("user", words),), (" yes", " no")), blank)
 
 
-def text(words, model="m"):
-    return AskText(model, GenerationRequest((Message("user", words),)))
-
-
 def echoing(**script):
     return Counting(write=lambda prompt, schema: prompt, choose=lambda prompt, _: [-float(len(prompt)), 0.0], **script)
 
@@ -232,7 +276,7 @@ def echoing(**script):
 KINDS = st.sampled_from(
     [
         options("a"), options("bb"), options("a", "other"), options("ccc", blank=True), options("a", blank=True),
-        text("a"), text("bb"), text("a", "other"),
+        ask("a"), ask("bb"), ask("a", "other"),
         AskPassages(("shelf",), "arctic ice", 1), AskPassages(("shelf",), "cows", 1),
         AskHead("claim", ("e",)), AskHead("other claim", ()), AskEntailment("p", "s"),
     ]
@@ -285,7 +329,7 @@ def test_a_model_that_cannot_weigh_options_fails_its_own_questions():
             raise ModelError("It generates text only.")
 
     exchange = RequestBatcher({"writer": Writer(), "m": ScriptedModel()}, {})
-    found = exchange.answer([options("a", "writer"), options("a"), text("a", "writer")])
+    found = exchange.answer([options("a", "writer"), options("a"), ask("a", "writer")])
     assert [answer.error for answer in found] == ["It generates text only.", None, None]
     assert isinstance(found[0], OptionScores)
     assert isinstance(found[2], Completion)

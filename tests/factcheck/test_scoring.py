@@ -239,25 +239,6 @@ def test_values_are_those_of_sklearn(rows, classes):
     assert values(figures, "constant_") == pytest.approx([accuracy_score(truth, always), *wanted[:3]])
 
 
-@given(ROWS, st.randoms(use_true_random=False))
-def test_what_holds_for_any_verdicts(rows, shuffling):
-    scores = score(*zip(*rows, strict=True), claims=[f"claim {row}" for row in range(len(rows))])
-    scored = scores.rows
-    assert sum(map(sum, scored.confusion.counts)) == scored.figures.n == len(rows)
-    assert sum(counts[-1] for counts in scored.confusion.counts) == scored.missing
-    for figures in filter(None, (scored.figures, scored.without_nei)):
-        for name in (*FIGURES, *(f"constant_{name}" for name in FIGURES)):
-            estimate = getattr(figures, name)
-            assert 0 <= estimate.interval.low <= estimate.interval.high <= 1
-            assert 0 <= estimate.value <= 1
-        # No constant answer is right more often than the most frequent class.
-        assert figures.constant_accuracy.value >= 1 / len(figures.averaged)
-    assert (scored.without_nei is None) == all("NEI" in row for row in rows)
-    shuffled = shuffling.sample(rows, len(rows))
-    again = score(*zip(*shuffled, strict=True))
-    assert again.rows == scored
-
-
 def macro_f1(rows):
     truth, predicted = rows[:, 0], rows[:, 1]
     scores = [
@@ -296,34 +277,23 @@ def test_a_repeated_claim_does_not_narrow_an_interval():
     assert apart.high - apart.low < together.high - together.low
 
 
-def test_the_seed_decides_the_resampling_and_the_level_the_width():
-    first, again, other = (score(TRUTH, PREDICTED, resamples=300, seed=seed) for seed in (1, 1, 2))
-    assert first == again
-    assert first.rows.figures.f1.interval != other.rows.figures.f1.interval
-    narrow = score(TRUTH, PREDICTED, resamples=300, seed=1, level=0.5).rows.figures.f1.interval
-    wide = first.rows.figures.f1.interval
-    assert wide.low < narrow.low < narrow.high < wide.high
-
-
 def test_data_for_json():
     data = verdict_data(score(TRUTH, PREDICTED, claims=list("aabcdefg")))
     assert json.loads(json.dumps(data)) == json.loads(json.dumps(data, allow_nan=False))
-    assert data["n"] == 8
-    assert data["without_nei"]["n"] == 7
-    assert (data["duplicates"], data["without_duplicates"]["n"], data["without_duplicates"]["without_nei"]["n"]) == (
+    once = data["without_duplicates"]
+    assert (data["n"], data["without_nei"]["n"], data["duplicates"], once["n"], once["without_nei"]["n"]) == (
+        8,
+        7,
         1,
         7,
         6,
     )
-    for place in (data, data["without_nei"], data["without_duplicates"]):
+    for place in (data, data["without_nei"], once):
         for name in ("accuracy", "precision", "recall", "f1", "constant_accuracy", "constant_f1"):
             low, high = place[name]["interval"]
-            assert low <= high
-            assert 0 <= place[name]["value"] <= 1
+            assert 0 <= low <= place[name]["value"] <= high <= 1
     assert data["confusion"]["counts"] == ((2, 1, 0, 1, 0), (1, 1, 0, 0, 0), (0, 0, 1, 0, 1))
-    assert {"scale", "classes", "constant", "averaged", "one_sided", "nei", "missing", "unknown", "unlabelled"} <= set(
-        data
-    )
+    assert {"scale", "classes", "averaged", "one_sided", "nei", "missing", "unknown", "unlabelled"} <= set(data)
 
 
 def test_tables_name_what_counts():

@@ -1,62 +1,14 @@
 """Searching for evidence: excerpts, reranking, several collections, and latest editions."""
 
-from itertools import pairwise
-
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
-from climassay.corpus.passages import excerpt
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.scheduler import RERANK_FACTOR, AskPassages, search_all
 from climassay.grounding import CollectionGroup
 from climassay.models.encoders import load_encoder
 from debate_parts import Shelf, WordEncoder
-
-# ---------------------------------------------------------------------------------------------------------- excerpts
-
-SENTENCES = st.lists(
-    st.integers(1, 12).map(lambda count: " ".join(f"w{place}" for place in range(count)) + "."), min_size=1, max_size=8
-)
-
-
-@given(SENTENCES, st.data(), st.integers(1, 30))
-def test_an_excerpt_is_in_order_within_its_words_and_has_the_nearest_sentence(sentences, data, words):
-    sentences = [f"s{place} {sentence}" for place, sentence in enumerate(sentences)]
-    nearness = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=len(sentences), max_size=len(sentences))))
-    text = excerpt(sentences, nearness, words)
-    said = [word for word in text.split() if word != "..."]
-    assert 1 <= len(said) <= words
-    nearest = sentences[int(nearness.argmax())]
-    if len(nearest.split()) > words:
-        assert text == " ".join(nearest.split()[:words]) + " ..."
-        return
-    kept = [place for place, sentence in enumerate(sentences) if sentence in text]
-    assert nearest in text
-    assert said == " ".join(sentences[place] for place in kept).split()
-    assert text.count("...") == sum(b > a + 1 for a, b in pairwise(kept))
-    left_out = [place for place in range(len(sentences)) if place not in kept]
-    # What is left out for want of room is no nearer than what is in, or longer than the room that was left.
-    room = words - len(said)
-    assert all(len(sentences[place].split()) > room for place in left_out)
-
-
-def test_worked_example_of_an_excerpt():
-    sentences = ["The ice melts.", "Cows graze here.", "The ice is thin.", "Nobody knows."]
-    nearness = np.array([0.9, 0.1, 0.8, 0.7])
-    assert excerpt(sentences, nearness, 7) == "The ice melts. ... The ice is thin."
-    assert excerpt(sentences, nearness, 9) == "The ice melts. ... The ice is thin. Nobody knows."
-    assert excerpt(sentences, nearness, 5) == "The ice melts. ... Nobody knows."
-    assert excerpt(sentences, nearness, 2) == "The ice ..."
-    assert excerpt(sentences, nearness, 0) == "The ice melts. Cows graze here. The ice is thin. Nobody knows."
-
-
-def test_a_nearest_sentence_that_is_too_long_is_cut_and_not_passed_over():
-    assert excerpt(["The ice of the Arctic melts.", "No."], np.array([0.9, 0.0]), 3) == "The ice of ..."
-
 
 # ----------------------------------------------------------------------------------------------------------- searches
 
@@ -128,23 +80,6 @@ def test_several_collections_take_turns():
     assert ids(turned) == ["b-1", "a-2", "b-0", "a-0"]
     [fewer] = found_in([AskPassages(("a", "b"), "arctic ice melts", 2)], first, second)
     assert fewer == some[:2]
-
-
-@given(
-    st.lists(st.sampled_from(["ice", "sea", "cow"]), min_size=1, max_size=6),
-    st.integers(1, 4),
-    st.booleans(),
-    st.booleans(),
-)
-def test_what_is_asked_beside_it_does_not_change_an_answer(queries, passages, rerank, both):
-    names = ("a", "b") if both else ("a",)
-    asks = [AskPassages(names, query, passages, 5, rerank) for query in queries]
-    shelves = (Shelf("a", ICE, SEA, COW), Shelf("b", COW, SEA))
-    together = found_in(asks, *shelves)
-    for ask, some in zip(asks, together, strict=True):
-        assert found_in([ask], *shelves) == [some]
-        assert len(some) <= passages
-        assert all(len(one.excerpt.replace("...", "").split()) <= 5 for one in some)
 
 
 def test_the_threshold_of_the_encoder_holds_where_none_is_named():

@@ -147,13 +147,6 @@ def test_an_addressed_advocate_retrieves_anew_and_the_passage_lies_before_it_in_
     assert f"[{before}] " not in held.script.prompts_of("Physical", "Information")[1]
 
 
-def test_the_same_passage_in_two_collections_has_two_numbers_and_all_numbers_run_from_one():
-    sources = debate({"Physical": ["incorrect"]}).transcript.sources
-    assert [source.number for source in sources] == list(range(1, len(sources) + 1))
-    twice = [source for source in sources if source.passage.text.startswith("From 1750 to 2019")]
-    assert [source.collection for source in twice] == ["physical", "ice"]
-
-
 def test_both_ends_of_a_contrast_are_asked_and_the_weightier_of_those_who_agree():
     third = among(ICE, name="Third", weight=0.9)
     held = debate({"Physical": ["misleading"], "Ice": ["incorrect"], "Third": ["incorrect"]}, PHYSICAL, ICE, third)
@@ -440,14 +433,6 @@ def test_with_an_adversary_the_mediator_is_neutral_and_trusts_nobody_beforehand(
     assert without.transcript.mediator == "expert, local:scripted"
 
 
-@pytest.mark.parametrize(
-    ("weight", "word"), [(2.0, "high"), (1.0, "high"), (0.99, "medium"), (0.5, "medium"), (0.49, "low")]
-)
-def test_authority_is_told_in_words(weight, word):
-    [prompt] = debate({}, PHYSICAL, among(ICE, weight=weight)).script.prompts_of("mediator", "Evidence")
-    assert f"Ice (authority {word}; source: Principles of Physical Climate): incorrect" in prompt
-
-
 def test_the_pool_weighs_probabilities_by_authority():
     """Two labels matter: log odds 2 with weight 1 against -5 with weight 0.5 make (2 - 2.5) / 1.5 = -1/3."""
     floor = -30.0
@@ -487,22 +472,6 @@ def test_everything_is_told_as_it_happens():
     ]  # fmt: skip
     assert told[-1] == held.transcript.verdict
     assert told[2:4] == list(held.transcript.rounds[0].opinions)
-
-
-def test_what_everybody_does_is_told_before_it_is_done():
-    """An opinion follows on quotations that were looked up, a decision on weighing; nothing is told twice in a row."""
-    held = debate({"Physical": ["incorrect"], "Ice": ["correct"]})
-    doing = {}
-    for event in held.events:
-        if isinstance(event, Activity):
-            assert doing.get(event.participant) != event
-            doing[event.participant] = event
-        elif isinstance(event, AdvocateOpinion):
-            assert doing[event.advocate] == Activity(event.advocate, "checking quotations", event.round)
-        elif isinstance(event, MediatorDecision):
-            assert doing["mediator"] == Activity("mediator", "weighing", event.round)
-        elif isinstance(event, Verdict):
-            assert doing["mediator"] == Activity("mediator", "concluding", len(held.transcript.rounds))
 
 
 def test_the_mediator_cites_only_what_advocates_cited():

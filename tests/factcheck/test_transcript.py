@@ -42,14 +42,6 @@ def test_any_transcript_comes_back_as_it_was(transcript):
     assert from_data(json.loads(text)) == transcript
 
 
-def test_a_full_transcript_comes_back_as_it_was_with_its_keys_in_order():
-    transcript = full_transcript()
-    data = json.loads(json.dumps(as_data(transcript)))
-    assert from_data(data) == transcript
-    assert list(data)[:4] == ["format", "claim", "scale", "advocates"]
-    assert as_data(from_data(data)) == data
-
-
 def test_what_follows_from_the_records_is_written_for_other_readers():
     data = as_data(full_transcript())
     assert data["sources"][0]["citation"] == full_transcript().sources[0].citation

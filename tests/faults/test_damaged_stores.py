@@ -13,8 +13,8 @@ import pytest
 from climassay.corpus.collection import Collection, list_collections
 from climassay.corpus.documents import Block, Document
 from climassay.errors import ClimassayError, InputError
+from climassay.models.bundled import file_digest
 from climassay.models.encoders import load_encoder
-from climassay.models.model_files import file_digest
 from climassay.records import Records
 from command_line import refused
 

@@ -264,8 +264,8 @@ def test_records_that_cannot_grow_are_told_and_keep_what_they_have(disk, monkeyp
 def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(disk, monkeypatch):
     import numpy as np
 
+    from climassay.models.bundled import file_digest
     from climassay.models.encoders import cached_vectors
-    from climassay.models.model_files import file_digest
 
     class Encoder:
         name, fingerprint, width = "local:words", "e" * 64, 4

@@ -1,12 +1,19 @@
+import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
 
 from climassay.errors import InputError
-from climassay.generation import Decision
+from climassay.generation import Decision, read_drafts, write_drafts
+from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
+from climassay.generation.draft import draft_from_row, draft_row, gapped
+from climassay.generation.recipe import Stream
 from climassay.records import Records
-from drafts import make_draft, rejected
+from drafts import PASSAGE, make_draft, rejected
+from generated_drafts import drafts
 
 
 @pytest.fixture
@@ -66,3 +73,100 @@ def test_the_list_counts_as_the_drafts_stand_after_every_decision(store):
     store.decide("silver", "b", Decision("expert", "eve", accepted=True), "k3")
     [summary] = store.list()
     assert summary.states == Counter(one.state for one in store.placed("silver"))
+
+
+@given(drafts())
+def test_a_draft_comes_back_from_json_as_it_was(made):
+    for one in made:
+        assert draft_from_row(json.loads(json.dumps(draft_row(one)))) == one
+
+
+def test_drafts_come_back_from_a_file_in_their_order(tmp_path):
+    made = [make_draft("b", question="Strange\u2028line\n breaks?"), make_draft("a", decisions=(rejected(),))]
+    write_drafts(tmp_path / "new" / "drafts.jsonl", made)
+    assert list(read_drafts(tmp_path / "new" / "drafts.jsonl")) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}\n", "line 1: This is not a draft"),
+        ("[1]\n", "line 1: it is not an object"),
+        ("\nno\n", "line 2: Expecting value"),
+    ],
+)
+def test_a_line_that_is_no_draft_is_named(tmp_path, text, said):
+    (tmp_path / "x.jsonl").write_text(text)
+    with pytest.raises(InputError, match=said):
+        list(read_drafts(tmp_path / "x.jsonl"))
+
+
+def test_the_first_rejection_stands_and_the_last_word_of_an_expert_stands_above_it():
+    first, second = rejected("no question mark"), rejected("figure")
+    draft = make_draft(decisions=(first, second))
+    assert draft.rejection == first
+    kept = draft.decided(Decision("expert", "ann", True))
+    assert kept.usable
+    against = Decision("expert", "bea", False, "wrong answer")
+    assert kept.decided(against).rejection == against
+    assert kept.decided(against, Decision("expert", "ann", None)).rejection == against
+
+
+def test_a_failed_draft_is_not_usable_and_no_question():
+    draft = make_draft(error="The answer was cut off.")
+    assert not draft.usable
+    with pytest.raises(InputError, match="cut off"):
+        draft.as_question()
+
+
+def test_a_cloze_statement_gets_its_gap_at_the_whole_word():
+    draft = make_draft(kind="cloze", question="Clouds cloud the cloud question.", answer="cloud")
+    assert draft.as_question().question == "Clouds <MASK> the cloud question."
+    assert gapped("The CO2-rich air warms.", "CO2-rich") == "The <MASK> air warms."
+    for term in ("", "louds", "rain"):
+        with pytest.raises(InputError, match="not a word"):
+            gapped("Clouds form.", term)
+
+
+OTHER = replace(PASSAGE, id="sea-1", document_id="sea", document="The sea", section="Currents")
+PLACED = [
+    StoredDraft(make_draft("a", "mcq", options=("Ice", "Rain"), correct=1, answer="Rain"), "book", 0),
+    StoredDraft(make_draft("b", "mcq", level="reasoning", passages=(OTHER,)), "sea", 0),
+    StoredDraft(make_draft("c", "mcq", decisions=(rejected("figure"), rejected("length"))), "book", 1),
+    StoredDraft(make_draft("d", "cloze", decisions=(rejected("figure"),)), "book", 0),
+    StoredDraft(make_draft("e", "cloze", decisions=(rejected("figure"), Decision("expert", "ann", True))), "book", 1),
+    StoredDraft(make_draft("f", "cloze", error="The request failed."), "sea", 0),
+    StoredDraft(make_draft("g", "cloze", decisions=(Decision("expert", "ann", False, "wrong answer"),)), "sea", 1),
+]
+
+
+def test_every_draft_is_counted_once_under_what_became_of_it():
+    stats = dataset_stats("silver", PLACED)
+    assert stats.accepted == 3
+    cloze = stats.streams[Stream("cloze", "base")]
+    assert (cloze.asked, cloze.accepted, cloze.failed) == (4, 1, 1)
+    assert stats.reasons == {
+        ("screen", "figure"): Counter({"mcq": 1, "cloze": 1}),
+        ("expert", "wrong answer"): Counter({"cloze": 1}),
+    }
+    assert stats.failures == {"The request failed.": 1}
+    assert stats.books["A book"] == {Stream("mcq", "base"): 1, Stream("cloze", "base"): 1}
+    assert stats.sections == {"A book": {"Aerosols"}, "The sea": {"Currents"}}
+
+
+def test_an_empty_dataset_has_a_table_and_no_figures():
+    stats = dataset_stats("none", [])
+    [table] = stats_tables(stats)
+    assert table.rows[0][2:6] == ("0", "0", "0", "0")
+    assert stats_figures(stats) == []
+
+
+def test_the_report_shows_each_draft_with_its_decisions_and_escapes_them():
+    evil = make_draft("x", question="<script>alert(1)</script>?", decisions=(rejected("figure"),))
+    page = dataset_report(
+        dataset_stats("silver", PLACED), [*PLACED, StoredDraft(evil, "book", 9)], [("model", "m")]
+    ).to_html()
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "rejected: wrong answer" in page
+    assert "The request failed." in page

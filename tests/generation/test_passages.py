@@ -151,11 +151,6 @@ def test_the_main_passage_leads_and_the_nearest_follow_with_their_cosines(topics
     assert {passage.document for passage in others} >= {"Second", "Third"}
 
 
-def test_other_documents_come_before_more_of_the_same(topics, seed):
-    documents = [passage.document for passage in found(topics, seed, most=2, threshold=0.4)[1:]]
-    assert sorted(documents) == ["Second", "Third"]
-
-
 def test_the_same_document_fills_up(topics, seed):
     documents = [passage.document for passage in found(topics, seed, most=9, threshold=0.4)[1:]]
     assert "Main" in documents

@@ -182,18 +182,13 @@ def test_the_estimate_asks_nothing_and_comes_near(monkeypatch, capsys, books, re
     assert [one["stream"] for one in estimate] == [one["stream"] for one in told["streams"]]
 
 
-def test_the_dataset_is_listed_and_exported(monkeypatch, capsys, books, recipe, tmp_path):
+def test_the_dataset_is_listed_exported_and_published(climassay, monkeypatch, capsys, books, recipe, tmp_path):
     with ApiServer(rule=Writer()) as server:
         generate(monkeypatch, capsys, books, "run", recipe(server.url))
     [listed] = generate(monkeypatch, capsys, books, "list")
     assert listed["states"] == {"accepted": 12}
     written = generate(monkeypatch, capsys, books, "export", "good", "-o", tmp_path / "drafts.jsonl", "--accepted")
     assert written["drafts"] == len((tmp_path / "drafts.jsonl").read_text(encoding="utf-8").splitlines()) == 12
-
-
-def test_a_dataset_is_published_by_its_name(climassay, monkeypatch, capsys, books, recipe, tmp_path):
-    with ApiServer(rule=Writer()) as server:
-        generate(monkeypatch, capsys, books, "run", recipe(server.url))
     options = ("-o", tmp_path / "out", "--data-only", "-w", books.root, "--json")
     done(climassay("generate publish good", *options))
     assert [draft.usable for draft in read_dataset(tmp_path / "out")] == [True] * 12

@@ -17,7 +17,6 @@ from climassay.generation.writing import (
     UnreadableAnswerError,
     Writer,
     answer_schema,
-    assign_positions,
     example_answer,
     read_wording,
 )
@@ -316,15 +315,6 @@ def test_the_correct_option_stands_where_it_is_told_to(position, seed):
     assert wording.options[position] == wording.answer == "Clouds"
     assert sorted(wording.options) == ["Clouds", "Deserts", "Forests", "Oceans"]
     assert read("mcq", MCQ, position=position, seed=seed) == wording
-
-
-@given(st.lists(st.integers(0, 2**31 - 1), max_size=50))
-def test_letters_are_balanced_within_a_call(seeds):
-    positions = assign_positions(seeds)
-    assert len(positions) == len(seeds)
-    for start in range(0, len(seeds) - 3, 4):
-        assert sorted(positions[start : start + 4]) == [0, 1, 2, 3]
-    assert assign_positions(seeds) == positions
 
 
 @pytest.mark.parametrize(

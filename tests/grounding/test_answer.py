@@ -1,33 +1,14 @@
-import re
-
-import numpy as np
 import pytest
 
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
 from climassay.grounding import IN_HOUSE_MARK, answer_question
 from climassay.models.contract import Completion
+from scripted_model import USAGE, ScriptedModel
+from word_encoder import WordEncoder
 
 OCEAN = "The ocean takes up most of the excess heat. Warm water expands and the sea level rises."
 CLOUD = "Low clouds reflect sunlight. High thin clouds trap infrared radiation."
-
-
-class WordEncoder:
-    """Bag-of-words vectors: similarity is shared words, which a reader can check by eye."""
-
-    name = "words"
-    fingerprint = "w"
-    width = 4096
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        import zlib
-
-        out = np.zeros((len(texts), self.width), dtype=np.float32)
-        for row, text in zip(out, texts, strict=True):
-            for word in re.findall(r"\w+", text.lower()):
-                row[zlib.crc32(word.encode()) % self.width] = 1
-            row /= np.linalg.norm(row) or 1
-        return out
 
 
 class Shelf:
@@ -50,27 +31,12 @@ class Shelf:
         return [Hit(p, n, float(c), float(c)) for n, (c, p) in enumerate(kept, start=1)]
 
 
-class Scripted:
-    name = "scripted"
-    fingerprint = "s"
-
-    def __init__(self, text, finish="stop", error=None):
-        self.asked = []
-        self._completion = Completion.failed(error) if error else Completion(text, finish)
-
-    def render(self, messages, assistant_prefix=""):
-        return repr(messages)
-
-    def generate(self, requests, *, on_result=None):
-        self.asked += requests
-        return [self._completion for _ in requests]
-
-    def close(self):
-        pass
+def scripted(text, finish="stop", error=None):
+    return ScriptedModel(write=lambda *_: RuntimeError(error) if error else Completion(text, finish, USAGE))
 
 
 def answered(text, question="Why does the ocean and sea level rise with low clouds?", **options):
-    return answer_question(question, Shelf(), Scripted(text, **options))
+    return answer_question(question, Shelf(), scripted(text, **options))
 
 
 def test_citations_exist_or_are_removed_and_counted():
@@ -120,11 +86,11 @@ def test_the_models_own_mark_is_kept_out_of_the_text_but_honoured():
 
 
 def test_nothing_relevant_means_no_model_is_asked():
-    model = Scripted("I would make something up.")
+    model = scripted("I would make something up.")
     answer = answer_question("Boil eggs?", Shelf(), model)
     assert not answer.enough_information
     assert answer.text == "Not enough information."
-    assert model.asked == []
+    assert model.texts == []
 
 
 @pytest.mark.parametrize("text", ["NOT ENOUGH INFORMATION", "Not enough information.", "**Not enough information**"])
@@ -161,11 +127,11 @@ def test_empty_question_is_refused():
         answered("x", question="  ")
 
 
-class Writing(Scripted):
+class Writing(ScriptedModel):
     """Writes texts letter by letter, each after the first as another try of the same request."""
 
-    def __init__(self, *texts, **options):
-        super().__init__(texts[-1], **options)
+    def __init__(self, *texts):
+        super().__init__(write=lambda *_: texts[-1])
         self.tries = texts
 
     def generate_stream(self, requests, *, on_text, on_result=None):
@@ -175,13 +141,13 @@ class Writing(Scripted):
         return self.generate(requests, on_result=on_result)
 
 
-def previewed(*texts, **options):
+def previewed(*texts):
     """The answer, and its sentences as they were told, with their citations."""
     told = []
-    model = Writing(*texts, **options)
+    model = Writing(*texts)
     question = "Why does the ocean and sea level rise with low clouds?"
     answer = answer_question(question, Shelf(), model, on_progress=told.append)
-    assert answer == answered(texts[-1], **options)
+    assert answer == answered(texts[-1])
     assert all(one.sources == answer.sources for one in told)
     return answer, [[(sentence.text, sentence.citations) for sentence in one.sentences] for one in told]
 

@@ -1,31 +1,16 @@
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
 from climassay.corpus.documents import Passage
 from climassay.grounding import ground_text, written
+from word_encoder import WordEncoder
 
 
 @dataclass(frozen=True)
 class Source:
     number: int
     passage: Passage
-
-
-class SameWords:
-    """Texts are alike as far as they share words."""
-
-    name, fingerprint, width = "words", "w", 512
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        out = np.zeros((len(texts), self.width), dtype=np.float32)
-        words = sorted({word for text in texts for word in text.lower().strip(".").split()})
-        for row, text in zip(out, texts, strict=True):
-            for word in text.lower().strip(".").split():
-                row[words.index(word)] = 1
-            row /= np.linalg.norm(row) or 1
-        return out
 
 
 def source(number, text):
@@ -52,7 +37,7 @@ def test_a_number_with_the_wrong_unit_or_from_another_passage_is_named_as_writte
 
 
 def test_a_sentence_is_attributed_only_with_its_quantities_and_units():
-    right, wrong = grounded("The surface warmed by 1.1 °C. The surface warmed by 1.09 mm.", SameWords())
+    right, wrong = grounded("The surface warmed by 1.1 °C. The surface warmed by 1.09 mm.", WordEncoder())
     assert (right.origin, right.citations) == ("attributed", (2,))
     assert (wrong.origin, wrong.citations, wrong.in_house) == ("none", (), True)
     assert wrong.support >= 0.6
@@ -72,15 +57,15 @@ def test_a_sentence_is_attributed_only_with_its_quantities_and_units():
 def test_what_the_passages_lack_is_neither_own_knowledge_nor_attributed(lacking):
     # A passage of the same words: similarity alone would attribute the sentence.
     sources = (source(1, lacking),)
-    (sentence,) = grounded(lacking, SameWords(), sources)
+    (sentence,) = grounded(lacking, WordEncoder(), sources)
     assert (sentence.origin, sentence.citations, sentence.in_house) == ("none", (), False)
     assert sentence.support >= 0.6
     assert written(sentence) == lacking
-    (cited,) = grounded(f"{lacking[:-1]} [1].", SameWords(), sources)
+    (cited,) = grounded(f"{lacking[:-1]} [1].", WordEncoder(), sources)
     assert (cited.origin, cited.citations) == ("model", (1,))
-    (marked,) = grounded(f"{lacking[:-1]} (In-house knowledge).", SameWords(), sources)
+    (marked,) = grounded(f"{lacking[:-1]} (In-house knowledge).", WordEncoder(), sources)
     assert marked.in_house
-    (alone,) = grounded(lacking, SameWords(), ())
+    (alone,) = grounded(lacking, WordEncoder(), ())
     assert alone.in_house
 
 
@@ -98,19 +83,19 @@ def test_what_the_passages_lack_is_neither_own_knowledge_nor_attributed(lacking)
     ],
 )
 def test_what_is_said_of_the_world_needs_support_also_in_the_negative(claim):
-    (own,) = grounded(claim, SameWords())
+    (own,) = grounded(claim, WordEncoder())
     assert own.in_house
-    (attributed,) = grounded(claim, SameWords(), (source(1, claim),))
+    (attributed,) = grounded(claim, WordEncoder(), (source(1, claim),))
     assert (attributed.origin, attributed.citations) == ("attributed", (1,))
 
 
 def test_a_bare_answer_before_a_cited_sentence_is_not_marked():
     for bare in ("No.", "Yes.", "It has not.", "No, it has not.", "Not quite."):
-        answer, _ = grounded(f"{bare} The surface warmed by 1.09 °C [2].", SameWords())
+        answer, _ = grounded(f"{bare} The surface warmed by 1.09 °C [2].", WordEncoder())
         assert (answer.text, answer.citations, answer.in_house) == (bare, (), False)
-        alone, _ = grounded(f"{bare} Penguins skate.", SameWords())
+        alone, _ = grounded(f"{bare} Penguins skate.", WordEncoder())
         assert alone.in_house
-    marked, _ = grounded("No (In-house knowledge). The surface warmed by 1.09 °C [2].", SameWords())
+    marked, _ = grounded("No (In-house knowledge). The surface warmed by 1.09 °C [2].", WordEncoder())
     assert marked.in_house
-    cited, _ = grounded("It has not [1]. The surface warmed by 1.09 °C [2].", SameWords())
+    cited, _ = grounded("It has not [1]. The surface warmed by 1.09 °C [2].", WordEncoder())
     assert cited.citations == (1,)

@@ -266,49 +266,15 @@ def test_what_the_claim_says_may_be_repeated():
     assert foreign_quantities("Not by 4 K in 2023.", [claim, passage]) == ("4 K",)
 
 
-UNITS = (
-    "",
-    " °C",
-    " K",
-    "%",
-    " per cent",
-    " mm",
-    " cm",
-    " mm yr⁻¹",
-    " ppm",
-    " GtCO2",
-    " W m⁻²",
-    " million km2",
-    " degrees",
-    " years",
-)
+UNITS = "| °C| K|%| per cent| mm| cm| mm yr⁻¹| ppm| GtCO2| W m⁻²| million km2| degrees| years"
 NUMBERS = (
     st.decimals(0, 5000, places=2).map(str)
     | st.integers(0, 3000).map(str)
     | st.integers(1000, 10**6).map("{:,}".format)
 )
-WORDS = st.sampled_from(
-    (
-        "warming of",
-        "to",
-        "and",
-        "in",
-        "about",
-        "CO2",
-        "(",
-        ")",
-        ",",
-        "–",
-        "fell by",
-        "[2]",
-        "yr",
-        "SSP5-8.5",
-        "annual",
-        "−",
-    )
-)
-MEASUREMENTS = st.tuples(NUMBERS, st.sampled_from(UNITS)).map("".join)
-TEXTS = st.lists(WORDS | MEASUREMENTS, max_size=12).map(" ".join) | st.text(max_size=60)
+WORDS = "warming of|to|and|in|about|CO2|(|)|,|–|fell by|[2]|yr|SSP5-8.5|annual|−"
+MEASUREMENTS = st.tuples(NUMBERS, st.sampled_from(UNITS.split("|"))).map("".join)
+TEXTS = st.lists(st.sampled_from(WORDS.split("|")) | MEASUREMENTS, max_size=12).map(" ".join) | st.text(max_size=60)
 
 
 @given(TEXTS)
@@ -316,7 +282,7 @@ def test_a_sentence_has_all_its_own_quantities(text):
     assert foreign_quantities(text, [text]) == ()
 
 
-@given(TEXTS, st.integers(10_000, 999_999), st.sampled_from(UNITS))
+@given(TEXTS, st.integers(10_000, 999_999), st.sampled_from(UNITS.split("|")))
 def test_a_new_number_is_found(text, number, unit):
     # Rounding cannot bring a smaller number to this one: every other one is either below or another unit's.
     assume(not re.search(r"\d{5}|\d,\d{3}|million|[⁰-⁹₀-₉]|\d{3} ", text))

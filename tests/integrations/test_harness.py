@@ -3,9 +3,7 @@
 import pytest
 
 from climassay.integrations import publish_benchmark
-from climassay.integrations.benchmark import pose_questions, prompt_row
-from climassay.integrations.lm_eval import letter_results
-from published_sample import sample, write_sample
+from published_sample import write_sample
 
 pytest.importorskip("lm_eval")
 
@@ -51,23 +49,3 @@ def scores_without_models(question, text):
     if question.kind == "mcq":
         return score_answer(question, text)
     return dict.fromkeys(SCORES[question.kind], 0.5)
-
-
-def row_of(kind):
-    return prompt_row(pose_questions([question for question in sample() if question.kind == kind])[0])
-
-
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        (" {letter}", 1.0),
-        (" {letter}) because", 1.0),
-        ("The answer is ({letter}).", 1.0),
-        (" It is so.", 0.0),
-        ("", 0.0),
-    ],
-    ids=["letter", "lettered", "sentence", "none", "empty"],
-)
-def test_letters_are_parsed_by_our_parser(text, score):
-    row = row_of("mcq")
-    assert letter_results(row, [text.format(letter=row["target"])]) == {"accuracy": score}

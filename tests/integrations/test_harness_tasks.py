@@ -20,7 +20,7 @@ from climassay.records import Records
 from climassay.session import ModelOptions, Session
 from climassay.workspace import Workspace
 from climate_tasks import PLACES, TASKS, write_tasks
-from command_line import done, refused
+from command_line import json_of, refused
 from killed_process import kill_when
 from tiny_models import save_tiny
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_run_is_told(names, folder, sentence, tasks, tmp_path):
 
 def test_the_command_gives_every_score(weights, tasks, tmp_path, climassay):
     asked = ("climate_topics", "--include-path", tasks, "--model", f"local:{weights[0]}", "--dtype", "float32")
-    told = json.loads(done(climassay("evaluate lm-eval", *asked, "--limit", 3, "--json", "-w", tmp_path)))
+    told = json_of(climassay("evaluate lm-eval", *asked, "--limit", 3, "--json", "-w", tmp_path))
     assert {one["cell"]["benchmark"] for one in told["scores"]} == {"climate_topics"}
     assert {one["estimate"]["n"] for one in told["scores"]} == {3}
     told = climassay("evaluate lm-eval", "nothing_like_it", *asked[1:], "-w", tmp_path)

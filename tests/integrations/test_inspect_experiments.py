@@ -21,7 +21,7 @@ from climassay.records import Records
 from climassay.records.queries import list_runs
 from climassay.session import ModelOptions, Session
 from climassay.workspace import Workspace
-from command_line import done, refused
+from command_line import json_of, refused
 from killed_process import kill_when
 from patience import until
 from tiny_models import save_tiny
@@ -194,7 +194,7 @@ def test_a_task_s_own_failure_counts_as_a_failed_sample(server, tmp_path):
 
 def test_the_command_gives_every_score(server, tmp_path, climassay):
     asked = ("--model", "openai:test", "--base-url", server.url, "-w", tmp_path)
-    told = json.loads(done(climassay("evaluate inspect", *named("words"), "-T", "shown=3", "--json", *asked)))
+    told = json_of(climassay("evaluate inspect", *named("words"), "-T", "shown=3", "--json", *asked))
     assert {one["cell"]["benchmark"] for one in told["scores"]} == {"words"}
     assert {one["estimate"]["n"] for one in told["scores"]} == {3}
     told = climassay("evaluate inspect", "nothing_like_it.py@words", *asked)

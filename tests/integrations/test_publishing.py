@@ -11,7 +11,6 @@ from climassay.integrations import open_benchmark, publish_benchmark
 from climassay.integrations.benchmark import read_prompt_rows
 from climassay.integrations.publishing import letter_pattern
 from climassay.questions import TYPES, question_row, read_questions
-from command_line import run_command
 from published_sample import sample, write_sample
 
 
@@ -137,49 +136,7 @@ def test_templates_that_the_harness_cannot_take_are_refused(tmp_path):
         publish_benchmark(write_sample(tmp_path), tmp_path / "out", prompts=own)
 
 
-def test_command(monkeypatch, capsys, tmp_path):
-    file, out = write_sample(tmp_path), tmp_path / "out"
-    code, text, err = run_command(
-        monkeypatch, capsys, "generate", "publish", file, "--output", out, "--lm-eval", "--json"
-    )
-    assert code == 0
-    told = json.loads(text)
-    assert told["parts"] == ["lm-eval"]
-    assert told["counts"] == {"mcq": 6, "freeform": 3, "cloze": 3}
-    code, text, err = run_command(monkeypatch, capsys, "generate", "publish", file, "--output", out, "--name", "other")
-    assert code == 2
-    assert err.startswith("climassay: ")
-    assert "--force" in err
-    assert err.count("\n") == 1
-    code, text, err = run_command(
-        monkeypatch, capsys, "generate", "publish", file, "--output", out, "--name", "other", "--force"
-    )
-    assert code == 0
-    assert "for inspect and lm-eval" in text
-    assert "Removed 10 files" in err
-
-
-PIECES = [
-    "a",
-    "b",
-    "C",
-    "(d)",
-    "e",
-    "answer",
-    "Option",
-    " is",
-    ":",
-    "*",
-    "`",
-    "'",
-    " ",
-    "\n",
-    ")",
-    ".",
-    "The",
-    "[",
-    "(",
-]
+PIECES = ["answer", "Option", " is", "The", "(d)", *"abCe:*`' \n).[("]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))

@@ -4,7 +4,7 @@ import pytest
 
 from climassay.metrics import Entailment, PromptedEntailment
 from climassay.metrics.entailment import BLANK, OPTIONS, nearest_parts
-from climassay.models.contract import OptionScores
+from scripted_model import ScriptedModel
 from tiny_models import smollm2
 
 
@@ -12,23 +12,14 @@ def nearest_part(premise, statement, **options):
     return nearest_parts([(premise, statement)], **options)[0]
 
 
-class Weighing:
+def weighing(answers):
     """Gives scripted probabilities by the premise in the prompt; fails where there are none."""
 
-    name, parameters = "local:weighing", 1000
+    def choose(prompt, _options):
+        found = answers.get(prompt.split("Passage: ")[1].split("\n")[0])
+        return [math.log(p) for p in found] if found else RuntimeError("The server did not answer.")
 
-    def __init__(self, answers):
-        self.answers, self.asked = answers, []
-
-    def option_logprobs(self, requests, *, on_result=None):
-        self.asked += requests
-        return [self._answer(request.messages[-1].content) for request in requests]
-
-    def _answer(self, prompt):
-        premise = prompt.split("Passage: ")[1].split("\n")[0]
-        if premise not in self.answers:
-            return OptionScores.failed("The server did not answer.")
-        return OptionScores(tuple(math.log(p) for p in self.answers[premise]))
+    return ScriptedModel(choose, name="local:weighing", parameters=1000)
 
 
 PAIRS = [("Seas rise.", "The sea rises."), ("Seas fall.", "The sea rises."), ("Lost.", "The sea rises.")]
@@ -36,32 +27,32 @@ ANSWERS = {"Seas rise.": (0.3, 0.1, 0.1), "Seas fall.": (0.1, 0.2, 0.1), BLANK: 
 
 
 def test_probabilities_of_the_options_and_none_where_the_call_failed():
-    model = Weighing(ANSWERS)
+    model = weighing(ANSWERS)
     scores = PromptedEntailment(model, calibrated=False).score(PAIRS)
     assert scores == [pytest.approx(0.6), pytest.approx(0.25), None]
-    assert [request.options for request in model.asked] == [OPTIONS] * 3
-    assert "Statement: The sea rises." in model.asked[0].messages[-1].content
+    assert [options for _, options in model.options] == [OPTIONS] * 3
+    assert "Statement: The sea rises." in model.options[0][0]
 
 
 def test_calibration_divides_by_what_is_answered_without_content():
-    model = Weighing(ANSWERS)
+    model = weighing(ANSWERS)
     relations = PromptedEntailment(model).relations(PAIRS)
     # 0.3/0.6, 0.1/0.1, 0.1/0.3 and 0.1/0.6, 0.2/0.1, 0.1/0.3, each divided by its sum.
     assert relations[0] == pytest.approx((3 / 11, 6 / 11, 2 / 11))
     assert relations[1] == pytest.approx((1 / 15, 12 / 15, 2 / 15))
     assert relations[2] is None
-    assert len(model.asked) == 4
+    assert len(model.options) == 4
 
 
 def test_without_the_content_free_answer_nothing_is_calibrated():
     blind = {premise: answer for premise, answer in ANSWERS.items() if premise != BLANK}
-    assert PromptedEntailment(Weighing(blind)).score(PAIRS) == [None, None, None]
+    assert PromptedEntailment(weighing(blind)).score(PAIRS) == [None, None, None]
 
 
 def test_no_pairs_ask_nothing():
-    model = Weighing(ANSWERS)
+    model = weighing(ANSWERS)
     assert PromptedEntailment(model).score([]) == []
-    assert model.asked == []
+    assert model.options == []
 
 
 @pytest.mark.model

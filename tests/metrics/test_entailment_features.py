@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from climassay.metrics.entailment import (
-    OPPOSITES,
     change_number,
     cut_tail,
     negate,
@@ -46,9 +45,3 @@ def test_what_is_cut_off_leaves_a_sentence_that_the_whole_says():
     assert cut_tail("The sea takes up much heat, which warms it.") == "The sea takes up much heat."
     assert cut_tail("It rose, which matters.") is None
     assert cut_tail("The sea takes up much heat.") is None
-
-
-def test_opposites_go_both_ways():
-    assert all(word in OPPOSITES for word in OPPOSITES.values())
-    assert OPPOSITES["rise"] == "fall"
-    assert OPPOSITES["falls"] == "rises"

@@ -26,22 +26,10 @@ from climassay.metrics.entailment_head import (
     validate_entailment,
 )
 from climassay.metrics.factual_accuracy import PromptedSupport
+from scripted_entailment import ScriptedEntailment
+from word_encoder import WordEncoder
 
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand", "moss", "reef")
-
-
-class WordEncoder:
-    """Unit vectors of counted words: like texts are near."""
-
-    name, fingerprint, width = "local:words", "f" * 64, 24
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        rows = np.zeros((len(texts), self.width), dtype=np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            for word in text.lower().strip(".").split():
-                row[sum(map(ord, word)) % self.width] += 1
-            row[0] += 0.01
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def lesson():
@@ -60,11 +48,11 @@ def lesson():
 @pytest.fixture(scope="module")
 def trained():
     table = lesson()
-    return train_entailment(table, table.pairs, WordEncoder(), folds=3)
+    return train_entailment(table, table.pairs, WordEncoder("local:words", width=24), folds=3)
 
 
 def test_a_head_learns_what_can_be_learned_and_says_how_it_did_on_others(trained):
-    scorer = HeadEntailment(trained.head, WordEncoder())
+    scorer = HeadEntailment(trained.head, WordEncoder("local:words", width=24))
     assert isinstance(scorer, RelationScorer)
     pairs = [
         ("In all years the mist increases by 3 units.", "The mist increases by 3 units."),
@@ -89,7 +77,9 @@ def test_a_head_learns_what_can_be_learned_and_says_how_it_did_on_others(trained
 
 def test_probabilities_of_relations_are_as_frequent_as_the_relations(trained):
     table = lesson()
-    features = pair_features([(pair.premise, pair.statement) for pair in table.pairs], WordEncoder())
+    features = pair_features(
+        [(pair.premise, pair.statement) for pair in table.pairs], WordEncoder("local:words", width=24)
+    )
     assert trained.head.probabilities(features).mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.02)
 
 
@@ -120,8 +110,7 @@ def test_what_is_no_head_is_refused(trained, tmp_path):
 
 
 def test_another_encoder_is_refused(trained):
-    stranger = WordEncoder()
-    stranger.fingerprint = "0" * 64
+    stranger = WordEncoder("local:words", fingerprint="0" * 64)
     with pytest.raises(InputError, match="trained on the encoder local:words"):
         HeadEntailment(trained.head, stranger)
 
@@ -129,7 +118,9 @@ def test_another_encoder_is_refused(trained):
 def test_all_relations_are_needed():
     table = lesson()
     with pytest.raises(InputError, match="all relations"):
-        train_entailment(table, [pair for pair in table.pairs if pair.relation != 2], WordEncoder())
+        train_entailment(
+            table, [pair for pair in table.pairs if pair.relation != 2], WordEncoder("local:words", width=24)
+        )
 
 
 def test_held_out_statements_are_in_no_training_pair():
@@ -163,14 +154,15 @@ def test_resolved_directions():
 
 def test_features_of_a_pair():
     features = pair_features(
-        [("Ice did not shrink by 3 m.", "Ice did shrink by 4 m."), ("A b.", "A b.")], WordEncoder()
+        [("Ice did not shrink by 3 m.", "Ice did shrink by 4 m."), ("A b.", "A b.")],
+        WordEncoder("local:words", width=24),
     )
     found = dict(zip(NAMES, features.named[0], strict=True))
     assert (found["opposite direction"], found["same direction"], found["new numbers"]) == (1, 0, 1)
     assert features.vectors.shape == (2, 4 * 24)
     same = dict(zip(NAMES, features.named[1], strict=True))
     assert (same["cosine"], same["same words"], same["opposite direction"]) == (pytest.approx(1), 1, 0)
-    none = pair_features([], WordEncoder())
+    none = pair_features([], WordEncoder("local:words", width=24))
     assert [block.shape for block in none.blocks(vectors=True)] == [(0, 4 * 24), (0, len(NAMES))]
     assert [block.shape for block in features.blocks(vectors=False, places=np.array([1]))] == [(1, len(NAMES))]
 
@@ -281,21 +273,12 @@ PAIRS = [
 ]
 
 
-class Scripted:
-    name = "scripted"
-
-    def __init__(self, **by_premise):
-        self.by_premise = by_premise
-
-    def relations(self, pairs):
-        return [self.by_premise[premise] for premise, _ in pairs]
-
-    def score(self, pairs):
-        return [None if one is None else one.confirms for one in self.relations(pairs)]
+def scripted(**by_premise):
+    return ScriptedEntailment(lambda premise, _: by_premise[premise])
 
 
 def test_figures_worked_by_hand():
-    scorer = Scripted(
+    scorer = scripted(
         a=Relations(0.8, 0.1, 0.1), b=Relations(0.2, 0.3, 0.5), c=Relations(0.1, 0.7, 0.2),
         d=Relations(0.1, 0.1, 0.8), e=None, f=Relations(0.3, 0.1, 0.6),
     )  # fmt: skip
@@ -318,7 +301,7 @@ def test_figures_worked_by_hand():
 
 
 def test_both_classes_are_needed():
-    scorer = Scripted(a=Relations(1, 0, 0), b=Relations(1, 0, 0))
+    scorer = scripted(a=Relations(1, 0, 0), b=Relations(1, 0, 0))
     with pytest.raises(InputError, match="some are SUPPORTS and some REFUTES"):
         validate_entailment(PAIRS[:2], scorer)
 
@@ -339,4 +322,4 @@ def test_pairs_a_head_was_trained_on_are_left_out():
     assert [pair.statement for pair in unseen_pairs(PAIRS, scorer)] == ["two", "two", "three", "three"]
     with pytest.raises(InputError, match="every statement"):
         unseen_pairs(PAIRS[:2], scorer)
-    assert unseen_pairs(PAIRS[:2], Scripted()) == tuple(PAIRS[:2])
+    assert unseen_pairs(PAIRS[:2], scripted()) == tuple(PAIRS[:2])

@@ -1,5 +1,3 @@
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,22 +11,7 @@ from climassay.metrics import (
     fact_scores,
     split_facts,
 )
-
-
-class Scripted:
-    """Relations by the pair; what is not scripted is open."""
-
-    name = "scripted"
-
-    def __init__(self, known):
-        self.known, self.calls = known, 0
-
-    def relations(self, pairs: Sequence[tuple[str, str]]):
-        self.calls += 1
-        return [self.known.get(pair, Relations(0.0, 0.0, 1.0)) for pair in pairs]
-
-    def score(self, pairs):
-        return [None if one is None else one.confirms for one in self.relations(pairs)]
+from scripted_entailment import ScriptedEntailment
 
 
 class Near:
@@ -46,8 +29,13 @@ REFERENCE = "The ocean absorbs heat. The ocean absorbs carbon."
 QUESTION = "What does the ocean absorb?"
 
 
+def scripted(known):
+    """Relations by the pair; what is not scripted is open."""
+    return ScriptedEntailment(lambda *pair: known.get(pair, Relations(0.0, 0.0, 1.0)))
+
+
 def metric(known):
-    return FactMetric(Scripted(known), Near())
+    return FactMetric(scripted(known), Near())
 
 
 def test_a_worked_example():
@@ -70,7 +58,7 @@ def test_a_worked_example():
 
 
 def test_an_answer_without_facts_scores_nothing_and_many_items_are_one_call():
-    scorer = Scripted({("The ocean absorbs heat.", "The ocean absorbs heat."): Relations(1.0, 0.0, 0.0)})
+    scorer = scripted({("The ocean absorbs heat.", "The ocean absorbs heat."): Relations(1.0, 0.0, 0.0)})
     items = [Answered(QUESTION, REFERENCE, text) for text in ("", "The ocean absorbs heat.", " . ")]
     empty, one, dot = FactMetric(scorer, Near()).score(items)
     assert scorer.calls == 1
@@ -132,43 +120,22 @@ def test_of_the_emission_answers_the_bundled_scorer_puts_a_right_one_before_the_
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        pytest.param("The sea rises.", ["The sea rises."], id="one"),
-        pytest.param("The sea rises; ice melts.", ["The sea rises.", "Ice melts."], id="semicolon"),
-        pytest.param(
-            "The sea rises because warm water expands.", ["The sea rises.", "Warm water expands."], id="because"
-        ),
-        pytest.param(
-            "The air warms the ocean, which in turn releases carbon.",
-            ["The air warms the ocean.", "The ocean in turn releases carbon."],
-            id="which",
-        ),
-        pytest.param(
-            "Black carbon absorbs sunlight and warms the air.",
-            ["Black carbon absorbs sunlight.", "Black carbon warms the air."],
-            id="two verbs, one subject",
-        ),
-        pytest.param(
-            "Emissions fell, but concentrations increased.",
-            ["Emissions fell.", "Concentrations increased."],
-            id="but",
-        ),
-        pytest.param(
-            "Ice reflects sunlight, cooling the surface below.",
-            ["Ice reflects sunlight, cooling the surface below."],
-            id="a noun that ends like a participle is left",
-        ),
-        pytest.param(
-            "Mars is far from the sun, receiving less sunlight.",
-            ["Mars is far from the sun.", "Mars is receiving less sunlight."],
-            id="participle",
-        ),
-        pytest.param(
-            "However, the ocean absorbs heat. It releases carbon.",
-            ["The ocean absorbs heat.", "The ocean releases carbon."],
-            id="link and pronoun",
-        ),
+        ("The sea rises.", ["The sea rises."]),
+        ("The sea rises; ice melts.", ["The sea rises.", "Ice melts."]),
+        ("The sea rises because warm water expands.", ["The sea rises.", "Warm water expands."]),
+        ("The air warms the ocean, which in turn releases carbon.",
+         ["The air warms the ocean.", "The ocean in turn releases carbon."]),
+        ("Black carbon absorbs sunlight and warms the air.",
+         ["Black carbon absorbs sunlight.", "Black carbon warms the air."]),
+        ("Emissions fell, but concentrations increased.", ["Emissions fell.", "Concentrations increased."]),
+        # A noun that ends like a participle is left.
+        ("Ice reflects sunlight, cooling the surface below.", ["Ice reflects sunlight, cooling the surface below."]),
+        ("Mars is far from the sun, receiving less sunlight.",
+         ["Mars is far from the sun.", "Mars is receiving less sunlight."]),
+        ("However, the ocean absorbs heat. It releases carbon.",
+         ["The ocean absorbs heat.", "The ocean releases carbon."]),
     ],
-)
+)  # fmt: skip
 def test_rules(text, facts):
     assert list(split_facts(text)) == facts
 

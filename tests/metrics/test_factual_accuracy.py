@@ -16,7 +16,7 @@ from climassay.metrics import (
     score_answers,
     supports,
 )
-from climassay.models.contract import Completion, OptionScores
+from climassay.models.contract import Completion
 from scripted_model import ScriptedModel
 from tiny_models import smollm2
 
@@ -58,25 +58,14 @@ def test_no_temperature(temperature):
         factual_accuracy(0.5, temperature)
 
 
-class Judge:
+def supporting(answers):
     """Gives scripted log-probabilities; fails where there are none."""
-
-    name = "local:judge"
-
-    def __init__(self, answers):
-        self.answers, self.asked = answers, []
-
-    def option_logprobs(self, requests, *, on_result=None):
-        self.asked += requests
-        found = []
-        for request in requests:
-            row = next((row for claim, row in self.answers.items() if claim in request.messages[-1].content), None)
-            found.append(OptionScores(row) if row else OptionScores.failed("The server did not answer."))
-        return found
+    lost = RuntimeError("The server did not answer.")
+    return ScriptedModel(lambda prompt, _: next((row for claim, row in answers.items() if claim in prompt), lost))
 
 
 def test_the_judge_is_asked_as_the_paper_does_and_failures_keep_their_place():
-    judge = Judge({"Seas rise": (-0.1, -5.1), "Seas fall": (-100.0, 0.0)})
+    judge = supporting({"Seas rise": (-0.1, -5.1), "Seas fall": (-100.0, 0.0)})
     scorer = PromptedSupport(judge)
     pairs = [
         ("The sea is rising.", "Seas rise."),
@@ -88,8 +77,8 @@ def test_the_judge_is_asked_as_the_paper_does_and_failures_keep_their_place():
     assert relations[0].leaves_open == 0
     assert relations[1] is None
     assert scorer.score(pairs)[2] == pytest.approx(0, abs=1e-40)
-    assert {request.options for request in judge.asked} == {("SUPPORTS", "REFUTES")}
-    text = judge.asked[0].messages[-1].content
+    assert {options for _, options in judge.options} == {("SUPPORTS", "REFUTES")}
+    text = judge.options[0][0]
     assert text.index("Evidence:** The sea is rising.") < text.index("Claim:** Seas rise.")
     scores = factual_accuracies([one for one, _ in pairs], [two for _, two in pairs], scorer)
     # sigmoid(5 / 5), a failure, and the clip.
@@ -98,7 +87,7 @@ def test_the_judge_is_asked_as_the_paper_does_and_failures_keep_their_place():
 
 def test_as_many_answers_as_references():
     with pytest.raises(InputError, match="2 answers"):
-        factual_accuracies(["A."], ["B.", "C."], PromptedSupport(Judge({})))
+        factual_accuracies(["A."], ["B.", "C."], PromptedSupport(supporting({})))
 
 
 def test_a_scorer_without_relations_gives_its_probability():

@@ -102,15 +102,7 @@ def test_a_very_small_judge_is_read_from_probabilities():
 def test_a_very_small_judge_without_probabilities_is_refused():
     class Writer:
         name, fingerprint, parameters = "local:tiny", "0" * 64, 1000
-
-        def render(self, messages, assistant_prefix=""):
-            return ""
-
-        def generate(self, requests, *, on_result=None):
-            return []
-
-        def close(self):
-            pass
+        render, generate, close = ScriptedModel.render, ScriptedModel.generate, ScriptedModel.close
 
     with pytest.raises(InputError, match="too small"):
         Marker(Writer())

@@ -62,7 +62,7 @@ def test_a_file_that_was_changed_after_it_was_verified_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", -1000.0)
+    monkeypatch.setattr("climassay.models.bundled._SETTLED_SECONDS", -1000.0)
     copy = tmp_path / "site"
     shutil.copytree(bundled_path("minilm"), copy / BUNDLED["minilm"].path)
     monkeypatch.setattr(bundled, "_locate", lambda model, inside: copy / inside)

@@ -17,11 +17,6 @@ def logs(*probabilities):
     return tuple(map(math.log, probabilities))
 
 
-def test_worked_example_prefers_what_content_made_likelier():
-    assert calibrate(logs(0.6, 0.3)) == pytest.approx((2 / 3, 1 / 3))
-    assert calibrate(logs(0.6, 0.3), logs(0.8, 0.1)) == pytest.approx((0.2, 0.8))
-
-
 def test_paper_example_of_a_biased_model():
     # Zhao et al. (2021), section 5: a content-free input that is 61.8% positive; after the correction it is even.
     assert calibrate(logs(0.618, 0.382), logs(0.618, 0.382)) == pytest.approx((0.5, 0.5))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import ModelError
-from climassay.models.bundled import bundled_path
+from climassay.models.bundled import bundled_path, encoder_fingerprint
 from climassay.models.encoders import (
     BertEncoder,
     SentenceTransformerEncoder,
@@ -21,7 +21,6 @@ from climassay.models.encoders import (
     token_batches,
     windows,
 )
-from climassay.models.model_files import encoder_fingerprint
 from climassay.primer import book_path
 
 pytestmark = pytest.mark.model

@@ -18,8 +18,8 @@ from climassay.models.contract import (
     StreamingGenerator,
     Windowed,
 )
-from climassay.models.local.loading import LazyModel, loaded_model, open_local
 from climassay.models.local.model import LocalModel
+from climassay.models.provider import LazyModel, loaded_model
 from climassay.workspace import cache_folder
 from tiny_models import save_tiny
 
@@ -39,7 +39,7 @@ def cards() -> list[Path]:
 
 
 def test_the_second_time_it_says_the_same_of_itself_and_answers_the_same(small_model):
-    first, second = open_local(small_model), open_local(small_model)
+    first, second = load_model(small_model), load_model(small_model)
     assert isinstance(first, LocalModel)
     assert isinstance(second, LazyModel)
     assert len(cards()) == 1
@@ -66,25 +66,25 @@ def test_the_second_time_it_says_the_same_of_itself_and_answers_the_same(small_m
 
 
 def test_other_files_other_ways_of_loading_and_a_damaged_card_are_loaded_at_once(small_model):
-    known = open_local(small_model)
-    limited = open_local(small_model, max_output_tokens=3)
+    known = load_model(small_model)
+    limited = load_model(small_model, max_output_tokens=3)
     assert isinstance(limited, LocalModel)
     assert limited.fingerprint != known.fingerprint
-    assert isinstance(open_local(small_model, dtype="float16"), LocalModel)
+    assert isinstance(load_model(small_model, dtype="float16"), LocalModel)
     [card] = [one for one in cards() if json.loads(one.read_text())["fingerprint"] == known.fingerprint]
     card.write_text("{")
-    assert isinstance(open_local(small_model), LocalModel)
-    assert isinstance(open_local(small_model), LazyModel)
+    assert isinstance(load_model(small_model), LocalModel)
+    assert isinstance(load_model(small_model), LazyModel)
     settings = known.folder / "generation_config.json"
     settings.write_text(json.dumps({"temperature": 0.5}))
-    changed = open_local(small_model)
+    changed = load_model(small_model)
     assert isinstance(changed, LocalModel)
     assert changed.fingerprint != known.fingerprint
 
 
 def test_a_model_whose_files_change_before_it_is_first_asked_is_not_asked(small_model):
-    open_local(small_model)
-    known = open_local(small_model)
+    load_model(small_model)
+    known = load_model(small_model)
     (known.folder / "generation_config.json").write_text(json.dumps({"temperature": 0.5}))
     with pytest.raises(ModelError, match="have changed since the command began"):
         known.generate([GenerationRequest(CHAT, Sampling(max_tokens=5))])

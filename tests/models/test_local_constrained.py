@@ -83,13 +83,6 @@ def test_random_schemas_with_the_tokens_of_the_bundled_model() -> None:
     answer_all(smollm2(), [random_schema(chance, longest=4) for _ in range(2)], temperature=1.5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("temperature", [0.0, 1.0, 3.0])
-def test_a_hundred_random_schemas_with_long_strings(temperature: float) -> None:
-    chance = random.Random(21)
-    answer_all(smollm2(), [random_schema(chance, longest=200) for _ in range(100)], temperature)
-
-
 def test_a_worked_example() -> None:
     schema = {
         "type": "object",

@@ -10,8 +10,7 @@ import torch
 from climassay.errors import InputError, ModelError
 from climassay.models import Activations, Message, OptionRequest
 from climassay.models.local.model import LocalModel, TokenisedOptions, read_options
-from climassay.models.local.network import Network
-from climassay.models.local.reading import Reader
+from climassay.models.local.network import Network, Reader
 from tiny_models import ARCHITECTURES, save_tiny, save_tokenizer, smollm2, tiny
 
 pytestmark = pytest.mark.model

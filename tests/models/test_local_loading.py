@@ -12,32 +12,13 @@ import torch
 
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
-from climassay.models.cpu_settings import choose_threads
+from climassay.models.bundled import file_digest, is_remembered
 from climassay.models.local import loading
-from climassay.models.local.loading import load_local, stated_licence
+from climassay.models.local.loading import choose_threads, load_local, stated_licence
 from climassay.models.local.model import LocalModel
-from climassay.models.model_files import file_digest, is_remembered
 from tiny_models import save_tiny, save_tokenizer
 
 pytestmark = pytest.mark.model
-
-
-def test_a_model_that_is_only_a_pickle_is_refused_unread(tmp_path: Path) -> None:
-    folder = save_tiny(tmp_path)
-    (folder / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
-    with pytest.raises(ModelError, match="has no safetensors weights"):
-        load_local(str(folder))
-
-
-def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
-    folder = save_tiny(tmp_path)
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    with pytest.raises(ModelError, match="cannot be loaded"):
-        load_local(str(folder))
-    assert not (tmp_path / "ran").exists()
 
 
 def test_folders_without_a_model_are_told_apart(tmp_path: Path) -> None:
@@ -136,7 +117,7 @@ def no_threads_chosen(monkeypatch: pytest.MonkeyPatch):
     import torch
 
     before = torch.get_num_threads()
-    monkeypatch.setattr("climassay.models.cpu_settings._chosen", None)
+    monkeypatch.setattr("climassay.models.local.loading._chosen", None)
     monkeypatch.delenv("CLIMASSAY_THREADS", raising=False)
     yield
     torch.set_num_threads(before)
@@ -155,8 +136,8 @@ def test_the_fastest_number_of_threads_is_chosen_once(
         tried.append(torch.get_num_threads())
         return seconds[tried[-1]]
 
-    monkeypatch.setattr("climassay.models.cpu_settings.usable_cores", lambda: 6)
-    monkeypatch.setattr("climassay.models.cpu_settings._mean_seconds", measured)
+    monkeypatch.setattr("climassay.models.local.loading.usable_cores", lambda: 6)
+    monkeypatch.setattr("climassay.models.local.loading._mean_seconds", measured)
     assert choose_threads(lambda: None) == best == torch.get_num_threads()
     assert tried == [1, 2, 4, 6][: len(tried)]
     count = len(tried)
@@ -254,7 +235,7 @@ def test_a_digest_is_remembered_until_the_file_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", -1000.0)
+    monkeypatch.setattr("climassay.models.bundled._SETTLED_SECONDS", -1000.0)
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
     assert not is_remembered(file)
@@ -274,22 +255,11 @@ def test_a_digest_is_remembered_until_the_file_is_written_again(
 
 def test_a_file_that_has_just_changed_is_hashed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", 1000.0)
+    monkeypatch.setattr("climassay.models.bundled._SETTLED_SECONDS", 1000.0)
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
     file_digest(file)
     assert not is_remembered(file)
-
-
-def test_a_spoilt_memory_of_digests_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", -1000.0)
-    file = tmp_path / "weights"
-    file.write_bytes(b"abc")
-    file_digest(file)
-    (entry,) = (tmp_path / "cache" / "digests").iterdir()
-    entry.write_text("{half", encoding="utf-8")
-    assert file_digest(file).startswith("ba7816bf")
 
 
 def test_a_bundled_name_may_stand_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

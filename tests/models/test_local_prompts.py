@@ -9,7 +9,7 @@ from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerFast
 
 from climassay.models.contract import Message
-from climassay.models.local.prompts import PromptFormat
+from climassay.models.local.loading import PromptFormat
 from tiny_models import save_tokenizer, smollm2
 
 pytestmark = pytest.mark.model

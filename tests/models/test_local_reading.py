@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from climassay.models.local.generation import PlainRows, SharedRows, rows_for
 from climassay.models.local.model import OptionReadings, TokenisedOptions, read_options
-from climassay.models.local.network import Network
+from climassay.models.local.network import Network, Reader, columns
 from climassay.models.local.prefix_tree import PrefixTree, Step, common_length
-from climassay.models.local.reading import Reader, columns
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 
 pytestmark = pytest.mark.model
@@ -77,24 +76,6 @@ def test_a_path_kept_from_the_call_before_changes_nothing() -> None:
         for request in random_requests(seed, count=4):
             (readings,) = computed(reader, [request])
             assert readings.logprobs == pytest.approx(plain(model, request)[0], rel=1e-5, abs=1e-4)
-
-
-def test_a_shared_context_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny("llama")
-    network = Network(model)
-    reader = Reader(network, pack=64)
-    assert reader.shares
-    context = tuple(range(2, 202))
-    requests = [
-        TokenisedOptions(tuple((*context, 250 + question, 260 + option, 7) for option in range(4)), 201)
-        for question in range(5)
-    ]
-    tokens = []
-    step = network.step
-    monkeypatch.setattr(network, "step", lambda work, *rest: tokens.append(work.size) or step(work, *rest))
-    computed(reader, requests)
-    # The context; then for each question one token and for each option one (its last token need not be computed).
-    assert sum(tokens) == 200 + 5 * (1 + 4)
 
 
 def test_a_model_without_attention_is_computed_plainly_and_right() -> None:
@@ -223,20 +204,6 @@ def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
     assert set(runs[4,].sequences) == {0, 1}
     assert step.segments[runs[6, 7].parent or 0] is runs[4,]
     assert runs[6, 7].start == 4
-
-
-def test_a_long_beginning_becomes_the_path_and_branches_are_packed_after_it() -> None:
-    beginning = list(range(50))
-    sequences = [[*beginning, 100 + branch, 7] for branch in range(3)]
-    steps = list(PrefixTree(sequences).steps(pack=4, longest=30))
-    assert [(step.kept, step.size) for step in steps] == [(0, 30), (30, 20), (50, 4), (50, 2)]
-
-
-def test_what_the_cache_holds_is_left_out() -> None:
-    tree = PrefixTree([[1, 2, 3, 4], [1, 2, 9]], held=[1, 2, 3, 4])
-    assert tree.held == 2
-    (step,) = tree.steps(pack=10, longest=10)
-    assert (step.kept, step.size) == (2, 3)
 
 
 def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:

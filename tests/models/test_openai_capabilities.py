@@ -5,12 +5,11 @@ import threading
 
 import pytest
 
-from api_server import ApiServer, Behaviour, Connection, Reply, by_hash
+from api_server import ApiServer, Behaviour, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import Connection as Client
-from climassay.models.openai.connection import RetryPolicy, retry_policy
+from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.replies import parse_error_reply, parse_window
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)
@@ -67,13 +66,15 @@ def test_a_refusal_is_understood_in_every_providers_form(body, parameters):
     assert rejected_parameters(SENT, parse_error_reply(json.dumps(body).encode())) == parameters
 
 
-class Manners:
+class Thinking(ApiServer):
     """A server with the manners of a reasoning model: much is refused, thoughts are counted and not shown."""
 
-    def __init__(self, thoughts=300, told=True):
+    def __init__(self, text, thoughts=300, told=True):
+        super().__init__(rule=lambda _: Reply(text))
         self.thoughts, self.told = thoughts, told
 
-    def refusal(self, body):
+    def error(self, request):
+        body = request.body
         if body.get("logprobs"):
             return 403, fault("You are not allowed to request logprobs from this model")
         if "max_tokens" in body:
@@ -83,38 +84,23 @@ class Manners:
             return 400, fault(f"Unsupported: '{name}'.", param=name, code="unsupported_value")
         return None
 
-    def install(self, monkeypatch):
-        usual_answer, usual_completion = Connection.answer, ApiServer.completion
-
-        async def answer(connection, first_line, headers, raw):
-            refused = self.refusal(json.loads(raw)) if raw else None
-            if refused is None:
-                await usual_answer(connection, first_line, headers, raw)
-            else:
-                connection.server.receive(headers, raw)
-                connection.send(*refused)
-
-        def completion(connection, asked):
-            data = usual_completion(connection, asked)
-            choice, limit = data["choices"][0], asked.body.get("max_completion_tokens", 10**6)
-            words = choice["message"]["content"].split()
-            kept = words[: max(0, limit - self.thoughts)]
-            if len(kept) < len(words):
-                choice["finish_reason"] = "length"
-            choice["message"]["content"] = " ".join(kept)
-            data["usage"]["completion_tokens"] = min(limit, len(kept) + self.thoughts)
-            if self.told:
-                data["usage"]["completion_tokens_details"] = {"reasoning_tokens": min(limit, self.thoughts)}
-            return data
-
-        monkeypatch.setattr(Connection, "answer", answer)
-        monkeypatch.setattr(ApiServer, "completion", completion)
+    def completion(self, request):
+        data = super().completion(request)
+        choice, limit = data["choices"][0], request.body.get("max_completion_tokens", 10**6)
+        words = choice["message"]["content"].split()
+        kept = words[: max(0, limit - self.thoughts)]
+        if len(kept) < len(words):
+            choice["finish_reason"] = "length"
+        choice["message"]["content"] = " ".join(kept)
+        data["usage"]["completion_tokens"] = min(limit, len(kept) + self.thoughts)
+        if self.told:
+            data["usage"]["completion_tokens_details"] = {"reasoning_tokens": min(limit, self.thoughts)}
+        return data
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_reasoning_model_answers_and_its_thoughts_are_counted(monkeypatch, told):
-    Manners(told=told).install(monkeypatch)
-    with ApiServer(rule=lambda asked: Reply("Yes it is. And more.")) as server:
+def test_a_reasoning_model_answers_and_its_thoughts_are_counted(told):
+    with Thinking("Yes it is. And more.", told=told) as server:
         client = model(server)
         first, second = client.generate([request("one", max_tokens=20, stop=(" And",)), request("two", max_tokens=20)])
         (scores,) = client.option_logprobs([OptionRequest((Message("user", "?"),), ("yes it is", "no"))])
@@ -129,18 +115,8 @@ def test_a_reasoning_model_answers_and_its_thoughts_are_counted(monkeypatch, tol
     assert client.capabilities.thinks
 
 
-def test_a_first_request_for_scores_of_a_reasoning_model_is_no_wrong_key(monkeypatch):
-    Manners().install(monkeypatch)
-    with ApiServer(rule=lambda asked: Reply("b")) as server:
-        client = model(server)
-        scores = client.option_logprobs([options("one"), options("two")])
-        client.close()
-    assert [(score.best, score.method) for score in scores] == [(1, "generated")] * 2
-
-
-def test_more_thoughts_than_room_are_given_more_and_that_is_remembered(monkeypatch, tmp_path):
-    Manners(thoughts=20_000).install(monkeypatch)
-    with ApiServer(rule=lambda asked: Reply("Yes it is.")) as server:
+def test_more_thoughts_than_room_are_given_more_and_that_is_remembered(tmp_path):
+    with Thinking("Yes it is.", thoughts=20_000) as server:
         for asked, requests in (("one", None), ("two", 1)):
             client = model(server, folder=tmp_path)
             (answer,) = client.generate([request(asked, max_tokens=20)])
@@ -150,9 +126,8 @@ def test_more_thoughts_than_room_are_given_more_and_that_is_remembered(monkeypat
             assert answer.usage.reasoning_tokens >= 20_000, "all that was thought is counted"
 
 
-def test_an_answer_that_is_too_long_by_itself_is_not_asked_again(monkeypatch):
-    Manners(thoughts=10).install(monkeypatch)
-    with ApiServer(rule=lambda asked: Reply("word " * 20_000)) as server:
+def test_an_answer_that_is_too_long_by_itself_is_not_asked_again():
+    with Thinking("word " * 20_000, thoughts=10) as server:
         client = model(server)
         client.generate([request("first", max_tokens=5)])
         before = len(server.asked)
@@ -331,20 +306,3 @@ def test_a_limit_of_all_answers_stands_in_place_of_the_requests_own():
 )
 def test_the_window_is_read_where_servers_tell_it(body, window):
     assert parse_window(json.dumps(body).encode(), "m") == window
-
-
-def test_an_attempt_may_take_as_long_as_the_deadline_unless_set(monkeypatch):
-    assert retry_policy(deadline=900).attempt_timeout is None
-    assert (retry_policy(900, 60).deadline, retry_policy(900, 60).attempt_timeout) == (900, 60)
-    waited = []
-
-    async def attempt(self, body, timeout, show):
-        waited.append(timeout)
-        raise RuntimeError("far enough")
-
-    client = OpenAIModel("m", base_url="http://localhost/v1", policy=retry_policy(deadline=900))
-    monkeypatch.setattr(Client, "_attempt", attempt)
-    with pytest.raises(RuntimeError):
-        client.generate([request("one")])
-    client.close()
-    assert waited == [pytest.approx(900, abs=60)]

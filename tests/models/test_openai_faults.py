@@ -144,12 +144,6 @@ def test_a_request_ends_at_its_deadline(server):
     assert failed.error == "No answer within 20 s and 6 attempts; the last one: The server answered 500: status 500."
 
 
-def test_backoff_doubles_where_the_server_names_no_time(server):
-    time = Time()
-    assert ask_on(time, server, "[[503 x3]] [[say up]]").text == "up"
-    assert time.slept == [0.25, 0.5, 1.0]
-
-
 def test_retry_after_as_a_date_is_honoured(server):
     time = Time()
     date = formatdate(time.wall + 40, usegmt=True)

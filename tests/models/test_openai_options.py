@@ -28,22 +28,25 @@ def probabilities(options, *positions):
     return None if scores is None else [pytest.approx(exp(score), abs=1e-9) for score in scores]
 
 
-def test_the_example_of_the_docstring():
-    assert probabilities(("a", "b", "c"), position(**{"b": 0.5, " b": 0.2, "a": 0.2, "The": 0.05})) == [0.2, 0.7, 0.05]
+EVERY_WAY = {"a": 0.1, " a": 0.1, "A": 0.1, "a)": 0.1, "(a": 0.1, "**A": 0.1, "\u2581a": 0.1, "and": 0.2}
 
 
-def test_all_ways_to_write_a_letter_count_for_it():
-    likely = {"a": 0.1, " a": 0.1, "A": 0.1, "a)": 0.1, "(a": 0.1, "**A": 0.1, "\u2581a": 0.1, "and": 0.2}
-    assert probabilities(ABCD, position(**likely))[0] == 0.7
-
-
-def test_the_floor_is_the_smaller_of_what_is_left_and_the_least_likely_token():
-    assert probabilities(("a", "b"), position(a=0.9, x=0.06))[1] == 0.04
-    assert probabilities(("a", "b"), position(a=0.5, x=0.01))[1] == 0.01
-
-
-def test_whole_words_win_over_beginnings():
-    assert probabilities(("an increase", "a decrease"), position(**{" a": 0.6, " an": 0.3})) == [0.3, 0.6]
+@pytest.mark.parametrize(
+    ("options", "listed", "option", "expected"),
+    [
+        pytest.param(
+            "abc", {"b": 0.5, " b": 0.2, "a": 0.2, "The": 0.05}, slice(None), [0.2, 0.7, 0.05], id="docstring"
+        ),
+        pytest.param(ABCD, EVERY_WAY, slice(1), [0.7], id="all ways to write a letter"),
+        pytest.param("ab", {"a": 0.9, "x": 0.06}, slice(1, None), [0.04], id="the floor is what is left"),
+        pytest.param("ab", {"a": 0.5, "x": 0.01}, slice(1, None), [0.01], id="or the least likely token"),
+        pytest.param(
+            ("an increase", "a decrease"), {" a": 0.6, " an": 0.3}, slice(None), [0.3, 0.6], id="whole words win"
+        ),
+    ],
+)
+def test_listed_tokens_are_shared_out(options, listed, option, expected):
+    assert probabilities(tuple(options), position(**listed))[option] == expected
 
 
 def test_options_that_begin_alike_are_followed_until_they_part():

@@ -511,10 +511,10 @@ class ProviderServer(ApiServer):
             **manner.extra(),
         }
 
-    def other_route(self, method: str, path: str) -> Refusal:
+    def other_route(self, method: str, path: str, headers: dict[str, str], raw: bytes) -> Refusal:
         if (method, path) == ("GET", f"{self.path}/models"):
             return 200, self.manner.models()
-        return super().other_route(method, path)
+        return super().other_route(method, path, headers, raw)
 
     def _logprobs(self, said: Answer, pieces: list[str], listed: int) -> list[Body]:
         thoughts = tokens(THOUGHTS) if self.manner.thought else []

@@ -13,7 +13,7 @@ from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import RetryPolicy
 from providers.knowing_model import FACTS
-from providers.manners import FILTERED, MANNERS, Azure, ProviderServer, Reasoning
+from providers.manners import FILTERED, MANNERS, Azure, ProviderServer
 from providers.touring import COMMANDS, Tour
 
 REFERENCE = "openai"
@@ -87,16 +87,6 @@ def test_a_streamed_answer_is_the_same_and_counted_the_same(name):
     assert bool(shown) == ("stream" not in model.capabilities.dropped)
 
 
-def test_of_many_first_requests_one_learns_for_all(given, tmp_path):
-    tour = Tour(Reasoning(), tmp_path, given)
-    try:
-        stop = tour.run("evaluate", "mcq", "{given}/questions.jsonl", "--scoring", "letter")
-        assert (stop.data["tally"]["failed"], stop.asked - stop.refused) == (0, 4)
-        assert stop.refused <= tour.manner.lessons
-    finally:
-        tour.close()
-
-
 def test_a_prompt_that_the_content_filter_stops_is_one_failure_with_its_reason(book, given, tmp_path):
     tour = Tour(Azure(), tmp_path, given)
     rows = [json.loads(line) for line in (given / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -113,22 +103,3 @@ def test_a_prompt_that_the_content_filter_stops_is_one_failure_with_its_reason(b
             assert [one["correct"] for one in predictions] == [False, True, True, True]
     finally:
         tour.close()
-
-
-@pytest.mark.parametrize("name", MANNERS)
-def test_an_error_is_told_in_the_server_s_words(book, given, tmp_path, name):
-    words = "The account is closed until further notice"
-    manner = MANNERS[name]()
-
-    class Closed(ProviderServer):
-        def error(self, request):
-            return self.manner.error(words, status=401)
-
-    tour = Tour(manner, tmp_path, given)
-    tour.close()
-    with Closed(manner) as tour.server:
-        stop = tour.run("evaluate", "mcq", "primer", "--limit", "1")
-    assert stop.code == 2
-    [line] = stop.err.strip().splitlines()
-    assert words in line
-    assert "{" not in line

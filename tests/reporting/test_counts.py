@@ -1,10 +1,9 @@
-from html.parser import HTMLParser
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.reporting import Case, Cases, Category, HeatMap, Report, Section, StackedBar, StackedBars
+from html_pages import Elements
 
 MAP = HeatMap(
     "Two classes <b>",
@@ -31,31 +30,12 @@ def page(*blocks):
     return Report("T", "L", (Section("S", blocks),)).to_html()
 
 
-class Elements(HTMLParser):
-    """Every start tag with its attributes and the text right behind it."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append([tag, dict(attrs), ""])
-
-    def handle_data(self, data):
-        if self.found and not self.found[-1][2]:
-            self.found[-1][2] = data
-
-    def of(self, tag, css):
-        return [(a, text) for t, a, text in self.found if t == tag and css in (a.get("class") or "").split()]
-
-
 def test_a_heat_map_has_every_number_in_its_place():
     elements = Elements(page(MAP))
+    assert elements.texts("td", "cell") == ["6", "2", "0", "1", "0", "0"]
     cells = elements.of("td", "cell")
-    assert [text for _, text in cells] == ["6", "2", "0", "1", "0", "0"]
-    assert [a["class"].split()[1] for a, _ in cells][:3] == ["share-75", "share-25", "share-0"]
-    assert [number for number, (a, _) in enumerate(cells) if "same" in a["class"].split()] == [0, 4]
+    assert [a["class"].split()[1] for a in cells][:3] == ["share-75", "share-25", "share-0"]
+    assert [number for number, a in enumerate(cells) if "same" in a["class"].split()] == [0, 4]
     rows = [text for tag, a, text in elements.found if tag == "th" and a.get("scope") == "row"]
     assert rows == ["wrong", "right"]
     assert "6 of 9 are the same in both" in page(MAP)
@@ -65,17 +45,17 @@ def test_stacked_bars_are_as_long_as_their_shares():
     text = page(BARS)
     elements = Elements(text)
     parts = elements.of("g", "part")
-    widths = [float(a["width"].rstrip("%")) for tag, a, _ in elements.found if tag == "rect"]
+    widths = [float(a["width"].rstrip("%")) for a in elements.of("rect")]
     assert widths == pytest.approx([75, 20, 5, 50, 50])
-    starts = [float(a["x"].rstrip("%")) for tag, a, _ in elements.found if tag == "rect"]
+    starts = [float(a["x"].rstrip("%")) for a in elements.of("rect")]
     assert starts == pytest.approx([0, 75, 95, 0, 50])
     # A part of 5% is too narrow for its number.
-    assert [said for tag, _, said in elements.found if tag == "text"] == ["30", "8", "20", "20"]
+    assert elements.texts("text") == ["30", "8", "20", "20"]
     assert "<title>none: 2 (5%)</title>" in text
-    hatched = [a["x"] for tag, a, _ in elements.found if tag == "foreignobject"]
+    hatched = [a["x"] for a in elements.of("foreignobject")]
     assert hatched == ["95.0%", "50.0%"]
-    assert ["outside" in a["class"] for a, _ in parts] == [False, False, True, False, True]
-    assert [a["class"].split()[1] for a, _ in parts[:2]] == ["lower", "upper"]
+    assert ["outside" in a["class"] for a in parts] == [False, False, True, False, True]
+    assert [a["class"].split()[1] for a in parts[:2]] == ["lower", "upper"]
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=6).filter(any))
@@ -92,7 +72,7 @@ def test_parts_of_a_bar_fill_it_in_order_and_none_vanishes(counts):
 
 def test_stacked_bars_can_be_read_without_seeing_them():
     text = page(BARS)
-    described = [a["aria-label"] for a, _ in Elements(text).of("svg", "parts")]
+    described = [a["aria-label"] for a in Elements(text).of("svg", "parts")]
     assert described == [
         "IPCC <b>: wrong 30 (75%), right 8 (20%), none 2 (5%)",
         "WMO: so so 20 (50%), none 20 (50%)",
@@ -105,9 +85,6 @@ def test_cases_are_linked_from_their_list():
     cases = Cases("Wrong", (Case("One", (("given", "right"),), "Because.", "one.html"), Case("Two", ())))
     text = page(cases, cases)
     elements = Elements(text)
-    ids = [a["id"] for _, a, _ in elements.found if "id" in a]
-    links = [a["href"] for tag, a, _ in elements.found if tag == "a"]
-    assert len(ids) == len(set(ids))
-    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
-    assert links.count("one.html") == 2
+    elements.check()
+    assert elements.links.count("one.html") == 2
     assert text.count("Because.") == 2

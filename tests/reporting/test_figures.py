@@ -1,5 +1,4 @@
 import re
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -21,6 +20,7 @@ from climassay.reporting import (
     StackedBars,
 )
 from climassay.reporting.html import as_svg
+from html_pages import Elements
 
 SHARE = Axis("share", 0, 1, (0, 0.5, 1), percent=True)
 
@@ -47,19 +47,6 @@ def test_a_logarithmic_axis_sets_equal_ratios_equally_apart():
     assert Axis.at("items", [10]).share(10) == pytest.approx(0.5)
 
 
-class Drawing(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def of(self, tag, **wanted):
-        return [a for t, a in self.found if t == tag and all(v in (a.get(k) or "") for k, v in wanted.items())]
-
-
 def line_plot():
     series = (
         Series("<a>", (Point(0, 0.25, 0, 0.5), Point(1, 0.75, note="9 pairs"))),
@@ -70,7 +57,7 @@ def line_plot():
 
 
 def test_a_line_plot_draws_points_lines_and_intervals_where_they_belong():
-    drawing = Drawing(page(line_plot()))
+    drawing = Elements(page(line_plot()))
     plotted = drawing.of("circle", cx="", **{"class": "dot"})
     # A mark each in the legend for the two series, then three points.
     marks = [(mark["cx"], mark["cy"]) for mark in plotted if mark["r"] == "4.5"]
@@ -83,7 +70,7 @@ def test_a_line_plot_draws_points_lines_and_intervals_where_they_belong():
 
 def test_figures_can_be_read_without_seeing_them():
     text = page(line_plot(), line_plot())
-    drawing = Drawing(text)
+    drawing = Elements(text)
     described = [svg["aria-describedby"] for svg in drawing.of("svg", role="img")]
     assert len(set(described)) == 2
     assert {desc["id"] for desc in drawing.of("desc")} == set(described)
@@ -103,7 +90,7 @@ def test_no_size_of_a_figure_depends_on_the_width_of_its_page():
     bars = StackedBars("Bars", (Category("yes"), Category("no")), (StackedBar("a", (1, 2)),))
     small = ScatterPlot("Map", (Cloud("yes", ((0, 0),), 0.5),), SHARE, SHARE, small=True)
     for figure in (line_plot(), dots, bars, small):
-        for svg in Drawing(page(figure)).of("svg"):
+        for svg in Elements(page(figure)).of("svg"):
             # A view box would shrink words with the page; only legends, and specks that keep their size, have one.
             assert svg.get("viewbox") is None or svg.get("aria-hidden") or svg["preserveaspectratio"] == "none"
 
@@ -122,7 +109,7 @@ def test_an_axis_without_zero_says_so_and_is_broken():
         (DotPlot("P", (Dot("a", "a", -0.7, -0.8, -0.6),), scale=under), 1),
     ):
         for text in (page(plot), as_svg(plot)):
-            assert len(Drawing(text).of("path", **{"class": "gap"})) == breaks
+            assert len(Elements(text).of("path", **{"class": "gap"})) == breaks
             assert text.count("not at 0)") >= breaks
     assert "logarithmic" in Axis.at("items", [10, 20]).caption
 
@@ -146,3 +133,56 @@ def test_percentages_have_the_decimals_that_tell_ticks_apart():
         shown = [axis.words(tick) for tick in axis.ticks]
         assert len(set(shown)) == len(shown)
         assert words in shown
+
+
+SCORE = Axis("score", -1.0, 1.0, (-1.0, 0.0, 1.0))
+SCORED = (
+    Dot("sea", "AR6", -0.5, -0.75, 0.0),
+    Dot("sea", "AR5", 0.5, 0.25, 0.75),
+    Dot("ice", "AR6", 0.0, -0.25, 0.25),
+)
+TWO_CLOUDS = (
+    Cloud("low", tuple((x / 10, 0.0) for x in range(20)), 0.0),
+    Cloud("high", tuple((x / 10, 1.0) for x in range(3)), 1.0),
+)
+SPECKS = ScatterPlot("Map", TWO_CLOUDS, Axis("x", 0.0, 2.0, ()), Axis("y", 0.0, 1.0, ()), small=True, wide=True)
+
+
+def report_of(*figures):
+    return Report("R", "lead", (Section("S", figures),))
+
+
+def test_dots_lie_on_the_axis_that_is_given():
+    html = report_of(DotPlot("Scores", SCORED, scale=SCORE)).to_html()
+    assert 'cx="25.0%"' in html
+    assert "−0.50" in html
+    assert "%<" not in html.split("<svg", 1)[1]
+
+
+def test_dots_of_one_label_share_a_row_with_a_legend():
+    apart, together = (
+        DotPlot("S", SCORED, scale=SCORE),
+        DotPlot("S", SCORED, scale=SCORE, together=True, order=("AR5", "AR6")),
+    )
+    assert [len(dots) for _, dots in together.rows] == [2, 1]
+    assert together.groups == ("AR5", "AR6")
+    assert apart.groups == ("AR6", "AR5")
+    assert together.shift(SCORED[1]) < 0 < together.shift(SCORED[0])
+    assert 'class="legend"' in report_of(together).to_html()
+    assert ">AR5<" in as_svg(together)
+
+
+def test_every_speck_is_drawn_once_and_no_cloud_covers_the_other():
+    paths = SPECKS.specks(100)
+    assert sum(path.count("h0") for _, path in paths) == 23
+    names = [cloud.name for cloud, _ in paths]
+    assert names[:4] == ["low", "high", "low", "high"]
+    html = report_of(SPECKS).to_html()
+    assert html.count("h0") == 23 + 2
+    assert "style=" not in html.split("</style>")[1]
+    assert 'stroke="#' in as_svg(SPECKS)
+
+
+def test_a_point_costs_few_bytes():
+    many = ScatterPlot("Map", (Cloud("a", TWO_CLOUDS[0].points * 500, 0.5),), SPECKS.x, SPECKS.y, small=True)
+    assert len(report_of(many).to_html()) - len(report_of(SPECKS).to_html()) < 10_000 * 16

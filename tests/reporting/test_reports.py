@@ -1,7 +1,6 @@
 import csv
 import io
 import re
-from html.parser import HTMLParser
 
 from climassay.reporting import (
     AnswerCard,
@@ -20,6 +19,7 @@ from climassay.reporting import (
     as_csv,
     as_markdown,
 )
+from html_pages import Elements
 
 TABLE = Table.of(
     "Accuracy <b>",
@@ -37,22 +37,6 @@ def test_csv_and_markdown_carry_every_cell():
     assert lines[3] == "| --- | ---: | ---: |"
     assert lines[5] == "| rag:a\\|b | 60 | 55.0 |"
     assert lines[-1] == "A note & more."
-
-
-class Collector(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.ids, self.links, self.external, self.open = [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        values = dict(attrs)
-        if "id" in values:
-            self.ids.append(values["id"])
-        if tag == "a":
-            self.links.append(values["href"])
-        self.external += [values[name] for name in ("src", "action") if name in values]
-        if tag in ("script", "link", "iframe", "img"):
-            self.external.append(tag)
 
 
 def report():
@@ -75,14 +59,14 @@ def report():
 
 def test_report_is_self_contained_and_escapes_what_it_shows():
     page = report().to_html()
-    parsed = Collector()
-    parsed.feed(page)
-    assert parsed.external == []
+    parsed = Elements(page)
+    assert not {"script", "link", "iframe", "img"} & set(parsed.tags)
+    assert not any(name in attributes for _, attributes, _ in parsed.found for name in ("src", "action"))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert not re.search(r"url\(|@import|https?://", page)
-    assert len(parsed.ids) == len(set(parsed.ids))
-    assert {link.removeprefix("#") for link in parsed.links} <= set(parsed.ids)
+    parsed.check()
+    assert all(link.startswith("#") for link in parsed.links)
 
 
 def test_report_is_written_whole(tmp_path):
@@ -124,26 +108,8 @@ def page(block=BLOCK):
     return Report("T", "L", (Section("S", (block,)),)).to_html()
 
 
-class Tags(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.open = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in {"meta", "input", "circle", "line"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def of(self, tag):
-        return [attrs for name, attrs in self.found if name == tag]
-
-
 def test_every_question_is_folded_and_says_what_a_filter_needs():
-    items = [attrs for attrs in Tags(page()).of("details") if attrs.get("class") == "item"]
+    items = [attrs for attrs in Elements(page()).of("details") if attrs.get("class") == "item"]
     assert [(one["data-kind"], one["data-level"], one["data-wrong"]) for one in items] == [
         ("mcq", "base", "2"),
         ("cloze", "", "0"),
@@ -154,8 +120,8 @@ def test_every_question_is_folded_and_says_what_a_filter_needs():
 def test_texts_are_stored_once_and_linked():
     text = page()
     assert text.count("One &amp; only passage.") == 1
-    targets = {attrs["id"] for attrs in Tags(text).of("li") if "id" in attrs}
-    links = {attrs["href"][1:] for attrs in Tags(text).of("a") if "-t" in attrs["href"]}
+    targets = {attrs["id"] for attrs in Elements(text).of("li") if "id" in attrs}
+    links = {attrs["href"][1:] for attrs in Elements(text).of("a") if "-t" in attrs["href"]}
     assert links == targets
     assert len(targets) == 2
 
@@ -165,7 +131,3 @@ def test_what_models_wrote_stays_text():
     assert "Which &lt;gas&gt;?" in text
     assert "failed: no &lt;answer&gt; in 60 s" in text
     assert "(empty)" in text
-
-
-def test_the_page_asks_nobody():
-    assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", page())

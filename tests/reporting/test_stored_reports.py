@@ -32,7 +32,7 @@ from climassay.reporting import (
     StackedBars,
     Table,
 )
-from climassay.reporting.html import FIGURES, as_svg, block_style, render_block, report_data, report_from_data
+from climassay.reporting.html import FIGURES, as_svg, render_block, report_data, report_from_data
 from experiments import experiment
 from factcheck_transcripts import full_transcript
 
@@ -118,12 +118,3 @@ def test_a_figure_is_a_drawing_of_its_own(figure):
     # Programs that draw papers know neither the page's colours nor how to mix them.
     assert "var(" not in text
     assert "color-mix" not in text
-
-
-def test_the_style_of_blocks_touches_nothing_else():
-    style = block_style()
-    rules = style[style.index(".blocks {") :]
-    assert rules.rstrip().endswith("}")
-    assert rules.count("{") == rules.count("}")
-    before = style[: style.index(".blocks {")]
-    assert set(re.findall(r"([^{};]+)\{", before)) <= {":root ", "\n@media (prefers-color-scheme: dark) ", " :root "}

@@ -3,14 +3,12 @@
 import csv
 import io
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-import climassay
 from browser import WIDE, inside
 from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown, as_rich, counted
 from climassay.reporting.tables import TOP_SIGN, escape_latex, split_columns
@@ -170,10 +168,3 @@ def test_twelve_columns_of_intervals_fit(shown, chromium):
 )
 def test_a_noun_is_singular_for_one_only(number, words):
     assert counted(number, "claim") == words
-
-
-def test_no_text_leaves_the_plural_to_the_reader():
-    files = [path for path in Path(climassay.__file__).parent.rglob("*") if path.suffix in {".py", ".j2"}]
-    assert len(files) > 300
-    undecided = re.compile(r"[}\d] [a-z-]+\(s\)")
-    assert [path.name for path in files if undecided.search(path.read_text(encoding="utf-8"))] == []

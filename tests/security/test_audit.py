@@ -154,26 +154,3 @@ def test_the_tests_that_the_page_names_exist():
     assert missing == []
     here = {file.name for file in Path(__file__).parent.glob("test_*.py")}
     assert here <= {name.rpartition("/")[2] for name in named}
-
-
-def test_the_limits_that_the_page_states_are_those_of_the_code():
-    from climassay.corpus.documents import ReadOptions
-    from climassay.corpus.readers import archives as epub
-    from climassay.corpus.readers import html, markdown
-    from climassay.corpus.readers import sandboxed_reader as apart
-    from climassay.questions import rows as parquet
-    from climassay.web.settings import ServerSettings
-
-    page = " ".join((ROOT / "docs" / "security.md").read_text(encoding="utf-8").split())
-    settings = ServerSettings()
-    for stated_limit in (
-        f"A document: {ReadOptions().max_bytes >> 20} MB",
-        f"`serve --upload-mb`: {settings.upload_bytes >> 20} MB",
-        f"{epub.MOST_GROWTH} times its size, and {epub.MOST_PAGES:,} pages",
-        f"{html.DEEPEST:,} elements within each other",
-        f"no aliases, {markdown.MOST_LISTS} lists",
-        f"{parquet.MOST_BYTES >> 20} MB written out; Parquet: {parquet.MOST_CELLS // 10**6} million cells",
-        f"{apart.LARGEST_MEMORY >> 30} GB of address space, {apart.LONGEST_SILENCE:.0f} seconds a page",
-        f"Forms: {settings.form_bytes >> 20} MB",
-    ):
-        assert stated_limit in page, stated_limit

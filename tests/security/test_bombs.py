@@ -10,13 +10,13 @@ import pyarrow.parquet
 import pypdfium2.raw as pdfium
 import pytest
 
+from climassay import io as parquet
 from climassay.corpus.documents import MEBIBYTE, ReadOptions
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.readers.pdf import MOST_TEXTS
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import InputError
-from climassay.questions import rows as parquet
-from climassay.questions.rows import parse_rows, read_bytes
+from climassay.io import parse_rows, read_bytes
 from climassay.settings import load_toml
 from pdf_building import Text, build_pdf
 

@@ -18,9 +18,9 @@ FETCHING_FILES = {
 }
 IMPORTING_FILES = {
     "cli/options.py": "gives its own constants, the modules of the settings that the init commands write",
-    "lazy_exports.py": "gives the modules that a package of climassay itself imports its public names from",
     "confidence/topics/modelling.py": "gives its own constants, to say which package is missing",
-    "registry.py": "gives its own constants; beyond them only entry points of installed packages are loaded",
+    "registry.py": "gives its own constants, and the modules that a package of climassay itself imports its public "
+    "names from; beyond them only entry points of installed packages are loaded",
     "web/application.py": "gives its own constants, the areas of the application",
 }
 MESSAGING_FILES = {

@@ -112,7 +112,8 @@ def test_commands_write_workspaces_for_their_user_and_reports_for_whom_they_are_
 @pytest.mark.faults
 def test_a_report_in_a_folder_of_its_own_is_as_open_as_the_folder_around_it(tmp_path):
     write = (
-        "from pathlib import Path; from climassay.io import restrict_to_user, write_file; restrict_to_user();"
+        "from pathlib import Path; from climassay.io import write_file;"
+        "from climassay.workspace import restrict_to_user; restrict_to_user();"
         " [write_file(Path(name) / 'new' / 'report.html', b'x') for name in ('open', 'closed')]"
     )
     for name, mode in (("open", 0o755), ("closed", 0o700)):

@@ -4,12 +4,10 @@ import json
 import logging
 import re
 from functools import partial
-from urllib.parse import urljoin, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser
 
 from api_server import ApiServer, Behaviour, Reply, by_hash, schema_of
 from climassay import redaction
@@ -17,7 +15,7 @@ from climassay.models import load_model
 from climassay.redaction import TrustedUrl
 from command_line import run_command
 from published_sample import write_sample
-from web_routes import Site
+from web_routes import Site, crawl
 
 KEY = 'sk-canary/"6d3f0c27b1"'
 URL_PASSWORD = "canary-of-the-address"
@@ -222,18 +220,8 @@ def pages_of(workspace, **settings) -> dict[str, str]:
     """All pages that an admin finds from the entrances on."""
     site = Site(workspace, model="openai:test", **settings)
     try:
-        client = site.visitor("admin")
-        waiting, found = [*STARTS, "/api/v1/openapi.json"], {}
-        while waiting and len(found) < MOST_PAGES:
-            address = waiting.pop(0)
-            if address in found:
-                continue
-            found[address] = answer = client.get(address).text
-            for anchor in LexborHTMLParser(answer).css("a[href]"):
-                target = urljoin(address, anchor.attributes["href"] or "").partition("#")[0]
-                if not urlsplit(target).scheme and not urlsplit(target).netloc:
-                    waiting.append(target)
-        return found
+        found = crawl(site.visitor("admin"), [*STARTS, "/api/v1/openapi.json"], MOST_PAGES)
+        return {address: answer.text for address, answer in found}
     finally:
         site.close()
 

@@ -39,15 +39,6 @@ def test_equally_sure_answers_make_one_point_and_the_area_of_any_order():
 
 
 @given(ANSWERS)
-def test_no_order_beats_the_one_that_knows_the_truth(answers):
-    confidence, correct = zip(*answers, strict=True)
-    curve = selective_curve(confidence, correct)
-    best, worst = selective_curve(correct, correct), selective_curve([not right for right in correct], correct)
-    assert worst.area - 1e-9 <= curve.area <= best.area + 1e-9
-    assert curve.points[-1].accuracy.value == pytest.approx(curve.unordered)
-
-
-@given(ANSWERS)
 def test_the_gaps_of_the_reliability_curve_are_the_calibration_error(answers):
     confidence, correct = zip(*answers, strict=True)
     bins = reliability_curve(confidence, correct)

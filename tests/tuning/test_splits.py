@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.tuning import ChatData, ContinuedPretrainingData, split_documents, split_groups
+from climassay.learning.splits import split_groups
+from climassay.tuning import ChatData, ContinuedPretrainingData, split_documents
 from climassay.tuning.data import check_data
 from tuning_parts import book, library, parity
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from annotated_dataset import DATASET, WORDINGS, draft, fill
-from browser import PHONE, arriving, sideways
+from annotated_dataset import DATASET, draft, fill
+from browser import arriving
 from climassay.generation.annotation.long_answers import rubric_drafts
 from climassay.questions import Question
 from climassay.questions.types.longform.rubric import read_rubric
@@ -145,25 +145,6 @@ def test_keys_do_nothing_with_a_modifier_or_when_they_are_switched_off(visit, qu
     assert queue.labels(DATASET) == []
 
 
-def test_a_comment_that_was_not_added_goes_with_the_verdict(visit, running_server):
-    queue = fill(running_server.place, [draft("q1"), draft("q2")], overlap=2)
-    page = visit("annotator")
-    page.goto(HOME)
-    first = shown(page)
-    page.get_by_label("Your comment").fill("Which page?")
-    page.get_by_role("button", name="Valid").click()
-    follows(page, first)
-    queue.label(DATASET, first, "bob", accepted=False, reasons=["wrong answer"], key="b")
-    page = visit("adjudicator")
-    page.goto(f"{HOME}/conflicts/{first}")
-    page.get_by_label("Your comment").fill("Page 3.")
-    with arriving(page):
-        page.get_by_role("button", name="Decide like Annotator 1").click()
-    page.wait_for_url("**/conflicts?done=decided")
-    said = [(one.author, one.text) for one in queue.comments(DATASET, first)]
-    assert said == [("annotator", "Which page?"), ("adjudicator", "Page 3.")]
-
-
 def test_a_label_outlives_a_lost_connection(visit, queue):
     page = visit("annotator", expected="ERR_INTERNET_DISCONNECTED")
     page.goto(HOME)
@@ -214,42 +195,3 @@ def test_a_label_that_was_on_its_way_when_the_session_ended_is_sent_after_signin
     page.goto(HOME)
     follows(page, first)
     assert [label.draft for label in queue.labels(DATASET)] == [first]
-
-
-def test_pages_work_without_scripts(visit, running_server):
-    queue = fill(running_server.place, [draft("q1"), draft("q2")])
-    page = visit("annotator", javascript=False)
-    page.goto("/annotate")
-    with arriving(page):
-        page.get_by_role("link", name="Begin").click()
-    first = shown(page)
-    with arriving(page):
-        page.get_by_role("button", name="Valid", exact=True).click()
-    assert shown(page) != first
-    page.locator("#reject summary").click()
-    page.get_by_label("The marked answer is wrong").check()
-    with arriving(page):
-        page.locator("#reject").get_by_role("button", name="Reject").click()
-    assert [(label.accepted, label.reasons) for label in queue.labels(DATASET)] == [
-        (True, ()),
-        (False, ("wrong answer",)),
-    ]
-    with arriving(page):
-        page.get_by_role("button", name="Undo").click()
-    assert len(queue.labels(DATASET)) == 1
-
-
-@pytest.mark.parametrize("name", ["q1", "q2", "q3"])
-def test_the_pages_fit_the_narrowest_phone_with_the_buttons_in_reach(visit, running_server, shoot, name):
-    fill(running_server.place, [draft(name)])
-    page = visit("annotator", phone=True)
-    page.goto(HOME)
-    assert sideways(page) == 0
-    box = page.get_by_role("button", name="Valid").bounding_box()
-    assert box["y"] > PHONE["height"] * 0.7
-    assert box["height"] >= 44
-    kind = WORDINGS[name][0]
-    shoot(page, f"annotate-{kind}")
-    page.get_by_role("link", name="Invalid").tap()
-    assert page.locator("#reject").get_attribute("open") is not None
-    assert sideways(page) == 0

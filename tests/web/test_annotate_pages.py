@@ -1,7 +1,6 @@
 """The annotation pages as a browser without scripts uses them."""
 
 import re
-from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -84,14 +83,6 @@ def test_a_faulty_label_shows_why_and_keeps_what_was_typed(place, annotator):
     assert queue.labels(DATASET) == []
 
 
-def test_the_confidence_is_hidden_unless_the_settings_say_otherwise(place, annotator):
-    queue = fill(place, [draft("q1")])
-    queue.reorder(DATASET, {"q1": 0.37})
-    assert "37 % valid" not in annotator.get(HOME).text
-    queue.configure(DATASET, replace(queue.settings(DATASET), hide_confidence=False))
-    assert "37 % valid" in annotator.get(HOME).text
-
-
 def test_skip_and_look_again(place, annotator):
     queue = fill(place, [draft("q1"), draft("q2")])
     first = shown(annotator.get(HOME))
@@ -152,21 +143,6 @@ def test_valid_keeps_an_edit_and_the_first_wording_can_be_had_back(place, annota
     assert [(label.accepted, label.wording) for label in queue.labels(DATASET)] == [(True, None)]
 
 
-def test_the_history_goes_back_beyond_its_first_page(place, annotator, monkeypatch):
-    monkeypatch.setattr("climassay.web.annotate.pages.MOST_HISTORY", 2)
-    queue = fill(place)
-    for name in ("q1", "q2", "q3", "q4", "q5"):
-        queue.label(DATASET, name, "annotator", accepted=True, key=name)
-    path, seen = f"{HOME}/history", []
-    while path:
-        page = annotator.get(path)
-        seen.append(re.findall(rf'href="{HOME}/(q\d)"', page.text))
-        older = re.search(r'href="([^"]*)">Older', page.text)
-        path = unescape(older[1]) if older else ""
-    assert seen == [["q5", "q4"], ["q3", "q2"], ["q1"]]
-    assert f'href="{HOME}/history?">Newest' in page.text
-
-
 def test_questions_are_found_by_the_filters_of_the_address(place, client_of):
     queue = conflicting(place)
     queue.label(DATASET, "q3", "annotator", accepted=True, key="n3")
@@ -212,19 +188,6 @@ def conflicting(place):
     return queue
 
 
-def test_a_conflict_is_decided_like_one_of_the_labels(place, client_of):
-    queue = conflicting(place)
-    adjudicator = client_of("adjudicator")
-    assert f"{HOME}/conflicts/q1" in adjudicator.get(f"{HOME}/conflicts").text
-    answer = post(adjudicator, f"{HOME}/conflicts/q1", {"key": "d1", "like": "b1"})
-    assert answer.headers["location"] == f"{HOME}/conflicts?done=decided"
-    assert "There are none." in adjudicator.get(f"{HOME}/conflicts").text
-    decided = [label for label in queue.labels(DATASET) if label.adjudicates]
-    assert [(label.annotator, label.accepted, label.reasons) for label in decided] == [
-        ("adjudicator", False, ("wrong answer",))
-    ]
-
-
 def divided(place, names):
     """Three annotators' labels on items: two call each valid and one does not."""
     queue = fill(place, [draft(name) for name in names], overlap=3)
@@ -233,18 +196,6 @@ def divided(place, names):
             queue.label(DATASET, name, who, accepted=True, key=f"{who}-{name}")
         queue.label(DATASET, name, "kim", accepted=False, reasons=["wrong answer"], key=f"kim-{name}")
     return queue
-
-
-def test_many_conflicts_are_listed_a_part_at_a_time(place, client_of, monkeypatch):
-    monkeypatch.setattr("climassay.web.annotate.pages.MOST_FOUND", 2)
-    queue = divided(place, ("q1", "q2", "q4"))
-    adjudicator = client_of("adjudicator")
-    order = [f"{HOME}/conflicts/{item.draft.id}" for item in queue.conflicts(DATASET)]
-    pages = [adjudicator.get(f"{HOME}/conflicts{query}").text for query in ("", "?page=2", "?page=9")]
-    listed = [[address for address in order if f'href="{address}"' in page] for page in pages]
-    assert listed == [order[:2], order[2:], order[2:]]
-    assert all("3 questions have" in page for page in pages)
-    assert f'href="{HOME}/conflicts?page=2"' in pages[0]
 
 
 def test_a_decision_leads_to_the_next_conflict_and_the_last_one_to_the_list(place, client_of):

@@ -1,17 +1,16 @@
 """Operations on annotation: each is called with real content, and its answer is checked against the store."""
 
+from dataclasses import asdict
+
 import pytest
 
 from annotated_dataset import fill
-from api_parts import about, calls_into, serving
+from api_parts import serving
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
 from climassay.generation.annotation.long_answers import finished_rubrics, rubric_drafts
 from climassay.questions import Question
 
 WRONG = {"accepted": False, "reasons": ["wrong answer"]}
-CALLS = {}
-"""Operation -> what calls it."""
-calls = calls_into(CALLS)
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +41,12 @@ class Queue:
         self.label(draft, "admin", f"{draft}-b")
 
 
-@calls("GET /annotate/reasons")
-def reasons(server):
+def test_reasons(server):
     names = [one["name"] for one in server.get("/annotate/reasons")["items"]]
     assert {"bad context", "wrong answer", "other", "self-inconsistency"} <= set(names)
 
 
-@calls("GET /annotate/datasets")
-def queues(server):
+def test_queues(server):
     Queue(server, "a-queue", overlap=3)
     found = {one["dataset"]: one for one in server.get("/annotate/datasets")["items"]}
     assert (found["a-queue"]["items"], found["a-queue"]["open"], found["a-queue"]["overlap"]) == (6, 6, 3)
@@ -57,22 +54,12 @@ def queues(server):
     assert first["next"] == first["items"][0]["dataset"] == min(found)
 
 
-@calls("GET /annotate/datasets/{dataset}/settings")
-def get_settings(server):
-    assert Queue(server, "set-up", overlap=2, seed=4).get("settings") == {
-        "overlap": 2,
-        "hide_confidence": True,
-        "lease_seconds": 1800.0,
-        "retrain_every": 50,
-        "include_rejected": False,
-        "order": "margin",
-        "seed": 4,
-    }
+def test_get_settings(server):
+    assert Queue(server, "set-up", overlap=2, seed=4).get("settings") == asdict(AnnotationSettings(2, seed=4))
     assert "no dataset 'none'" in server.get("/annotate/datasets/none/settings", status=404)["error"]
 
 
-@calls("PUT /annotate/datasets/{dataset}/settings")
-def change_settings(server):
+def test_change_settings(server):
     queue = Queue(server, "changed")
     sent = {"overlap": 3, "order": "random", "hide_confidence": False}
     answered = server.ask("PUT", f"{queue.path}/settings", json=sent)
@@ -82,16 +69,14 @@ def change_settings(server):
     server.ask("PUT", f"{queue.path}/settings", json={"overlaps": 2}, status=422)
 
 
-@calls("POST /annotate/datasets/{dataset}/retrain")
-def retrain(server):
+def test_retrain(server):
     job = Queue(server, "few-labels").post("retrain", status=202)
     assert (job["kind"], job["title"], job["by"]) == ("retrain", "Train the validator of few-labels", "admin")
     ended = server.ended(job["id"])
     assert (ended["state"], "label" in ended["error"]) == ("failed", True)
 
 
-@calls("GET /annotate/datasets/{dataset}/next")
-def next_item(server):
+def test_next_item(server):
     queue = Queue(server, "following")
     item = queue.get("next")["item"]
     assert item["draft"] == queue.store.next("following", "annotator").draft.id
@@ -99,8 +84,7 @@ def next_item(server):
     assert other["draft"] != item["draft"]
 
 
-@calls("GET /annotate/datasets/{dataset}/items/{draft}")
-def get_item(server):
+def test_get_item(server):
     queue = Queue(server, "items")
     item = queue.get("items/q1", role="adjudicator")
     stored = queue.store.item("items", "q1").draft
@@ -114,8 +98,7 @@ def get_item(server):
     queue.get("items/none", role="adjudicator", status=404)
 
 
-@calls("GET /annotate/datasets/{dataset}/items")
-def list_items(server):
+def test_list_items(server):
     queue = Queue(server, "listed", overlap=2)
     queue.divide()
     whole = queue.get("items", role="adjudicator")
@@ -134,8 +117,7 @@ def list_items(server):
     queue.get("items", state="lost", status=422)
 
 
-@calls("POST /annotate/datasets/{dataset}/items/{draft}/label")
-def label_item(server):
+def test_label_item(server):
     queue = Queue(server, "labels")
     said = {"accepted": False, "reasons": ["other"], "remark": "Too easy.", "seconds": 12.5}
     first = queue.label("q2", "adjudicator", "one", **said)
@@ -163,19 +145,14 @@ def test_a_label_that_is_sent_many_times_at_once_is_stored_once(server):
 
 def test_an_edit_is_kept_with_its_option_as_the_answer(server):
     queue = Queue(server, "edited")
-    wording = {
-        "question": "At which temperature do pure droplets freeze?",
-        "options": ["−5 °C", "−38 °C"],
-        "correct": 1,
-    }
+    wording = {"question": "When do pure droplets freeze?", "options": ["−5 °C", "−38 °C"], "correct": 1}
     label = queue.label("q1", "adjudicator", "edit", accepted=True, wording=wording)
     assert (label["wording"]["answer"], label["wording"]["correct"]) == ("−38 °C", 1)
     stored = queue.store.labels("edited")[0].wording
     assert (stored.question, stored.options, stored.answer) == (wording["question"], ("−5 °C", "−38 °C"), "−38 °C")
 
 
-@calls("POST /annotate/datasets/{dataset}/items/{draft}/skip")
-def skip(server):
+def test_skip(server):
     queue = Queue(server, "skipped")
     item = queue.get("next")["item"]["draft"]
     progress = queue.post(f"items/{item}/skip", role="annotator")
@@ -183,8 +160,7 @@ def skip(server):
     assert [one.draft for one in queue.store.skipped("skipped")] == [item]
 
 
-@calls("POST /annotate/datasets/{dataset}/undo")
-def undo(server):
+def test_undo(server):
     queue = Queue(server, "undone")
     queue.label("q2", "adjudicator", "k")
     assert queue.post("undo", role="adjudicator") == {"draft": "q2"}
@@ -192,16 +168,14 @@ def undo(server):
     assert queue.post("undo", role="adjudicator") == {"draft": None}
 
 
-@calls("POST /annotate/datasets/{dataset}/unskip")
-def unskip(server):
+def test_unskip(server):
     queue = Queue(server, "taken-up")
     queue.post(f"items/{queue.get('next')['item']['draft']}/skip", role="annotator")
     assert queue.post("unskip", role="annotator") == {"items": 1}
     assert queue.get("progress")["left_for_me"] == 6
 
 
-@calls("GET /annotate/datasets/{dataset}/progress")
-def progress(server):
+def test_progress(server):
     queue = Queue(server, "progress", overlap=2)
     queue.label("q2", "adjudicator", "k", accepted=True, seconds=8)
     seen = queue.get("progress", role="adjudicator")
@@ -209,8 +183,7 @@ def progress(server):
     assert seen["labelled_by"] == {"adjudicator": 1}
 
 
-@calls("GET /annotate/datasets/{dataset}/history")
-def history(server):
+def test_history(server):
     queue = Queue(server, "history", overlap=2)
     for key, draft in (("a", "q2"), ("b", "q5")):
         queue.label(draft, "adjudicator", key)
@@ -224,8 +197,7 @@ def history(server):
     assert [one["key"] for one in seen] == ["a"], "q5 is not decided yet"
 
 
-@calls("POST /annotate/datasets/{dataset}/items/{draft}/comments")
-def comment(server):
+def test_comment(server):
     queue = Queue(server, "commented", overlap=2)
     sent = {"key": "c1", "text": "Which page?"}
     assert queue.post("items/q2/comments", sent, role="annotator") == {"items": 1}
@@ -237,8 +209,7 @@ def comment(server):
     assert queue.post("items/q2/comments", as_other, role="adjudicator") == {"items": 1}
 
 
-@calls("GET /annotate/datasets/{dataset}/items/{draft}/comments")
-def comments(server):
+def test_comments(server):
     queue = Queue(server, "discussed", overlap=2)
     queue.divide()
     queue.post("items/q2/comments", {"key": "c1", "text": "Why?"}, role="admin")
@@ -253,8 +224,7 @@ def comments(server):
     assert authors("adjudicator") == ["admin"]
 
 
-@calls("GET /annotate/datasets/{dataset}/conflicts")
-def conflicts(server):
+def test_conflicts(server):
     queue = Queue(server, "conflicts", overlap=2)
     queue.divide("q5")
     queue.divide("q2")
@@ -264,8 +234,7 @@ def conflicts(server):
     assert [one["accepted"] for one in second["labels"]] == [True, False]
 
 
-@calls("POST /annotate/datasets/{dataset}/items/{draft}/adjudicate")
-def adjudicate(server):
+def test_adjudicate(server):
     queue = Queue(server, "decided", overlap=2)
     queue.divide()
     sent = {"key": "decision", "accepted": True}
@@ -277,8 +246,7 @@ def adjudicate(server):
     assert "still waits" in waiting["error"]
 
 
-@calls("GET /annotate/datasets/{dataset}/agreement")
-def agreement(server):
+def test_agreement(server):
     queue = Queue(server, "agreement", overlap=2)
     assert queue.get("agreement", role="adjudicator")["krippendorff"] is None
     queue.divide("q2")
@@ -289,24 +257,19 @@ def agreement(server):
     assert (seen["items"], seen["raw"]["value"]) == (3, pytest.approx(2 / 3))
     assert seen["krippendorff"]["value"] == pytest.approx(direct.krippendorff.value)
     [pair] = seen["pairs"]
-    assert (pair["first"], pair["second"], pair["kappa"]["value"]) == (
-        "adjudicator",
-        "admin",
-        direct.pairs[0].kappa.value,
-    )
+    assert (pair["first"], pair["second"]) == ("adjudicator", "admin")
+    assert pair["kappa"]["value"] == direct.pairs[0].kappa.value
     assert f"{seen['raw']['value']:.2f}" in server.page("/annotate/agreement/agreement")
 
 
-@calls("GET /annotate/datasets/{dataset}/annotators")
-def annotators(server):
+def test_annotators(server):
     queue = Queue(server, "annotators", overlap=2)
     queue.divide()
     by = {one["annotator"]: one for one in queue.get("annotators", role="adjudicator")["items"]}
     assert (by["adjudicator"]["accepted"]["value"], by["admin"]["reasons"]) == (1.0, {"wrong answer": 1})
 
 
-@calls("GET /annotate/datasets/{dataset}/rubrics")
-def rubrics(server):
+def test_rubrics(server):
     asked = [Question(f"r{number}", "longform", f"Why {number}?", "", audience="a pupil") for number in range(3)]
     drafts = [one.draft for one in rubric_drafts(asked)]
     store = fill(server.place, drafts, dataset="rubrics")
@@ -321,8 +284,7 @@ def rubrics(server):
     assert (rest["next"], len(seen)) == (None, 2)
 
 
-@calls("GET /annotate/datasets/{dataset}/export")
-def export(server):
+def test_export(server):
     queue = Queue(server, "exported", overlap=2)
     queue.divide()
     queue.post("undo", role="admin")
@@ -331,8 +293,7 @@ def export(server):
     assert seen["settings"]["overlap"] == 2
 
 
-@calls("POST /annotate/datasets/{dataset}/import")
-def take_in(server):
+def test_take_in(server):
     source, target = Queue(server, "source", overlap=2), Queue(server, "target", overlap=2)
     source.divide()
     source.post("items/q5/skip", role="adjudicator")
@@ -345,12 +306,3 @@ def take_in(server):
     assert {name: moved[name] for name in sent} == sent
     unknown = {**given["labels"][0], "key": "other", "draft": "q99"}
     assert "q99" in target.post("import", {"labels": [unknown]})["refused"][0]
-
-
-def test_every_operation_has_a_test():
-    assert about("annotation") == set(CALLS)
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, id=name.replace("/", ".")) for name in sorted(CALLS)])
-def test_operation(name, server):
-    CALLS[name](server)

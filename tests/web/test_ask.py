@@ -8,12 +8,13 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Reply
 from browser import arriving, barriers, sideways
-from check_parts import Seen, furnish, write_settings
+from check_parts import furnish, write_settings
 from climassay.errors import InputError
 from climassay.models.openai.client import OpenAIModel
 from climassay.records.queries import list_runs
 from climassay.web.ask import LONGEST_QUESTION
 from climassay.web.checks.store import MOST_WAITING_OF_ONE
+from html_pages import Page
 from patience import PATIENCE, job_at_its_end, reached, until
 from scripted_model import ScriptedModel
 from web_parts import post
@@ -69,7 +70,7 @@ def answered(place, client, question=QUESTION, **more):
     job_at_its_end(place.jobs, address.removeprefix("/ask/"))
     page = client.get(address)
     assert page.status_code == 200
-    return address, Seen(page.text)
+    return address, Page(page.text)
 
 
 def test_an_answer_stands_sentence_by_sentence_with_passages_pages_and_marks(client_of, place, answering):
@@ -102,7 +103,7 @@ def test_an_answer_stands_sentence_by_sentence_with_passages_pages_and_marks(cli
 def test_only_the_collections_that_are_chosen_are_searched(client_of, place, answering):
     answering()
     client = client_of("annotator")
-    assert len(Seen(client.get("/ask").text).every("input", name="collections")) == 2
+    assert len(Page(client.get("/ask").text).every("input", name="collections")) == 2
     _, seen = answered(place, client, collections=["pamphlet"])
     assert "The book pamphlet" in seen.text
     assert "The book physical" not in seen.text
@@ -184,7 +185,7 @@ def test_a_question_that_waits_can_be_watched_stopped_and_is_not_asked_twice(cli
     reached(began)
     job = address.removeprefix("/ask/")
     page = client.get(address)
-    seen = Seen(page.text)
+    seen = Page(page.text)
     assert seen.every("div", data_job=job)
     assert '<noscript><meta http-equiv="refresh"' in page.text
     assert "writing from 3 passages of The book" in seen.text
@@ -262,7 +263,7 @@ def test_the_page_has_what_is_written_so_far_and_takes_back_what_failed(client_o
     address = send(client)
     job = address.removeprefix("/ask/")
     assert writing.reached.acquire(timeout=PATIENCE)
-    for seen in (Seen(client.get(address).text), Seen(visitor.get(address).text)):
+    for seen in (Page(client.get(address).text), Page(visitor.get(address).text)):
         assert "The brightness of the Sun shows no trend since 1978" in seen.text
         assert "Volcanoes" not in seen.text
         assert "Still being written and checked" in seen.text
@@ -272,11 +273,11 @@ def test_the_page_has_what_is_written_so_far_and_takes_back_what_failed(client_o
     assert place.jobs.get(job).message.startswith("writing from 3 passages of The book")
     writing.go_on.release()
     assert writing.reached.acquire(timeout=PATIENCE)
-    seen = Seen(client.get(address).text)
+    seen = Page(client.get(address).text)
     assert "The brightness of the Sun shows no trend" not in seen.text.partition("Passages that")[0]
     writing.go_on.release(2)
     assert job_at_its_end(place.jobs, job).state == "done"
-    seen = Seen(client.get(address).text)
+    seen = Page(client.get(address).text)
     assert seen.text.count(MARK) == 1
     assert "Still being written" not in seen.text
 

@@ -1,22 +1,23 @@
-"""Checking a claim in the browser: from the form to the verdict, its files and its reviews."""
+"""Checking a claim in the browser: from the form to the verdict, its files, its reviews, and who debates."""
 
 import csv
 import io
 import json
 import re
 import zipfile
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
-from check_parts import DISPUTE, SUN, Gate, Seen, ask, ended, furnish, scripted, write_settings
+from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish, scripted, write_settings
+from climassay.errors import InputError
 from climassay.factcheck import from_data, make_claim
 from climassay.factcheck.check_store import PAGE
-from climassay.factcheck.transcript import event_from_data
-from climassay.web.checks.debate import DebateProgress, seconds_left
-from climassay.web.checks.store import BEGIN, checks_of, chosen, seconds_spent, time_begun
+from climassay.web.checks.store import checks_of, chosen, set_ups
 from debate_tables import View
 from factcheck_transcripts import full_transcript
+from html_pages import Page
 from patience import reached
 from web_parts import application_over, post
 
@@ -48,30 +49,19 @@ def gate(place):
 
 def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_took_part(client_of, place, script):
     client = client_of("annotator")
-    assert Seen(client.get("/check").text).every("textarea", name="claim", maxlength="2000")
+    assert Page(client.get("/check").text).every("textarea", name="claim", maxlength="2000")
     check = ask(client, source="A columnist", date="15 May 2023")
     kept = ended(place, check)
     assert (kept.about.state, kept.about.label, kept.about.by) == ("done", "incorrect", "annotator")
     assert kept.about.claim.date == "2023-05-15"
     assert [held.decision.reason for held in kept.transcript.rounds] == ["contrast", "close verdicts"]
-    seen = Seen(client.get(f"/checks/{check}").text)
+    seen = Page(client.get(f"/checks/{check}").text)
     for words in (SUN, "incorrect", "A columnist, 2023-05-15", "Confidence", "What each advocate holds", "Round 2",
                   "shows no trend", "local:scripted", "two sides", "asks", kept.about.run):  # fmt: skip
         assert words in seen.text
     for link in seen.every("a", class_="cite"):
         assert seen.every("article", id=f"passage-{link['data-passage']}")
     assert seen.every("a", class_="cite")
-
-
-def test_a_refuted_claim_says_how_it_misleads_in_the_browser_and_on_the_page_taken_along(client_of, place, script):
-    client = client_of("annotator")
-    check = ask(client, "Climate has always changed, so the warming of today must be natural, too.")
-    transcript = ended(place, check).transcript
-    assert transcript.fallacy.probability > 0.5
-    for page in (f"/checks/{check}", f"/checks/{check}/page.html"):
-        shown = client.get(page).text
-        assert "How it misleads" in shown
-        assert transcript.fallacy.definition.replace("'", "&#39;") in shown
 
 
 def test_the_whole_way_is_the_same_on_both_databases(place_on, database_url):
@@ -116,7 +106,7 @@ def test_a_check_can_be_taken_along_as_data_as_claimreview_and_as_a_page(client_
     assert "<!doctype html>" in alone.text
     for file in (data, review, alone):
         assert file.headers["content-disposition"].startswith(f'attachment; filename="{check}')
-    embedded = [text for text in Seen(client.get(f"/checks/{check}").text).scripts if text.strip()]
+    embedded = [text for text in Page(client.get(f"/checks/{check}").text).scripts if text.strip()]
     assert json.loads(embedded[0]) == review.json()
 
 
@@ -126,7 +116,7 @@ def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(clien
     ended(place, check)
     asked = len(script.model.options)
     answer = post(client, "/check", {"claim": SUN.upper(), "source": "Somebody", "set_up": "two sides"})
-    seen = Seen(answer.text)
+    seen = Page(answer.text)
     assert answer.status_code == 200
     assert "the same claim" in seen.text
     assert seen.every("a", href=f"/checks/{check}")
@@ -165,7 +155,7 @@ def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, pl
     check = ask(client, "Is it really getting warmer?")
     kept = ended(place, check)
     assert (kept.about.state, kept.about.outcome, kept.about.label) == ("done", "not checkable", None)
-    text = Seen(client.get(f"/checks/{check}").text).text
+    text = Page(client.get(f"/checks/{check}").text).text
     assert "Nothing that can be checked" in text
     assert "It was not debated" in text
     assert client.get(f"/checks/{check}/claimreview.json").status_code == 404
@@ -175,38 +165,27 @@ def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, pl
 # --------------------------------------------------------------------------------------------------- while it goes on
 
 
-def test_the_debate_so_far_is_on_the_page_and_refreshes_without_a_script(client_of, place, gate):
-    client = client_of("annotator")
-    check = ask(client)
-    reached(gate.reached)
-    answer = client.get(f"/checks/{check}")
-    seen = Seen(answer.text)
-    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', answer.text)
-    for words in ("Round 1", "Physical", "incorrect", "Pamphlet", "shows no trend", "Evidence"):
-        assert words in seen.text
-    assert "closed the debate" not in seen.text
-    assert len(seen.every("article", class_="card passage")) == 3
-    gate.open.set()
-    ended(place, check)
-    assert "refresh" not in client.get(f"/checks/{check}").text
-
-
 def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gate):
     client = client_of("annotator")
     check = ask(client)
     reached(gate.reached)
-    whole = client.get(f"/checks/{check}").text
-    [box] = Seen(whole).every("div", data_live=check)
-    first = Seen(client.get(f"/checks/{check}/debate").text)
+    page = client.get(f"/checks/{check}").text
+    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', page)
+    whole = Page(page)
+    for words in ("Round 1", "Physical", "incorrect", "Pamphlet", "shows no trend", "Evidence"):
+        assert words in whole.text
+    assert "closed the debate" not in whole.text
+    [box] = whole.every("div", data_live=check)
+    first = Page(client.get(f"/checks/{check}/debate").text)
     assert [piece["data-region"] for piece in first.tags_with("data-region")] == [
         "statements", "passages", "debate", "debate",
     ]  # fmt: skip
     assert first.every("div", data_last=box["data-last"])
-    nothing = Seen(client.get(f"/checks/{check}/debate?after={box['data-last']}").text)
+    nothing = Page(client.get(f"/checks/{check}/debate?after={box['data-last']}").text)
     assert nothing.tags_with("data-region") == []
     gate.open.set()
     ended(place, check)
-    later = Seen(client.get(f"/checks/{check}/debate?after={box['data-last']}").text)
+    later = Page(client.get(f"/checks/{check}/debate?after={box['data-last']}").text)
     assert "The mediator holds another round." in [one["data-said"] for one in later.tags_with("data-said")]
     assert "Round 1" not in later.text
     assert "Round 2" in later.text
@@ -220,7 +199,7 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     client = client_of("annotator")
     check = ask(client)
     reached(gate.reached)
-    text = Seen(client.get(f"/checks/{check}").text).text
+    text = Page(client.get(f"/checks/{check}").text).text
     assert "Step 5 of at most 14 : round 1 of at most 3, the mediator weighs the views." in text
     assert "Physical has given its view: incorrect" in text
     assert "The mediator is weighing the advocates’ views" in text
@@ -229,7 +208,7 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     checks_of(place).finish(
         checks_of(place).begin(make_claim("Past 3."), settings, set_up="x"), full_transcript(), run="r1", seconds=2500.0
     )
-    later = Seen(client.get(f"/checks/{check}/debate").text)
+    later = Page(client.get(f"/checks/{check}/debate").text)
     assert "about 33 minutes to go, judging by 3 earlier checks with the same model" in later.text
     [box] = later.tags_with("data-progress")
     assert 0 <= float(box["data-elapsed"]) < 900
@@ -238,62 +217,6 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     assert 0 < kept.seconds <= kept.ended_at - kept.asked_at + 1
     job = place.jobs.get(kept.job)
     assert (job.done, job.total) > (0, 0)
-
-
-def test_a_check_that_is_gone_on_with_keeps_the_time_that_it_has_taken(client_of, place, gate, monkeypatch):
-    monkeypatch.setattr("climassay.web.jobs.QUIET_SECONDS", 0.0)  # a quick debate could end before it looks
-    client = client_of("annotator")
-    check = ask(client)
-    reached(gate.reached)
-    first = checks_of(place).get(check).about.job
-    post(client, f"/checks/{check}/stop")
-    gate.open.set()
-    ended(place, check)
-    spent = seconds_spent(place.jobs, first)
-    assert spent > 0
-    post(client, f"/checks/{check}/again")
-    kept = ended(place, check).about
-    assert kept.job != first
-    begin = place.jobs.events(kept.job)[0]
-    assert begin.body["before"] == pytest.approx(spent)
-    assert time_begun(place.jobs.events(kept.job)) == pytest.approx(begin.told_at - spent)
-    assert kept.seconds > spent
-
-
-def test_steps_only_go_forward_and_end_at_the_last(client_of, place, script):
-    kept = ended(place, ask(client_of("annotator")))
-    progress, seen = DebateProgress(kept.settings), []
-    doing = {name: [] for name in progress.participants}
-    for event in place.jobs.events(kept.about.job):
-        if event.kind == BEGIN:
-            continue
-        happened = event_from_data(event.kind, event.body)
-        progress.take(happened)
-        seen.append((progress.step, progress.steps))
-        if event.kind == "activity":
-            doing[happened.participant].append((happened.round, happened.doing))
-    # Reading, searching, two rounds of two advocates and a mediator, questions between them, the verdict.
-    assert [step for step, _ in seen] == sorted(step for step, _ in seen)
-    assert {step for step, _ in seen} == set(range(2, 11))
-    assert [steps for _, steps in seen][-1] == 10
-    assert {steps for _, steps in seen} == {14, 10}
-    assert doing["Physical"][:3] == [(1, "searching"), (1, "judging"), (1, "checking quotations")]
-    assert doing["mediator"] == [(1, "weighing"), (2, "asking"), (2, "weighing"), (2, "concluding")]
-    assert all(one.doing is None for one in progress.participants.values())
-
-
-@pytest.mark.parametrize(
-    ("past", "elapsed", "left"),
-    [
-        ([60.0, 70.0], 0.0, None),
-        ([60.0, 90.0, 70.0], 0.0, 70.0),
-        ([60.0, 90.0, 70.0], 65.0, 15.0),
-        ([60.0, 90.0, 70.0], 91.0, 0.0),
-    ],
-    ids=["too few", "median", "of those that took longer", "longer than all"],
-)
-def test_what_remains_is_estimated_from_debates_that_took_longer(past, elapsed, left):
-    assert seconds_left(past, elapsed) == left
 
 
 def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, gate):
@@ -310,11 +233,11 @@ def test_a_check_is_stopped_by_who_asked_and_goes_on_without_asking_again(client
     check = ask(client)
     reached(gate.reached)
     assert post(client_of("annotator"), f"/checks/{check}/stop").status_code == 403
-    assert Seen(client.get(f"/checks/{check}").text).every("form", action=f"/checks/{check}/stop")
+    assert Page(client.get(f"/checks/{check}").text).every("form", action=f"/checks/{check}/stop")
     assert post(client, f"/checks/{check}/stop").headers["location"] == f"/checks/{check}"
     gate.open.set()
     assert ended(place, check).about.state == "stopped"
-    seen = Seen(client.get(f"/checks/{check}").text)
+    seen = Page(client.get(f"/checks/{check}").text)
     assert "The check was stopped" in seen.text
     post(client, f"/checks/{check}/again")
     kept = ended(place, check)
@@ -329,7 +252,7 @@ def test_a_failed_call_is_told_and_asked_again_on_request(client_of, place):
     client = client_of("annotator")
     check = ask(client)
     assert ended(place, check).about.outcome == "failed"
-    seen = Seen(client.get(f"/checks/{check}").text)
+    seen = Page(client.get(f"/checks/{check}").text)
     assert "The check failed" in seen.text
     assert "mediator is not to be reached." in seen.text
     failing.plans = DISPUTE
@@ -343,7 +266,7 @@ def test_a_check_that_cannot_begin_says_why(client_of, place):
     client = client_of("annotator")
     check = ask(client)
     assert ended(place, check).about.state == "failed"
-    text = Seen(client.get(f"/checks/{check}").text).text
+    text = Page(client.get(f"/checks/{check}").text).text
     assert "The check broke off. Documents that this check needs are no longer in the library." in text
     assert "There is no collection 'physical'" in text
 
@@ -354,7 +277,7 @@ def test_a_job_that_was_stopped_before_its_turn_stops_its_check(client_of, place
     reached(gate.reached)
     second = ask(client, "Glaciers grow.")
     place.jobs.stop(checks_of(place).get(second).about.job)
-    assert "The check was stopped" in Seen(client.get(f"/checks/{second}").text).text
+    assert "The check was stopped" in Page(client.get(f"/checks/{second}").text).text
 
 
 def test_only_so_many_checks_wait_at_a_time(client_of, place, gate, monkeypatch):
@@ -376,14 +299,17 @@ def test_people_agree_disagree_and_change_their_minds(client_of, place, script):
     post(client_of("admin"), f"/checks/{check}/review", {"opinion": "agree"})
     assert checks_of(place).get(check).about.reviewed == "divided"
     post(client, f"/checks/{check}/review", {"opinion": "agree", "comment": "On second thought."})
-    seen = Seen(client.get(f"/checks/{check}").text)
+    for opinion, comment in (("love", "x"), ("agree", "x" * 4001), ("undecided", "")):
+        wrong = post(client, f"/checks/{check}/review", {"opinion": opinion, "comment": comment})
+        assert wrong.status_code == 400
+    seen = Page(client.get(f"/checks/{check}").text)
     assert "2 agree, 0 disagree" in seen.text
     assert "changed since" in seen.text
     assert "Too harsh. Really." in seen.text
     assert [(one.by, one.opinion, one.current) for one in checks_of(place).reviews(check)] == [
         ("annotator", "disagree", False), ("admin", "agree", True), ("annotator", "agree", True),
     ]  # fmt: skip
-    listed = Seen(client.get("/checks").text).text
+    listed = Page(client.get("/checks").text).text
     assert "People agree with 100% of the verdicts they reviewed (21 to 100%; 1 check)." in listed
 
 
@@ -406,18 +332,18 @@ def test_the_list_is_searched_filtered_and_paged(client_of, place, script):
     ended(place, check)
     for number in range(PAGE + 1):
         checks.stop(checks.begin(make_claim(f"Claim {number} % about ice"), DebateSettings(), set_up="x"))
-    first, second = (Seen(client.get(f"/checks?page={number}").text) for number in (1, 2))
+    first, second = (Page(client.get(f"/checks?page={number}").text) for number in (1, 2))
     assert len(first.every("li", class_="card")) == PAGE
     assert len(second.every("li", class_="card")) == 2
     assert first.every("a", rel="next", href="/checks?page=2")
     assert "Claim 50 %" in first.text
-    one = Seen(client.get("/checks?q=SUN+warming").text)
+    one = Page(client.get("/checks?q=SUN+warming").text)
     assert len(one.every("li", class_="card")) == 1
     assert one.every("a", href=f"/checks/{check}")
-    assert "No check fits this: the words “%%”." in Seen(client.get("/checks?q=%25%25").text).text
-    assert "There is no page 9" in Seen(client.get("/checks?page=9").text).text
-    assert len(Seen(client.get("/checks?verdict=incorrect").text).every("li", class_="card")) == 1
-    assert "No check fits" in Seen(client.get("/checks?review=agreed").text).text
+    assert "No check fits this: the words “%%”." in Page(client.get("/checks?q=%25%25").text).text
+    assert "There is no page 9" in Page(client.get("/checks?page=9").text).text
+    assert len(Page(client.get("/checks?verdict=incorrect").text).every("li", class_="card")) == 1
+    assert "No check fits" in Page(client.get("/checks?review=agreed").text).text
     assert client.get("/checks?review=liked").status_code == 422
     assert client.get("/checks?page=0").status_code == 422
 
@@ -431,12 +357,12 @@ def test_filters_go_together_stay_in_the_address_and_are_told_where_nothing_fits
     assert ended(place, check).about.topic == "2.1"
     ended(place, ask(client, "The warming of the Sun paused.", source="Another columnist"))
     post(client, f"/checks/{check}/review", {"opinion": "agree"})
-    seen = Seen(client.get(f"/checks?{FILTERS}").text)
+    seen = Page(client.get(f"/checks?{FILTERS}").text)
     assert len(seen.every("li", class_="card")) == 1
     assert seen.every("a", href=f"/checks/{check}")
     assert seen.every("option", value="2", selected=None)
     assert seen.every("a", href=f"/checks.csv?{FILTERS}")
-    nothing = Seen(client.get(f"/checks?{FILTERS}&until=2020-01-02").text).text
+    nothing = Page(client.get(f"/checks?{FILTERS}&until=2020-01-02").text).text
     for words in ("No check fits all of this", "until 2020-01-02", "People do not cause it.", "reviewed by annotator"):
         assert words in nothing
     for wrong, status in (("since=2024-02-30", 400), ("until=soon", 422)):
@@ -472,3 +398,79 @@ def workbook_rows(content):
         sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     return [["".join(cell.itertext()) for cell in row] for row in sheet.iter(f"{space}row")]
+
+
+# ------------------------------------------------------------------------------------------- who debates on a server
+
+
+def small_model(**script):
+    """A script whose model is asked by scores, as no file sets a profile."""
+    made = scripted(**script)
+    made.model.parameters = 1
+    return made
+
+
+class TestEveryCollection:
+    """Without files every collection is an advocate."""
+
+    @pytest.fixture
+    def place_settings(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+        return {"model": "local:scripted"}
+
+    def test_a_collection_that_was_added_later_takes_part_in_the_next_check(self, client_of, place):
+        furnish(place, small_model(plans={}), texts={})
+        client = client_of("annotator")
+        assert "the model alone" in client.get("/check").text
+        add_collection(place, "mediator", "Solar forcing of the climate is small.")
+        first = ended(place, ask(client))
+        assert [one.name for one in first.settings.advocates] == ["mediator_"]
+        add_collection(place, "physical", "Carbon dioxide caused the warming of the climate.")
+        second = ended(place, ask(client, anyway="true"))
+        assert [one.name for one in second.settings.advocates] == ["mediator_", "physical"]
+        assert {one.collection for one in second.transcript.sources} == {"mediator", "physical"}
+
+    def test_without_a_publisher_nothing_is_published(self, client_of, place):
+        furnish(place, small_model(plans={}))
+        client = client_of("annotator")
+        check = ask(client)
+        ended(place, check)
+        assert client.get(f"/checks/{check}/claimreview.json").status_code == 404
+        assert "ld+json" not in client.get(f"/checks/{check}").text
+
+
+def files_in(folder, *names, text=None):
+    for name in names:
+        write_settings(folder).rename(folder / name)
+        if text is not None:
+            (folder / name).write_text(text)
+    return (folder,)
+
+
+def test_a_folder_of_files_gives_a_choice(place, tmp_path):
+    folder = tmp_path / "debates"
+    folder.mkdir()
+    place.settings = replace(place.settings, debates=files_in(folder, "b.toml", "a.toml"))
+    furnish(place, scripted())
+    with application_over(place) as client_of:
+        client = client_of("annotator")
+        options = Page(client.get("/check").text).every("option")
+        assert [one["value"] for one in options] == ["a", "b"]
+        assert ended(place, ask(client, set_up="b")).about.set_up == "b"
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "sentence"),
+    [
+        ((), None, "has no .toml files that set up debates"),
+        (("a.toml",), 'model = "local:x"', "has no \\[\\[advocate\\]\\]"),
+        (("a.toml",), 'scale = "love"', "love"),
+    ],
+    ids=["empty", "nobody", "scale"],
+)
+def test_set_ups_that_cannot_be_used_are_told_when_the_server_starts(place, tmp_path, names, text, sentence):
+    folder = tmp_path / "debates"
+    folder.mkdir()
+    place.settings = replace(place.settings, debates=files_in(folder, *names, text=text))
+    with pytest.raises(InputError, match=sentence):
+        set_ups(place)

@@ -4,7 +4,6 @@ import pytest
 
 from browser import arriving, sideways
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
-from climassay.web.checks.store import checks_of
 
 
 @pytest.fixture
@@ -66,27 +65,3 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
     page.goto("/checks")
     shoot(page, "checks")
     assert sideways(page) == 0
-
-
-def test_without_scripts_the_page_shows_the_debate_and_citations_lead_to_passages(running_server, visit):
-    furnish(running_server.place, scripted())
-    page = visit("annotator", javascript=False)
-    check = send(page)
-    ended(running_server.place, check)
-    page.reload()
-    link = page.locator(".cite").first
-    link.click()
-    assert page.url.endswith(link.get_attribute("href"))
-    assert page.locator(link.get_attribute("href")).is_visible()
-
-
-def test_hostile_words_stay_words_in_a_browser(running_server, visit):
-    claim = "<img src=x onerror=alert(1)></script><script>alert(2)</script> The Sun warms the climate."
-    furnish(running_server.place, scripted(), texts={"physical": (claim,), "pamphlet": (claim,)})
-    page = visit("annotator")
-    page.on("dialog", lambda dialog: pytest.fail(f"A script ran: {dialog.message}"))
-    check = send(page, claim)
-    page.get_by_role("heading", name="How this was made").wait_for()
-    assert claim in page.locator("h1").inner_text()
-    assert page.locator("main img").count() == 0
-    assert checks_of(running_server.place).get(check).about.claim.text == claim

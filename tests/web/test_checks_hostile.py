@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from check_parts import Seen, add_collection, ask, ended, furnish, scripted, write_settings
-from climassay.web import AppState, ServerSettings
-from climassay.web.checks.store import checks_of
-from climassay.workspace import Workspace
-from web_parts import application_over, post
+from check_parts import add_collection, ask, ended, furnish, scripted, write_settings
+from html_pages import Page
+from web_parts import post
 
 pytestmark = pytest.mark.faults
 
@@ -24,21 +22,6 @@ def place_settings(tmp_path, monkeypatch):
     return {"debates": (write_settings(tmp_path),), "publisher": "Example </script> Observatory"}
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A server with a finished check that tests leave as it is: place, clients, id of the check."""
-    folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLIMASSAY_CACHE", str(folder / "cache"))
-        place = AppState(Workspace.open(folder), ServerSettings(debates=(write_settings(folder),)))
-        furnish(place, scripted())
-        with application_over(place) as client_of:
-            check = ask(client_of("annotator"))
-            ended(place, check)
-            yield place, client_of, check
-        place.close()
-
-
 def test_a_claim_cannot_end_the_data_of_its_claimreview(client_of, place):
     furnish(place, scripted())
     client = client_of("annotator")
@@ -46,7 +29,7 @@ def test_a_claim_cannot_end_the_data_of_its_claimreview(client_of, place):
     ended(place, check)
     post(client_of("adjudicator"), f"/checks/{check}/review", {"opinion": "agree"})
     answer = client.get(f"/checks/{check}")
-    [data] = [text for text in Seen(answer.text).scripts if text.strip()]
+    [data] = [text for text in Page(answer.text).scripts if text.strip()]
     assert json.loads(data)["claimReviewed"] == BREAKOUT
     assert json.loads(data)["author"]["name"] == "Example </script> Observatory"
     assert "script-src 'self'" in answer.headers["content-security-policy"]
@@ -70,7 +53,7 @@ def test_only_plain_web_addresses_of_passages_become_links(client_of, place):
     check = ask(client)
     ended(place, check)
     for page in (f"/checks/{check}", f"/checks/{check}/debate"):
-        seen = Seen(client.get(page).text)
+        seen = Page(client.get(page).text)
         foreign = {link["href"] for link in seen.every("a") if not link["href"].startswith(("/", "#"))}
         assert foreign == {"https://example.org/book"}
         assert not any(link["href"].startswith("//") for link in seen.every("a"))
@@ -89,19 +72,3 @@ def test_characters_that_turn_a_line_are_taken_out_of_claims_and_kept_inside_of_
     assert f"<blockquote>{OVERRIDE}</blockquote>" in page
     css = client.get("/static/checks.css").text
     assert "main blockquote" in css[: css.index("unicode-bidi: isolate; overflow-wrap")].rpartition("}")[2]
-
-
-@pytest.mark.parametrize(
-    ("opinion", "comment", "sentence"),
-    [
-        ("love", "x", "not &#39;love&#39;"),
-        ("agree", "x" * 4001, "4,001 characters"),
-        ("undecided", "", "write a comment"),
-    ],
-    ids=["unknown", "long", "nothing"],
-)
-def test_reviews_are_one_of_three_words_and_of_limited_length(finished, opinion, comment, sentence):
-    place, client_of, check = finished
-    answer = post(client_of("annotator"), f"/checks/{check}/review", {"opinion": opinion, "comment": comment})
-    assert (answer.status_code, sentence in answer.text) == (400, True)
-    assert checks_of(place).reviews(check) == []

@@ -184,19 +184,10 @@ that ice sheets contribute more than before (strong evidence, high agreement).
 """
 
 
-class SteadyTagger:
-    """Gives every statement the same probabilities."""
-
-    levels = ("low", "medium", "high", "very high")
-
-    def predict_proba(self, items):
-        return [[0.08, 0.24, 0.53, 0.15] for _ in items]
-
-
 @pytest.mark.core
 def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, shoot):
     accuracy = MeasuredAccuracy(0.47, 0.42, 0.52, 300, "held-out statements")
-    running_server.place.shared(TAGGER, lambda: OpenedTagger(SteadyTagger(), accuracy))
+    running_server.place.shared(TAGGER, lambda: OpenedTagger(FixedTagger(), accuracy))
     page = visit("annotator")
     page.goto("/")
     with arriving(page):

@@ -6,10 +6,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from check_parts import Seen, ask, ended, furnish, scripted, write_settings
+from check_parts import ask, ended, furnish, scripted, write_settings
 from climassay.corpus import Collection, read
 from climassay.web.library.cache import library_of
 from climassay.web.library.evidence import CitationLinks, nearest_sentence
+from html_pages import Page
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, pdf_of, teach
 from web_parts import post
 
@@ -74,19 +75,6 @@ def test_a_quotation_is_marked_in_its_passage_and_on_its_page(place, client_of, 
     assert re.search(r'<img [^>]*alt="Page 2 of Seas[^"]+marked', answer.text)
 
 
-def test_pages_are_turned_and_keep_the_quotation(place, client_of, printed):
-    document, reader = printed(), client_of(None)
-    passage = passage_of(place, document)
-    query = urlencode({"passage": passage.id, "quote": QUOTED})
-    page = reader.get(f"/library/seas/documents/{document}/pages/2?{query}")
-    for rel, number in (("prev", 1), ("next", 3)):
-        address = html.unescape(re.search(rf'rel="{rel}" href="([^"]+)"', page.text)[1])
-        assert address == f"/library/seas/documents/{document}/pages/{number}?{query}"
-    third = reader.get(f"/library/seas/documents/{document}/pages/3")
-    assert 'rel="next"' not in third.text
-    assert not rectangles_in(third)
-
-
 def test_words_that_the_passage_does_not_have_are_not_marked(place, client_of, printed):
     document, reader = printed(), client_of(None)
     passage = passage_of(place, document)
@@ -116,19 +104,6 @@ def test_without_the_file_the_text_is_shown_and_one_sentence_says_why(place, cli
     again = reader.get(f"/library/seas/passages/{passage.id}")
     assert "The PDF itself was not kept" not in again.text
     assert "/pages/" in again.text
-
-
-def test_a_page_is_drawn_once_for_all(place, client_of, printed, monkeypatch):
-    from climassay.web.library import evidence
-
-    drawn, draw = [], evidence.draw_sandboxed
-    monkeypatch.setattr(evidence, "draw_sandboxed", lambda *given: (drawn.append(given), draw(*given))[1])
-    document, reader = printed(), client_of(None)
-    printed("other")
-    for collection in ("seas", "other", "seas"):
-        for ending in ("", ".png"):
-            assert reader.get(f"/library/{collection}/documents/{document}/pages/1{ending}").status_code == 200
-    assert len(drawn) == 1
 
 
 def test_the_file_itself_is_for_people_with_an_account(client_of, printed, tmp_path):
@@ -180,14 +155,14 @@ def test_a_check_of_before_shows_the_new_title_and_marks_what_was_quoted(place, 
     client = client_of("adjudicator")
     check = ask(client)
     ended(place, check)
-    before = Seen(client.get(f"/checks/{check}").text)
+    before = Page(client.get(f"/checks/{check}").text)
     assert "The book physical" in before.text
     renamed = post(client, "/library/physical/documents/physical-document/rename", {"title": "Physics of the Climate"})
     assert renamed.status_code == 303
     page = client.get(f"/checks/{check}")
     assert "Physics of the Climate" in page.text
     assert "The book physical" not in page.text
-    links = {found["href"] for found in Seen(page.text).every("a") if "/library/physical/passages/" in found["href"]}
+    links = {found["href"] for found in Page(page.text).every("a") if "/library/physical/passages/" in found["href"]}
     assert links
     assert {client.get(link).status_code for link in links} == {200}
     assert "Physics of the Climate" in client.get(f"/checks/{check}/page.html").text

@@ -1,7 +1,7 @@
 """Markup in every text that people, models and documents bring: on no page does it become part of the page."""
 
 import json
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
@@ -17,7 +17,7 @@ from climassay.grounding.citations import AnswerSentence
 from climassay.web.jobs import jobs
 from factcheck_transcripts import full_transcript, with_text_everywhere
 from library_parts import add_book
-from web_routes import Site
+from web_routes import Site, crawl
 
 pytestmark = pytest.mark.faults
 
@@ -97,25 +97,12 @@ def site(tmp_path_factory):
     opened.close()
 
 
-def crawl(site):
-    """All pages that links lead to, from the entrances on: address, and parsed page."""
-    client = site.visitor("admin")
-    waiting, seen = list(STARTS), set()
-    while waiting and len(seen) < MOST_PAGES:
-        address = waiting.pop(0)
-        if address in seen:
-            continue
-        seen.add(address)
-        answer = client.get(address)
+def pages(site):
+    """All pages: address, and parsed page."""
+    for address, answer in crawl(site.visitor("admin"), STARTS, MOST_PAGES):
         assert answer.status_code < 500, f"{address}: {answer.text[:500]}"
-        if not answer.headers.get("content-type", "").startswith("text/html"):
-            continue
-        tree = LexborHTMLParser(answer.text)
-        yield address, tree
-        for anchor in tree.css("a[href]"):
-            target = urljoin(address, anchor.attributes["href"] or "")
-            if not urlsplit(target).scheme and not urlsplit(target).netloc:
-                waiting.append(target.partition("#")[0])
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            yield address, LexborHTMLParser(answer.text)
 
 
 def faults(tree, own_scripts):
@@ -143,7 +130,7 @@ def faults(tree, own_scripts):
 
 def complaints(site):
     found, poisoned = [], 0
-    for address, tree in crawl(site):
+    for address, tree in pages(site):
         poisoned += "xss-marker" in tree.html
         # Reports that are downloaded as one file bring their own scripts and styles along.
         own_scripts = address.partition("?")[0].endswith(".html")

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from browser import arriving, sideways
 from climassay.corpus import Collection, read
-from library_parts import GLACIER, OCEAN, TellingEncoder, pdf_of, teach
+from library_parts import OCEAN, TellingEncoder, pdf_of, teach
 from patience import reached
 
 WARMING = (
@@ -79,19 +79,6 @@ def test_what_cannot_be_taken_is_told_on_the_spot(running_server, visit, tmp_pat
     page.get_by_role("alert").get_by_text("wrong.pdf is not a PDF file by its content.").wait_for()
     assert page.url.endswith("/library/upload")
     assert page.get_by_role("button", name="Add", exact=True).is_enabled()
-
-
-def test_files_are_added_without_scripts(running_server, visit, tmp_path):
-    teach(running_server.place)
-    file = tmp_path / "ice.txt"
-    file.write_text(GLACIER)
-    page = visit("adjudicator", javascript=False)
-    page.goto("/library/upload")
-    page.get_by_label("Files").set_input_files(file)
-    page.get_by_label("Into a new collection, named").fill("ice")
-    page.get_by_role("button", name="Add", exact=True).click()
-    page.get_by_role("link", name="To the collection").wait_for()
-    assert page.get_by_text("added", exact=True).is_visible()
 
 
 def test_from_a_passage_to_the_printed_page_with_the_words_marked(running_server, visit, shoot, tmp_path):

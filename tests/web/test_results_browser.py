@@ -2,8 +2,8 @@
 
 import pytest
 
-from browser import arriving, sideways
-from experiments import experiment, question, questions_of
+from browser import sideways
+from experiments import experiment, questions_of
 from stored_runs import store_experiment
 
 SKILLS = {
@@ -61,32 +61,6 @@ def test_tables_sort_by_value_and_filter(visit, experiment_run, shoot):
     numbers = [float(text.lstrip("<")) - 1e-9 * text.startswith("<") for text in adjusted]
     assert numbers == sorted(numbers)
     assert len(set(numbers)) > 3
-
-
-def test_large_results_follow_their_page(visit, running_server):
-    asked = [question("mcq", number) for number in range(1500)]
-    skills = {("small", "default"): 0.4, ("large", "default"): 0.7}
-    run = store_experiment(running_server.place.records, experiment(skills, questions=asked))
-    page = visit("annotator")
-    page.goto(f"/results/{run}?show=tables")
-    page.get_by_text("Multiple choice and cloze, primer").wait_for()
-    assert page.locator(".result-table button").count() > 0
-    page.goto(f"/results/{run}")
-    assert page.get_by_role("link", name="1,500 questions one by one").is_visible()
-
-
-def test_pages_work_without_scripts(visit, running_server, experiment_run):
-    asked = [question("mcq", number) for number in range(1500)]
-    skills = {("small", "default"): 0.4, ("large", "default"): 0.7}
-    large = store_experiment(running_server.place.records, experiment(skills, questions=asked))
-    page = visit("annotator", javascript=False)
-    page.goto(f"/results/{experiment_run}?show=tables")
-    assert page.locator(".result-table button").count() == 0
-    assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()
-    page.goto(f"/results/{large}?show=tables")
-    with arriving(page):
-        page.get_by_role("link", name="Show them").click()
-    assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()
 
 
 def test_words_of_figures_are_as_large_on_a_phone(visit, experiment_run):

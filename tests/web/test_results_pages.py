@@ -9,15 +9,11 @@ from xml.dom import minidom
 
 import pytest
 
-from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
-from climassay.grounding.text_check import CheckedSentence
-from climassay.metrics.long_answers import Assessment, CriterionJudgement
-from climassay.questions import Criterion, Question
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.html import report_data
 from experiments import experiment, question
 from html_pages import Page
-from stored_runs import ask, store_experiment, store_factchecks, store_mcq
+from stored_runs import ask, store_experiment, store_factchecks, store_long_answer, store_mcq
 
 
 @pytest.fixture
@@ -143,21 +139,6 @@ def test_a_large_experiment_comes_after_its_page(reader, place):
     assert "Multiple choice and cloze" in page_of(reader, f"/results/{run}?show=tables").text
 
 
-def test_questions_are_found_by_what_went_wrong_and_by_text(reader, place):
-    run = store_experiment(place.records)
-    whole = page_of(reader, f"/results/{run}/questions")
-    assert "1 to 27 of 27 questions" in whole.text
-    assert "1 to 12 of 12" in page_of(reader, f"/results/{run}/questions?kind=mcq").text
-    assert "1 to 4 of 4" in page_of(reader, f"/results/{run}/questions?kind=mcq&level=base").text
-    [line] = page_of(reader, f"/results/{run}/questions?text=CLOZE-3").rows("Questions")
-    assert "Statement 3 has a" in line[0]
-    assert "1 to 12 of 12" in page_of(reader, f"/results/{run}/questions?kind=mcq&right=&fails=&order=&text=").text
-    assert "No questions match" in page_of(reader, f"/results/{run}/questions?text=nowhere").text
-    wrong = [one for one in experiment().outcomes if one.cell.model == "large" and one.scores.get("accuracy") == 0]
-    found = page_of(reader, f"/results/{run}/questions?model=large&wrong=true&kind=mcq").rows("Questions")
-    assert 0 < len(found) == len(wrong)
-
-
 def test_a_question_shows_every_answer_and_what_was_given(reader, place):
     run = store_experiment(place.records)
     page = page_of(reader, f"/results/{run}/questions/mcq-1?benchmark=primer")
@@ -200,21 +181,13 @@ def test_ids_of_questions_may_hold_anything(reader, place):
 
 
 def test_a_long_answer_is_shown_with_its_rubric_and_what_was_found_in_it(reader, place):
-    cell = Cell("b", "small", "default", "longform")
-    asked = Question("q", "longform", "Why?", "", rubric=(Criterion("Says <b>why</b>", 2, "must"),))
-    said = Assessment((CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools"),))
-    points = (CheckedSentence("CO2 cools.", 0, "contradicted", "The book says that it warms."),)
-    scores = {"rubric_score": 0.0, "rubric_uncontradicted": 0.0}
-    answer = Outcome(cell, "q", None, "CO2 cools.", scores, assessment=said, points=points)
-    record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)
-    with place.records.run(COMMANDS[0], {}) as run:
-        save_experiment(run, Experiment(run.id, "n", {}, (record,), (answer,), {"b": (asked,)}))
-    page = page_of(reader, f"/results/{run.id}/questions/q")
-    for text in ("Says <b>why</b>", "must, weight 2", "contradicted", "It says otherwise.", "CO2 cools"):
+    run = store_long_answer(place.records)
+    page = page_of(reader, f"/results/{run}/questions/q")
+    for text in ("Says <b>why</b>", "should, weight 2", "contradicted", "It says otherwise.", "CO2 cools"):
         assert text in page.text
     assert 'class="part wrong" title="contradicted: The book says that it warms."' in page.markup
     assert page.style_attributes == page.inline_scripts == []
-    assert "Points and references" in page_of(reader, f"/results/{run.id}").text
+    assert "Points and references" in page_of(reader, f"/results/{run}").text
 
 
 def test_a_single_evaluation_has_tables_and_questions(reader, place):
@@ -324,16 +297,6 @@ def test_damaged_results_of_a_known_command_are_shown_as_they_are(reader, place)
     page = page_of(reader, f"/results/{run.id}")
     assert "cannot be shown in their usual form" in page.text
     assert page.rows_below("predictions") == [["default"], ["rag"]]
-
-
-def test_an_interrupted_run_shows_its_error(reader, place):
-    from climassay.errors import ModelError
-
-    with pytest.raises(ModelError), place.records.run("ask", {}) as run:
-        raise ModelError("The model <vanished>.")
-    page = page_of(reader, f"/results/{run.id}")
-    assert "The model <vanished>." in page.text
-    assert "it did not end" in page.text
 
 
 def test_usage_is_counted_by_model_command_and_day(reader, place):

@@ -1,6 +1,7 @@
 """What experts say about generated questions: queues, progress, agreement, files of labels, retraining."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +16,7 @@ from climassay.session import Place, Session
 if TYPE_CHECKING:
     from climassay.generation.annotation import Item
     from climassay.generation.annotation.long_answers import RubricAgreement
+    from climassay.generation.dataset_store import StoredDraft
     from climassay.statistics import Estimate
 
 LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
@@ -22,10 +24,10 @@ ExportFormat = LabelFormat | Literal["rubrics"]
 
 
 def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
-    """Open a dataset to annotators, or change how it is annotated.
+    """Open a dataset for annotation, or change its settings; settings not given stay as they are.
 
     Args:
-        dataset: Its name.
+        dataset: Name of the dataset, see climassay generate list.
         workspace: Where it lies.
         **changes: Settings of :class:`climassay.generation.annotation.AnnotationSettings`; None leaves one as it is.
 
@@ -46,22 +48,38 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
     return Shown(data, said=(said,), noted=("Annotate in the browser: climassay serve",))
 
 
-def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
-    """Have people write the rubrics of long-form questions in the browser; export --format rubrics writes them.
+def begin_dataset(
+    session: Session, dataset: str, origin: Mapping[str, Any], drafts: "Iterable[StoredDraft]", overlap: int
+) -> Shown:
+    """Open a dataset of drafts that nobody generated for annotation; those that are there already stay.
 
-    Doing it again changes nothing but the overlap.
+    Raises:
+        InputError: It was begun with something else.
+    """
+    from climassay.generation.dataset_store import DatasetStore
+
+    store = DatasetStore(session.records)
+    store.begin(dataset, dict(origin))
+    there = {one.id for one in store.drafts(dataset)}
+    store.save(dataset, [one for one in drafts if one.draft.id not in there])
+    return open_dataset(dataset, overlap=overlap, workspace=session)
+
+
+def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
+    """Have people write rubrics for long-form questions in the browser; see export --format rubrics.
+
+    Running it again changes only the overlap.
 
     Args:
         questions: Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.
-        dataset: Name of a new dataset, in whose queue the questions wait.
-        overlap: Rubrics for each question, by different people.
+        dataset: Name of a new dataset for the questions.
+        overlap: Number of rubrics per question, by different people.
         workspace: Where the dataset lies.
 
     Raises:
         InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
     """
     from climassay.generation.annotation.long_answers import rubric_drafts
-    from climassay.generation.dataset_store import DatasetStore
     from climassay.questions import read_questions
 
     read = read_questions(questions)
@@ -73,21 +91,17 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
         )
     others = len(read.questions) - len(found)
     with Session.opened(workspace) as session:
-        store = DatasetStore(session.records)
-        store.begin(dataset, {"rubrics": read.sha256})
-        there = {one.id for one in store.drafts(dataset)}
-        store.save(dataset, [one for one in rubric_drafts(found) if one.draft.id not in there])
-        opened = open_dataset(dataset, overlap=overlap, workspace=session)
+        opened = begin_dataset(session, dataset, {"rubrics": read.sha256}, rubric_drafts(found), overlap)
     left_out = [f"{counted(others, 'question')} of other kinds left out."] if others else []
     return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
 
 
 def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> Shown:
-    """Show how far a dataset has come, and what each annotator did.
+    """Show a dataset's progress and what each annotator did.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        annotator: Say too how far this annotator has come.
+        annotator: Also show this annotator's progress.
         workspace: Where it lies.
 
     Raises:
@@ -132,7 +146,7 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
-    """Measure how far annotators agree on what is valid (Cohen's and Fleiss' kappa, alpha), on ratings or rubrics.
+    """Measure agreement of annotators: Cohen's and Fleiss' kappa, Krippendorff's alpha, ratings, rubrics.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
@@ -203,13 +217,13 @@ def export_labels(
     users: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Write what experts said: everything (jsonl), current labels for a spreadsheet or another tool, or rubrics.
+    """Write experts' labels: everything (jsonl), current labels for a spreadsheet or other tool, or rubrics.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
         output: File (jsonl, csv, xlsx), or folder of other tools.
-        form: Format of the labels, by default by the ending; or rubrics, as questions.
-        users: JSON object for argilla, from annotators to the ids of users there.
+        form: Format of the labels, by default by the ending; or rubrics, written as questions.
+        users: JSON object that maps annotators to user ids, for argilla.
         workspace: Where the dataset lies.
 
     Raises:
@@ -269,13 +283,13 @@ def import_labels(
     users: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Take in labels from a file; taking them in again changes nothing.
+    """Import labels from a file; importing them again changes nothing.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
         file: File that export wrote, or a tool's own export (JSON).
         form: Format of the labels; by default by the ending.
-        users: JSON object for argilla, from annotators to the ids of users there.
+        users: JSON object that maps annotators to user ids, for argilla.
         workspace: Where the dataset lies.
 
     Raises:
@@ -339,13 +353,13 @@ def retrain_validator(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a validator on the settled labels, judge what waits, and put the least certain items first.
+    """Train a validator on the settled labels, judge the waiting items, and put the least certain first.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        method: Kind of validator, by what it reads.
-        model: Local model of a probe.
-        encoder: Encoder whose vectors are read, or none.
+        method: Kind of validator, by its features.
+        model: Local model for a probe.
+        encoder: Encoder whose vectors are used, or none.
         precision: Wanted share of valid questions among those kept, for example 0.95.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.

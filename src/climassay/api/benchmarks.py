@@ -205,7 +205,7 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
 
     Args:
         file: The experiment, see climassay evaluate init.
-        limit: Ask at most so many questions a task and benchmark, drawn by the seed.
+        limit: Maximum number of questions per task and benchmark, drawn at random.
         workspace: Where collections, adapters and records lie.
 
     Raises:
@@ -354,8 +354,7 @@ def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Se
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
     """A model of a plan as lm-evaluation-harness asks one."""
     from climassay.integrations.lm_eval_model import load_text_model
-    from climassay.models.registry import load_as_set
-    from climassay.models.servers import is_served
+    from climassay.models.provider import is_served, load_as_set
 
     if is_served(spec.name):
         return load_as_set(spec.name, spec, session.workspace.root, deadline=session.options.deadline)
@@ -375,16 +374,16 @@ def evaluate_lm_eval(
 ) -> Evaluation:
     """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests.
 
-    Every answer is kept: of a run that was killed, the same call asks only what is missing.
+    Every answer is stored: run it again after an interruption, and only what is missing is asked.
 
     Args:
         tasks: Tasks, groups, tags, patterns or YAML files of the harness.
         models: Who is asked. A model behind a server writes its choice, for it gives no log-probabilities of texts.
         include_path: Folder with further tasks; repeat. Their code is run.
-        num_fewshot: Examples a prompt; repeat to compare. By default each task's own.
+        num_fewshot: Examples per prompt; repeat to compare. By default each task's own.
         chat_template: Put prompts into each model's chat template.
         limit: Ask only the first so many samples of each task.
-        seed: Seed of the draw of examples and of the resampling.
+        seed: Seed of the choice of examples and of resampling.
         workspace: Where records lie.
 
     Raises:
@@ -430,16 +429,16 @@ def evaluate_inspect(
 ) -> Evaluation:
     """Run tasks of Inspect: recorded, resumable, with intervals and paired tests.
 
-    Every answer is kept: of a run that was killed, the same call asks only what is missing.
+    Every answer is stored: run it again after an interruption, and only what is missing is asked.
 
     Args:
         tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.
         models: As in :func:`evaluate`.
         task_args: Argument of the tasks; repeat.
-        epochs: How often each sample is asked; by default as each task says.
-        grader: Model that grades where a task has answers graded; by default the model that is asked.
-        max_tokens: Maximum number of tokens of an answer, if a task sets none.
-        log_dir: Keep Inspect's own logs in this folder (inspect view --log-dir).
+        epochs: Number of times each sample is asked; by default as each task says.
+        grader: Model that grades answers where a task needs grading; by default the evaluated model itself.
+        max_tokens: Maximum number of tokens of an answer, where a task sets none.
+        log_dir: Folder for Inspect's own logs (inspect view --log-dir).
         limit: Ask only the first so many samples of each task.
         seed: Seed of the resampling.
         workspace: Where records lie.
@@ -499,9 +498,9 @@ def evaluate_choices(
             DOCUMENT@COLLECTION) or context; repeat.
         scorings: likelihood (of the letters), letter (generated), or likelihood of the options' words: text (a
             character), text-sum, text-per-token, text-per-byte, text-pmi (less that without the question); repeat.
-        permutations: Option orders a question; above 1, position bias is measured.
-        passages: Passages a question in rag settings.
-        examples: Examples a prompt in few-shot settings.
+        permutations: Option orders per question; with more than 1, position bias is measured.
+        passages: Passages per question in rag settings.
+        examples: Examples per prompt in few-shot settings.
         limit: Ask only the first so many questions.
         seed: Seed of option orders and resampling.
         workspace: Where collections and records lie.

@@ -125,7 +125,7 @@ def check_claims(
         limit: Check a seeded sample of so many claims.
         samples: Number of debates for each claim.
         classes: Number of classes to show distributions in.
-        concurrency: Claims debated side by side.
+        concurrency: Number of claims debated concurrently.
         workspace: As in :func:`check_claim`.
         force: As in :func:`check_claim`.
 
@@ -227,7 +227,7 @@ def score_verdicts(
             Verdicts of another of these scales can be scored in 2 classes.
         classes: Number of classes to collapse the scale to (climate-feedback: 7, 5 or 2).
         claim: Column of the claims, for duplicates; claim, statement or text if there is one.
-        unknown: Predictions that are not of the scale: stop, or count as wrong.
+        unknown: Predictions that are not on the scale: stop, or count them as wrong.
         seed: Seed of the resampling.
 
     Raises:
@@ -235,7 +235,7 @@ def score_verdicts(
     """
     from climassay.factcheck import ScoredVerdicts, load_scale
     from climassay.factcheck.results.scoring import score_verdicts as scored
-    from climassay.questions.rows import parse_rows, read_bytes
+    from climassay.io import parse_rows, read_bytes
 
     path, wanted = Path(file), load_scale(scale)
     rows = list(parse_rows(path, read_bytes(path)))
@@ -344,11 +344,11 @@ def estimate_debates(
 
 
 def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
-    """List checks, the newest first, and how often people agree with the verdicts.
+    """List checks, newest first, and how often people agree with the verdicts.
 
     Args:
         wanted: Which ones (:class:`climassay.factcheck.CheckFilter`); all by default.
-        page: Page of fifty checks, the newest first.
+        page: Page number; fifty checks a page, newest first.
         workspace: Where the records lie.
 
     Raises:
@@ -409,7 +409,7 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
 
 
 def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
-    """Write all checks, or those that fit, the oldest first, with their debates and every review.
+    """Write all checks, or those that match, oldest first, with their debates and reviews.
 
     Args:
         file: File to write: one check per line (.jsonl), with debate and reviews.
@@ -428,6 +428,5 @@ def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace:
     with Session.opened(workspace) as session:
         found = CheckStore(session.records).each(wanted, debates=True)
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in found][::-1]
-    # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
-    write_file(file, "".join(lines).encode("utf-8", "surrogateescape"))
+    write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

@@ -126,6 +126,8 @@ def extract_confidence(
 ) -> ExtractedStatements:
     """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
 
+    Statements are saved as .jsonl for other commands, as .html for a page to review them.
+
     Args:
         reports: Files of reports, or folders of them.
         collections: Names of collections whose documents are read as well.
@@ -146,8 +148,10 @@ def extract_confidence(
     from climassay.corpus import Collection
     from climassay.corpus.readers.file_types import find_files, read
 
-    files = find_files(one_or_several(reports))
-    wanted = options or ExtractOptions()
+    listed = one_or_several(reports)
+    if not listed and not collections:
+        raise InputError("Nothing to read: name the files of reports, or --collection.")
+    files, wanted = find_files(listed), options or ExtractOptions()
     documents: list[Document] = []
     skipped: list[Skipped] = []
     with Session.opened(workspace) as session:
@@ -181,7 +185,7 @@ def lint_confidence(
         drafts: Files, or texts: what names no file and has a space is taken for a text.
         rules: Rules, divided by commas: these alone; with a minus before each, all but these; or ``all``.
         tagger: Also name tags that this tagger would not give: its file, or ``default``.
-        certainty: Least probability of the tagger's level.
+        certainty: Minimum probability of the tagger's level.
 
     Raises:
         InputError: A file cannot be read, or there is no such rule.
@@ -266,13 +270,13 @@ def compare_confidence(
     least_similar: float | None = None,
     workspace: Place = None,
 ) -> ComparedTexts:
-    """Compare the certainty that two texts state: levels changed, statements dropped or added, words side by side.
+    """Compare the certainty stated in two texts: levels changed, statements dropped or added, side by side.
 
     Args:
         old: Earlier draft or summary: PDF, Word, HTML, Markdown, text, or JSON lines of extract.
         new: Later draft, or the chapter behind the summary.
         kind: Two drafts of a text, or a summary and its chapter.
-        least_similar: Similarity from which on two sentences may be the same; 0.7 if not given.
+        least_similar: Minimum similarity of two sentences to count as the same; 0.7 by default.
         workspace: Whose session tells progress.
 
     Raises:
@@ -347,14 +351,14 @@ def find_topics(
     model: Generator | str | None = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> FoundTopics:
-    """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted.
+    """Group statements with their context into named topics, as BERTopic does, joined to as many as wanted.
 
     Args:
-        statements: JSON lines of ``confidence extract``.
+        statements: Made by climassay confidence extract.
         output: File of the topics.
         settings: How many, and how they are found.
-        names: TOML file of names, made if it is not there; changed names in it are kept.
-        place_untagged: Give untagged statements the nearest topic too.
+        names: TOML file of topic names, created if missing; names changed in it are kept by later runs.
+        place_untagged: Also assign untagged statements to the nearest topic.
         model: Proposes names; None names topics by their words.
         workspace: Where proposals are recorded.
 
@@ -446,7 +450,7 @@ def report_topics(
     seed: int = 0,
     workspace: Place = None,
 ) -> TopicTrends:
-    """Score topics by cycle or working group, with intervals, tags, a map, and why a topic is silent somewhere.
+    """Score topics by cycle or working group, with intervals, tags, a map, and reasons for gaps.
 
     Args:
         statements: Made by climassay confidence extract.
@@ -456,7 +460,7 @@ def report_topics(
         predictions: A tagger's probabilities (CSV or JSON lines: id and a column for each level), held out.
         tagger: Tag the untagged statements that have a topic.
         sample: Number of untagged statements that --tagger tags, drawn at random.
-        seed: Seed of the intervals' resampling, and of --sample.
+        seed: Seed of resampling for intervals, and of --sample.
         workspace: Where the report is recorded.
 
     Raises:

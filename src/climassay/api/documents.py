@@ -50,19 +50,19 @@ def add_documents(
     originals: bool = True,
     on_progress: "Callable[[AddProgress], None] | None" = None,
 ) -> "AddReport":
-    """Add documents to a collection; it is made when it is not there. Run again, it goes on where it stopped.
+    """Add documents to a collection, creating it if needed.
 
-    What is there already changes nothing, and an interrupted call goes on where it stopped.
+    Documents that are already there are skipped, and an interrupted run continues where it stopped.
 
     Args:
         collection: Its name.
-        files: PDF, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, or primer:BOOK.
+        files: PDF, Word, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, or primer:BOOK.
         workspace: Where the collection lies.
         encoder: local:minilm (default), or local: and a sentence-transformers folder or hub id.
-        passage_size: Characters of a passage; by default 2000.
-        passage_overlap: Maximum number of characters that neighbours share; by default 200.
+        passage_size: Length of a passage in characters; 2000 by default.
+        passage_overlap: Maximum overlap of neighbouring passages in characters; 200 by default.
         reading: Columns of tables, and what is known of the documents.
-        replace_older: Take out older versions of the documents added (same file and title).
+        replace_older: Remove older versions of the documents added (same file and title).
         originals: Keep the files, so that citations lead to their pages.
         on_progress: Told after every batch of passages.
 
@@ -166,7 +166,7 @@ def evaluate_search(
     within_group: bool = False,
     workspace: Place = None,
 ) -> "RetrievalReport":
-    """Measure how well search finds the passages that questions rest on: recall, mean reciprocal rank and nDCG.
+    """Measure how well search finds the passages that answer questions: recall, mean reciprocal rank and nDCG.
 
     Args:
         collection: Its name.
@@ -175,7 +175,7 @@ def evaluate_search(
         modes: hybrid, dense, bm25, rrf; by default all.
         columns: Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group (what
             questions share, as a report: intervals are drawn over groups).
-        within_group: Ask each question only in the report that its group names.
+        within_group: Search for each question only in the report that its group names.
         workspace: Where the collection lies.
 
     Raises:
@@ -221,7 +221,7 @@ def ask(
         collections: Names of collections.
         model: Who writes.
         workspace: Where collections and records lie.
-        passages: Passages put before the model.
+        passages: Number of passages shown to the model.
         threshold: Similarity below which a passage is not relevant.
         sentences: Maximum number of sentences of the answer.
         profile: Ask the model as a small or a strong one; by default its size decides.
@@ -239,9 +239,8 @@ def ask(
         >>> print(answer.text)
         Not enough information.
     """
-    from climassay.grounding import answer_data, answer_question, written
-    from climassay.models.profiles import ProfileSettings
-    from climassay.prompts import load_prompt
+    from climassay.grounding import answer_question, written
+    from climassay.prompts import ProfileSettings, load_prompt
 
     with Session.opened(workspace) as session:
         group = session.collections(collections)
@@ -277,7 +276,7 @@ def ask(
                 profile=ProfileSettings(profile),
                 on_progress=tell if show is not None or on_progress is not None else None,
             )
-            run.save_results("answer", [answer_data(answer)])
+            run.save_results("answer", [answer.to_dict()])
         return answer
 
 
@@ -345,7 +344,7 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
 
 
 def rename_document(name: str, document: str, title: str, *, workspace: Place = None) -> Shown:
-    """Give a document another title, which citations show from now on.
+    """Change a document's title, which citations show from now on.
 
     A newer version of its file counts as another document afterwards: versions are told by file name and title.
 
@@ -583,9 +582,9 @@ def check_text(
     network: bool = False,
     workspace: Place = None,
 ) -> TextCheck:
-    """Check a text sentence by sentence: what bears it, what contradicts it, what nothing bears.
+    """Check a text sentence by sentence: what supports it, what contradicts it, and what nothing supports.
 
-    Every sentence gets the passage that bears it best or contradicts it, quantities and words that differ from it,
+    For each sentence, shows the passage that best supports or contradicts it, quantities and words that differ from it,
     references that point to nothing, and words that are surer than the source.
 
     Args:
@@ -593,8 +592,8 @@ def check_text(
         collections: Names of collections to compare it with.
         entailment: Scorer: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, or a trained head's file.
         judge: Model that judges support; by default none is asked.
-        passages: Passages looked at for each sentence.
-        network: Ask whether DOIs and web addresses exist; nothing is asked otherwise.
+        passages: Number of passages compared with each sentence.
+        network: Look up whether DOIs and web addresses exist; otherwise the network is not used.
         workspace: Where collections and records lie.
 
     Raises:

@@ -146,17 +146,19 @@ def report_experiment(
     against: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
     seed: int = 0,
+    html: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """An experiment as one page: tables, figures, calibration, tests, and every question with every answer.
+    """Write an experiment as a self-contained page: tables, figures, calibration, tests, and all answers.
 
     Args:
-        run: As in :func:`experiment_tables`.
+        run: Id of a run of climassay evaluate run; see climassay records runs.
         published: As in :func:`experiment_tables`.
         published_set: As in :func:`experiment_tables`.
-        against: Collections, files or folders, whose overlap with the questions is reported.
+        against: Report the overlap of the questions with this collection, file or folder; repeat.
         metrics: As in :func:`experiment_tables`.
-        seed: As in :func:`experiment_tables`.
+        seed: Seed of the resampling.
+        html: File of the report.
         workspace: As in :func:`experiment_tables`.
 
     Raises:
@@ -173,8 +175,11 @@ def report_experiment(
     page = experiment_report(
         experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
     )
-    data = {"run": run, "name": experiment.name, **scores_data(scores)}
-    return Shown(data, noted=(page.lead,), reported=lambda: page)
+    data: dict[str, Any] = {"run": run, "name": experiment.name, **scores_data(scores)}
+    if html is None:
+        return Shown(data, noted=(page.lead,), reported=lambda: page)
+    page.write(html)
+    return Shown({**data, "html": html}, noted=(f"{page.lead} The report is in {html}.",), reported=lambda: page)
 
 
 def _published(models: Sequence[str], dataset: str) -> "tuple[PublishedScore, ...]":
@@ -193,16 +198,16 @@ def plan_questions(
     alpha: float = 0.05,
     workspace: Place = None,
 ) -> Shown:
-    """How many questions are needed to see a difference between two systems.
+    """Compute how many questions are needed to see a difference between two systems.
 
     Args:
         differences: To be seen, as shares.
         assumed: What is assumed of the two systems: ``accuracy`` and ``discordance``, or ``deviation`` and
             ``correlation``.
-        metric: What is compared.
-        run: Estimate all this from an experiment.
-        power: Probability of seeing the difference.
-        alpha: Two-sided level of significance.
+        metric: Metric, for example accuracy or factual_accuracy.
+        run: Estimate all of this from an experiment.
+        power: Probability of detecting the difference (power).
+        alpha: Two-sided significance level.
         workspace: Where the records lie.
 
     Raises:
@@ -238,13 +243,13 @@ def _assumptions(metric: str, given: Mapping[str, float], run: str | None, works
 def find_contamination(
     questions: str, against: Sequence[str], *, words: int = 8, worst: int = 10, workspace: Place = None
 ) -> Shown:
-    """Count the test questions that share runs of words with texts that a model has read.
+    """Count the test questions that share word n-grams with texts that a model has read.
 
     Args:
         questions: Test questions: a file, or 'primer'.
         against: Collection, file or folder of training or retrieval texts; repeat.
-        words: Words that make a question touched.
-        worst: Questions with the longest runs to list.
+        words: Length of the n-grams in words.
+        worst: Number of questions with the longest shared runs to list.
         workspace: Where collections lie.
 
     Raises:
@@ -418,19 +423,19 @@ def check_judge(
     seed: int = 0,
     workspace: Place = None,
 ) -> "JudgeCheck":
-    """Whether a judge of long answers agrees with people, with itself, and is not moved by order, length or tone.
+    """Check how reliable a judge of long answers is: agreement with people and itself, order, length, tone.
 
     Args:
         file: Table of answers with people's ratings, for example one of :func:`blind_answers`, filled in; or the name
             of a dataset of answers that people rated in the browser.
         model: The judge.
         labels: Dimension of adequacy by column; by default the columns that are called as the dimensions are.
-        question: Column of the question, or of the source that the answers are about.
+        question: Column of the question, or of the source.
         answer: Column of the answer.
-        group: Column that tells which answers belong together; by default the question.
+        group: Column that says which answers belong together; by default the question.
         scale: Lowest and highest rating of the file.
         limit: Maximum number of groups, drawn by the seed.
-        pairs: Maximum number of pairs of answers compared in both orders.
+        pairs: Maximum number of pairs compared in both orders.
         seed: Seed of draws and resampling.
         workspace: Where the judge's answers are kept.
 
@@ -488,13 +493,13 @@ def blind_answers(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Give out the long answers of an experiment for people to rate, without saying which model wrote what.
+    """Prepare the long answers of an experiment for blind rating by people.
 
     Args:
         run: Id of a run of climassay evaluate run; see climassay records runs.
         dataset: Name of a new dataset; people rate its answers in the browser (climassay serve).
         pairs: With --dataset: maximum number of pairs to compare, in place of single answers.
-        overlap: With --dataset: people who rate each answer.
+        overlap: With --dataset: number of people who rate each answer.
         seed: Seed of the order.
         workspace: Where the records lie.
 
@@ -505,13 +510,11 @@ def blind_answers(
     Raises:
         InputError: There is no such run, it has no long answer, or the dataset was begun with something else.
     """
-    from climassay.api.annotation import open_dataset
+    from climassay.api.annotation import begin_dataset
     from climassay.evaluation import load_experiment
     from climassay.evaluation.judge_check import blind_answers as answers_of
     from climassay.evaluation.judge_check import blind_rows
     from climassay.generation.annotation.long_answers import rating_drafts
-    from climassay.generation.dataset_store import DatasetStore
-    from climassay.reporting import Table
 
     with Session.opened(workspace) as session:
         experiment = load_experiment(session.records, run)
@@ -520,11 +523,8 @@ def blind_answers(
             drafts = rating_drafts(answers_of(experiment, seed=seed), pairs=pairs, seed=seed)
             if not drafts:
                 raise InputError(f"The experiment {run} has no two answers to one question that could be compared.")
-            store = DatasetStore(session.records)
-            store.begin(dataset, {"ratings": experiment.run, "pairs": pairs, "seed": seed})
-            there = {one.id for one in store.drafts(dataset)}
-            store.save(dataset, [one for one in drafts if one.draft.id not in there])
-            return open_dataset(dataset, overlap=overlap, workspace=session)
+            origin = {"ratings": experiment.run, "pairs": pairs, "seed": seed}
+            return begin_dataset(session, dataset, origin, drafts, overlap)
     headings = list(rows[0])
     table = Table.of("Answers to rate from 1 to 5", headings, [list(row.values()) for row in rows], left=len(headings))
     return Shown(rows, (table,), noted=(f"{len(rows)} answers; fill in the empty columns with 1 to 5.",))

@@ -34,13 +34,13 @@ def name_fallacies(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Name the most probable fallacy of a text, or of every text of a table, by the bundled classifier.
+    """Name the most probable fallacy of a text, or of each text in a table, with the bundled classifier.
 
     Args:
         given: A text, or a table of them.
         classifier: ``fallacies``, ``claims``, or the file of one that was trained.
         column: Column of a table that holds the texts.
-        truth: Column of known labels, to score what was found.
+        truth: Column of the true labels, to score the result.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
@@ -99,15 +99,15 @@ def evaluate_fallacies(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Score a classifier on labelled texts that it was not trained on.
+    """Score a classifier on labelled texts it was not trained on.
 
     Args:
         classifier: File of train; or fallacies, claims (bundled).
         labels: Table of texts and labels.
         text: Column of the texts.
         truth: Column of the labels; by default fallacy or cards_claim, as in FLICC.
-        apart: Table whose texts, and what nearly equals them, are left out (the training data); repeat.
-        encoder: Encoder whose vectors are read, or none.
+        apart: Table whose texts and their near-duplicates are left out (the training data); repeat.
+        encoder: Encoder whose vectors are used, or none.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads the encoder.
 
@@ -154,7 +154,7 @@ def train_fallacies(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a classifier; what it reads is chosen by log loss on folds that share no near copies.
+    """Train a classifier; its features are chosen by log loss on folds that share no near-duplicates.
 
     Args:
         labels: Table of texts and labels.
@@ -162,13 +162,13 @@ def train_fallacies(
         subject: ``fallacies`` or ``claims``.
         text: Column of the texts.
         truth: Column of the labels; by default fallacy or cards_claim, as in FLICC.
-        encoder: Encoder whose vectors are read, or none.
-        model: Local model whose hidden states are tried, too.
-        layers: Layer of it; several may be given; by default 24.
+        encoder: Encoder whose vectors are used, or none.
+        model: Local model whose hidden states are also tried as features.
+        layers: Layer of that model, 24 by default; repeat for several.
         folds: Number of cross-validation folds.
-        precision: Share of right answers from the threshold on.
+        precision: Wanted share of right answers above the threshold.
         limit: Number of items drawn at random; all by default.
-        licence: Licence of the data, to be kept with the classifier.
+        licence: Licence of the data, stored with the classifier.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads the encoder.
 
@@ -180,8 +180,8 @@ def train_fallacies(
 
     from climassay.claim_identity import words_id
     from climassay.factcheck import fallacies
+    from climassay.io import read_bytes
     from climassay.learning import Provenance
-    from climassay.questions.rows import read_bytes
 
     check_model_path(output)
     wanted = fallacies.SUBJECTS[subject]

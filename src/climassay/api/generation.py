@@ -3,7 +3,7 @@
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -163,19 +163,19 @@ def screen(
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
-    """Mark faulty questions by named checks, and show what each check stopped; nothing is removed.
+    """Mark faulty questions with named checks, and show what each check stopped; nothing is removed.
 
     Args:
         drafts: Drafts (climassay generate), a question file with passages, or primer.
-        without: Leave out a check by its name; repeat. See generate checks.
-        only: Make this check and no other; repeat.
-        language: Language in which the questions are to be: en, de, fr, es, pt, it or nl.
+        without: Check to leave out, by name; repeat. See generate checks.
+        only: Run only this check; repeat.
+        language: Language that the questions should be in: en, de, fr, es, pt, it or nl.
         encoder: Encoder for the check “off topic”, for example local:minilm.
         entailment: Scorer for the check “not entailed”: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, FILE.
-        consistency: Model that answers the questions again with their passages (small ones: multiple choice).
-        orders: Option orders a question, for --consistency.
-        needed: Least share of orders answered as marked, for --consistency.
-        seed: Seed of option orders beyond the rotations.
+        consistency: Model that answers the questions again from their passages (small models: multiple choice only).
+        orders: Option orders per question, for --consistency.
+        needed: Minimum share of orders answered as marked, for --consistency.
+        seed: Seed of option orders other than rotations.
         workspace: Where answers of models are kept.
 
     Raises:
@@ -261,7 +261,7 @@ def holds_drafts(path: Path) -> bool:
 
 
 def checks() -> Shown:
-    """List the checks of the screening: name, kinds of questions, and what is faulty."""
+    """List the screening checks: name, kinds of questions, and what each finds faulty."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
     found = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
@@ -356,6 +356,7 @@ def publish(
     *,
     inspect: bool | None = None,
     lm_eval: bool | None = None,
+    data_only: bool = False,
     name: str | None = None,
     kinds: Sequence[Kind] = KINDS,
     splits: str = "0.8,0.1,0.1",
@@ -370,25 +371,30 @@ def publish(
     force: bool = False,
     workspace: Place = None,
 ) -> Publication:
-    """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
+    """Publish a dataset as a folder: tables, drafts, a data card, and tasks for other frameworks.
+
+    The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
+    splits that share no passage. Tasks are written for the frameworks named, for both where none is.
 
     Args:
-        dataset: A dataset of the workspace, a file of drafts or questions, a folder published before, or ``primer``.
-        output: The folder.
+        dataset: A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published
+            before, questions in any known format (climassay, ClimaQA or Pira tables), or 'primer'.
+        output: Folder to publish in.
         inspect: Write tasks for Inspect.
         lm_eval: Write tasks for lm-evaluation-harness.
+        data_only: Write no tasks for other frameworks.
         name: Name of the dataset; begins the names of its tasks. By default the file's name.
-        kinds: Kinds of questions.
+        kinds: Kind of question to publish, for example mcq; repeat. By default all.
         splits: Train, dev and test: shares, or numbers of questions with one -1 for the rest.
-        licence: Licence of the questions, as hubs spell it.
-        canary: Carry a canary in the files.
+        licence: Licence of the questions, as hubs spell it: cc-by-4.0.
+        canary: Put a canary string into the files.
         tasks_on: Questions of the tasks; by default those of the test split for drafts, else all.
-        examples: Number of worked examples in every prompt of the tasks.
-        pool: Question file of the examples.
-        seed: Seed of the splits and of the draw of examples.
-        push: Repository of the Hugging Face hub, ``OWNER/NAME``, to upload to.
-        private: Make a new repository private.
-        force: Replace what another dataset left in the folder.
+        examples: Worked examples in every prompt of the tasks.
+        pool: Question file that examples are taken from, or 'primer'.
+        seed: Seed of the splits and of the choice of examples.
+        push: Upload to the Hugging Face hub.
+        private: Make a new repository on the hub private.
+        force: Replace another dataset's files in the folder.
         workspace: Where generated datasets lie.
 
     Raises:
@@ -405,6 +411,13 @@ def publish(
     )
     from climassay.integrations import publish_benchmark
 
+    unknown = next((one for one in kinds if one not in KINDS), None)
+    if unknown is not None:
+        raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")
+    if data_only and (inspect or lm_eval):
+        raise InputError(
+            "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
+        )
     if push is not None:
         check_repository(push)
     source = _read(dataset, workspace)
@@ -418,7 +431,7 @@ def publish(
         canary=canary,
     )
     check_free(output, prepared.facts.name, force=force)
-    if inspect is None and lm_eval is None:
+    if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
         inspect = lm_eval = any(TYPES[one].climaqa for one in prepared.facts.kinds)
     tasks = None
@@ -452,8 +465,7 @@ def publish(
                 prompts=session.options.prompts,
                 force=force or known,
             )
-        notes = keep_framework_notes(output)
-        more = {"more": notes.text, "configs": notes.configs}
+        more = _framework_notes(output)
     written = write_dataset(prepared, output, force=force, **more)
     skipped = () if isinstance(source, list) else source.skipped
     address = None if push is None else push_dataset(output, push, private=private)
@@ -498,7 +510,6 @@ def _parts(splits: str) -> tuple[float, float, float]:
 
 
 def _as_lines(questions: Any) -> str:
-
     rows = [asdict(question) for question in questions]
     return "".join(json.dumps({**row, "passage": row.pop("context")}, ensure_ascii=False) + "\n" for row in rows)
 
@@ -509,17 +520,7 @@ _SUFFIX = "_prompts"
 """Ends the names of the configurations that hold prompts: the plain names are the dataset's."""
 
 
-@dataclass(frozen=True, slots=True)
-class FrameworkNotes:
-    """What the dataset's card says of the tasks."""
-
-    text: str
-    """Sections of Markdown."""
-    configs: tuple[Mapping[str, Any], ...]
-    """Configurations of the prompts, under names of their own."""
-
-
-def keep_framework_notes(folder: Path) -> FrameworkNotes:
+def _framework_notes(folder: Path) -> dict[str, Any]:
     """Make room for the dataset's card where a benchmark was just written, and keep what its own card says.
 
     ``load_dataset(folder, "mcq")`` is to give the questions, so the prompts that Inspect reads from a hub are named
@@ -535,12 +536,8 @@ def keep_framework_notes(folder: Path) -> FrameworkNotes:
         for task in data["tasks"]:
             task["config"] += _SUFFIX
         write_file(hub, yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120).encode())
-    return FrameworkNotes(_sections(body), configs)
-
-
-def _sections(body: str) -> str:
-    """The list of files and the sections on frameworks, one heading lower."""
+    # The list of files and the sections on frameworks, one heading lower.
     parts = {part.partition("\n")[0]: part.partition("\n")[2] for part in body.split("\n## ")[1:]}
     listed = "\n".join(line for line in parts.pop("Files", "").split("\n") if line.startswith(("- ", "  ")))
     lower = "\n".join(f"### {heading}\n{text.rstrip()}\n" for heading, text in parts.items())
-    return f"## Tasks for other frameworks\n\n{listed}\n\n{lower}"
+    return {"more": f"## Tasks for other frameworks\n\n{listed}\n\n{lower}", "configs": configs}

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from climassay.api.learned import card, check_model_path, skipped_note
+from climassay.api.learned import check_model_path, skipped_note
 from climassay.errors import InputError, ModelError
-from climassay.metrics.factual_accuracy import JudgeFailure
+from climassay.judging.settings import InsertMode, Scope, SortMethod
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Report, Section, counted
 from climassay.reporting.html import report_data
@@ -34,32 +34,39 @@ if TYPE_CHECKING:
         TrainedProbe,
     )
     from climassay.judging.judges import Cost
-    from climassay.judging.settings import InsertMode, Scope, SortMethod
     from climassay.judging.training import MethodName, ProbeMethod
+    from climassay.metrics.factual_accuracy import JudgeFailure
     from climassay.records import RecordedModel, Run
     from climassay.reporting import Table
 
 
 def rank(
-    texts: "Sequence[str | Item]",
+    texts: "Sequence[str | Item] | ItemTable",
     quality: "Quality | str | None" = None,
     *,
     probe: "Probe | Path | None" = None,
+    method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
+    sort: SortMethod = "fitted",
+    token_budget: int | None = None,
+    command: str = "judge rank",
     workspace: Place = None,
     seed: int = 0,
 ) -> "ItemRanking":
-    """Put texts in order by a quality, the best first, from comparisons of pairs in both orders.
+    """Rank the items of each group, best first, making only the comparisons that the sort needs.
 
     Args:
-        texts: Texts, or items with a context and a group.
+        texts: Texts, or items with a context and a group, or a table of them.
         quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
             quality of your own; by default what the probe was trained for.
-        probe: From :func:`train_judge`, or its file; without one the model is asked zero-shot, or by prompts where
-            its hidden states are not at hand.
+        probe: From :func:`train_judge`, or its file.
+        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
         model: Who compares; a probe needs the one it was trained on.
+        sort: Way of sorting.
+        token_budget: Maximum number of tokens in one forward pass.
+        command: Name of the run in the records.
         workspace: Where records lie.
-        seed: Shuffles the texts before they are sorted.
+        seed: Seed of samples, splits, folds and resampling.
 
     Raises:
         InputError: There is nothing to rank, no quality is named, or the probe belongs to another model.
@@ -70,46 +77,73 @@ def rank(
         >>> [row.place for row in ranking.ranked]
         [1, 2]
     """
-    from climassay.judging import ItemTable
+    from climassay.judging import rank_items
 
-    spec = JudgeSpec(quality, probe, model=model)
-    return rank_table(spec, ItemTable(tuple(_items(texts)), ()), workspace=workspace, seed=seed)
+    judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
+    config = {"file": given.file, "items": len(given.items)}
+    with judge.opened(workspace, command, config, {"sort": seed}) as at:
+        found = rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
+        at.run.save_results("ranking", found.rows())
+    told = (*at.notes, *skipped_note(given.skipped))
+    known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(given.file).name}
+    return replace(found, run=at.run.id, told=told, **known)
 
 
 def insert(
-    texts: "Sequence[str | Item]",
-    anchors: "Sequence[Item]",
-    levels: Sequence[str],
+    texts: "Sequence[str | Item] | ItemTable",
+    anchors: "Sequence[Item] | ItemTable",
+    levels: Sequence[str] = (),
     quality: "Quality | str | None" = None,
     *,
     probe: "Probe | Path | None" = None,
+    method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     samples: int = 10,
+    mode: InsertMode = "band",
+    token_budget: int | None = None,
     workspace: Place = None,
     seed: int = 0,
 ) -> "Inserted":
-    """Give new texts a label on an ordered scale, by comparing them with labelled anchors.
+    """Give new items a label on an ordered scale, by comparing them with labelled anchors.
 
     Args:
-        texts: New texts or items; labels of their own, if they have any, only score the result.
-        anchors: Labelled items; a label is an index into ``levels``.
-        levels: Names of the labels, lowest first.
+        texts: New texts or items, or a table of them; labels of their own, if they have any, only score the result.
+        anchors: Labelled items, or a table of them; a label is an index into ``levels``.
+        levels: Names of the labels, lowest first; by default those of the anchors' table.
         quality: As in :func:`rank`.
         probe: As in :func:`rank`.
+        method: As in :func:`rank`.
         model: As in :func:`rank`.
-        samples: Anchors of a label that a text is compared with.
+        samples: Number of anchors per label that an item is compared with.
+        mode: Rule that decides when items count as equal.
+        token_budget: As in :func:`rank`.
         workspace: Where records lie.
-        seed: Seed of the draws of anchors.
+        seed: Seed of samples, splits, folds and resampling.
 
     Raises:
         InputError: A label has no anchors, a text is among the anchors, or no quality is named.
         ModelError: The model cannot be loaded.
     """
-    from climassay.judging import ItemTable
+    from climassay.judging import insert_items
+    from climassay.judging.anchor_labelling import TIE_BAND
 
-    spec, items = JudgeSpec(quality, probe, model=model), ItemTable(tuple(_items(texts)), ())
-    labelled = ItemTable(tuple(anchors), (), tuple(levels))
-    return insert_table(spec, items, labelled, samples=samples, workspace=workspace, seed=seed)
+    judge, given, known = JudgeSpec(quality, probe, method, model, token_budget), _table(texts), _table(anchors)
+    config = {"file": given.file, "items": len(given.items), "anchors": known.file, "mode": mode, "samples": samples}
+    with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
+        found = insert_items(
+            given.items,
+            known.items,
+            tuple(levels) or known.levels,
+            at.method,
+            samples=samples,
+            mode=mode,
+            tie_band=at.tie_band or TIE_BAND,
+            seed=seed,
+            on_progress=at.on_progress,
+        )
+        at.run.save_results("labels", found.labels())
+    told = (*at.notes, *skipped_note(known.skipped), *skipped_note(given.skipped))
+    return replace(found, run=at.run.id, quality=at.quality.name, method=at.method.name, told=told)
 
 
 @dataclass(frozen=True)
@@ -231,27 +265,31 @@ class JudgeSpec:
 
 
 def evaluate_judge(
-    judge: JudgeSpec,
-    items: "ItemTable",
+    items: "Sequence[Item] | ItemTable",
+    quality: "Quality | str | None" = None,
     *,
-    name: str = "The judge",
+    probe: "Probe | Path | None" = None,
+    method: str | None = None,
+    model: Generator | str = DEFAULT_MODEL,
     include_trained: bool = False,
     pairs_per_item: int | None = None,
-    file: str = "",
+    token_budget: int | None = None,
     workspace: Place = None,
     seed: int = 0,
 ) -> Shown:
-    """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better".
+    """Score a judge on labelled items it was not trained on, beside "longer is better" and the constant.
 
     Args:
-        judge: Who compares.
         items: With labels.
-        name: What the judge is called, for messages.
-        include_trained: Score on items of the training data too.
-        pairs_per_item: As in :func:`train_judge`.
-        file: Where the items come from.
+        quality: As in :func:`rank`.
+        probe: As in :func:`rank`.
+        method: As in :func:`rank`.
+        model: As in :func:`rank`.
+        include_trained: Also score items of the training data.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
+        token_budget: As in :func:`rank`.
         workspace: Where records lie.
-        seed: Seed of pairs and bootstrap.
+        seed: Seed of samples, splits, folds and resampling.
 
     Raises:
         InputError: The probe was trained on every item, or the judge cannot be opened.
@@ -261,11 +299,13 @@ def evaluate_judge(
     from climassay.judging.benchmark import result_row
     from climassay.judging.report import judge_sections, judge_tables
 
+    judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(items)
     known = None if judge.known is None or include_trained else judge.known.provenance
-    fresh = [one for one in items.items if known is None or not known.knows(one.text)]
-    with judge.opened(workspace, "judge evaluate", {"file": file}, {"seed": seed}) as at:
+    fresh = [one for one in given.items if known is None or not known.knows(one.text)]
+    with judge.opened(workspace, "judge evaluate", {"file": given.file}, {"seed": seed}) as at:
         if not fresh:
-            raise InputError(f"{name} was trained on every item of {file}: give others, or --include-trained.")
+            name = probe if isinstance(probe, Path) else "The judge"
+            raise InputError(f"{name} was trained on every item of {given.file}: give others, or --include-trained.")
         scores = measured(
             fresh,
             at.method,
@@ -275,28 +315,43 @@ def evaluate_judge(
             seed=seed,
             on_progress=at.on_progress,
         )
-        result = JudgeResult(at.quality, scores, at.cost, items.skipped)
-        row, left_out = result_row(result), len(items.items) - len(fresh)
+        result = JudgeResult(at.quality, scores, at.cost, given.skipped)
+        row, left_out = result_row(result), len(given.items) - len(fresh)
         at.run.save_results("judges", [row])
         page = Report(
-            f"{judge.model_name} as a judge of {Path(file).name}",
+            f"{judge.model_name} as a judge of {Path(given.file).name}",
             f"{scores.n_items} labelled items, by {scores.method}.",
             tuple(judge_sections([result])),
         )
         at.run.save_results("report", [report_data(page)])
-        data = {"run": at.run.id, "file": file, "model": judge.model_name, "left_out": left_out, **row}
+        data = {"run": at.run.id, "file": given.file, "model": judge.model_name, "left_out": left_out, **row}
     told = f"{left_out} items are left out: the probe was trained on them." if left_out else ""
-    return Shown(data, judge_tables([result]), noted=(*at.notes, *skipped_note(items.skipped), *filter(None, [told])))
+    return Shown(data, judge_tables([result]), noted=(*at.notes, *skipped_note(given.skipped), *filter(None, [told])))
 
 
-def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "", workspace: Place = None) -> Shown:
-    """Which of two texts has more of a quality, and with what probability; asked in both orders.
+def compare_texts(
+    first: str,
+    second: str,
+    quality: "Quality | str | None" = None,
+    *,
+    probe: "Probe | Path | None" = None,
+    method: str | None = None,
+    model: Generator | str = DEFAULT_MODEL,
+    context: str = "",
+    token_budget: int | None = None,
+    workspace: Place = None,
+) -> Shown:
+    """Say which of two texts has more of a quality, with its probability; asked in both orders.
 
     Args:
-        judge: Who compares.
-        first: A text.
-        second: Another one.
-        context: Source that both were written from.
+        first: A text, in quotes.
+        second: Another text, in quotes.
+        quality: As in :func:`rank`.
+        probe: As in :func:`rank`.
+        method: As in :func:`rank`.
+        model: As in :func:`rank`.
+        context: Source that both texts were written from.
+        token_budget: As in :func:`rank`.
         workspace: Where records lie.
 
     Raises:
@@ -312,6 +367,7 @@ def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "
     if not all(texts):
         raise InputError("One of the two texts is empty: there is nothing to compare.")
     items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
+    judge = JudgeSpec(quality, probe, method, model, token_budget)
     with judge.opened(workspace, "judge compare", {"texts": texts}) as at:
         found = at.method.compare(items, np.array([[0, 1]]))
         if found.failed[0]:
@@ -331,84 +387,6 @@ def compare_texts(judge: JudgeSpec, first: str, second: str, *, context: str = "
     verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
     said = f"{at.quality.name}: {verdict} (P(A) = {probability:.3f}, {at.method.name})."
     return Shown(data, said=(said,), noted=at.notes)
-
-
-def rank_table(
-    judge: JudgeSpec,
-    items: "ItemTable",
-    *,
-    command: str = "judge rank",
-    file: str = "",
-    sort: "SortMethod" = "fitted",
-    workspace: Place = None,
-    seed: int = 0,
-) -> "ItemRanking":
-    """:func:`rank` for the items of a table, each group by itself, comparing only what the sort needs.
-
-    Args:
-        judge: Who compares.
-        items: Labelled or not.
-        command: Name of the run.
-        file: Where the items come from.
-        sort: How the comparisons are chosen.
-        workspace: Where records lie.
-        seed: Seed of the sort.
-    """
-    from climassay.judging import rank_items
-
-    config = {"file": file, "items": len(items.items)}
-    with judge.opened(workspace, command, config, {"sort": seed}) as at:
-        found = rank_items(items.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
-        at.run.save_results("ranking", found.rows())
-    told = (*at.notes, *skipped_note(items.skipped))
-    known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(file).name}
-    return replace(found, run=at.run.id, told=told, **known)
-
-
-def insert_table(
-    judge: JudgeSpec,
-    items: "ItemTable",
-    anchors: "ItemTable",
-    *,
-    file: str = "",
-    anchors_file: str = "",
-    samples: int = 10,
-    mode: "InsertMode" = "band",
-    workspace: Place = None,
-    seed: int = 0,
-) -> "Inserted":
-    """:func:`insert` for the items of a table.
-
-    Args:
-        judge: Who compares.
-        items: New items; labels of their own, if they have any, only score the result.
-        anchors: Labelled items with the names of their levels.
-        file: Where the items come from.
-        anchors_file: Where the anchors come from.
-        samples: Anchors of a label that an item is compared with.
-        mode: What counts as equal.
-        workspace: Where records lie.
-        seed: Seed of the draws of anchors.
-    """
-    from climassay.judging import insert_items
-    from climassay.judging.anchor_labelling import TIE_BAND
-
-    config = {"file": file, "items": len(items.items), "anchors": anchors_file, "mode": mode, "samples": samples}
-    with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
-        found = insert_items(
-            items.items,
-            anchors.items,
-            anchors.levels,
-            at.method,
-            samples=samples,
-            mode=mode,
-            tie_band=at.tie_band or TIE_BAND,
-            seed=seed,
-            on_progress=at.on_progress,
-        )
-        at.run.save_results("labels", found.labels())
-    told = (*at.notes, *skipped_note(anchors.skipped), *skipped_note(items.skipped))
-    return replace(found, run=at.run.id, quality=at.quality.name, method=at.method.name, told=told)
 
 
 @dataclass(frozen=True)
@@ -502,19 +480,19 @@ def benchmark_judges(
     methods: Sequence[str] = ("ppairs",),
     *,
     file: str = "",
-    with_evidence: bool = False,
-    model: str = DEFAULT_MODEL,
+    model: str | Generator = DEFAULT_MODEL,
     workspace: Place = None,
     token_budget: int | None = None,
 ) -> BenchmarkedJudges:
-    """Agreement of judges with experts on unseen groups, beside the constant and "longer is better".
+    """Measure how well judges agree with experts on unseen groups, beside "longer is better" and the constant.
+
+    Without --layer, probes choose among four layers of the upper half.
 
     Args:
         tasks: Qualities with their labelled items.
-        settings: Folds, pairs, sort and probes; without layers, probes choose among four of the upper half.
+        settings: Folds, pairs, sort and probes.
         methods: Names of judges, or ``all``.
         file: Where the items come from.
-        with_evidence: Train a probe of the first fold for the picture of the report; its activations are on disk.
         model: Who compares.
         workspace: Where records lie.
         token_budget: Maximum number of tokens in one forward pass.
@@ -555,7 +533,7 @@ def benchmark_judges(
         )
         evidence = None
         method = next((one for one in PROBE_METHODS if any(r.scores.method == one for r in done.results)), None)
-        if with_evidence and method is not None and isinstance(loaded, OpenWeights):
+        if method is not None and isinstance(loaded, OpenWeights):
             first, layers = tasks[0], layers_of(settings.probe.layers)
             asked = Questions(first.quality, options.prompts)
             fold = make_folds(
@@ -573,7 +551,7 @@ def benchmark_judges(
 
 
 def train_judge(
-    items: "Sequence[Item]",
+    items: "Sequence[Item] | ItemTable",
     quality: "Quality | str",
     *,
     model: Generator | str = DEFAULT_MODEL,
@@ -585,47 +563,56 @@ def train_judge(
     token_budget: int | None = None,
     seed: int = 0,
 ) -> "TrainedProbe":
-    """Train a probe on labelled items, as a judge of new ones; measured on items that it has not seen.
+    """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried.
 
     Args:
         items: With labels, more is better; those of one group are compared with each other.
         quality: As in :func:`rank`.
         model: An open-weights model, whose hidden states are read.
-        method: What the probe reads of pairs or single items.
+        method: ppairs, ppairs-length, principal, pointwise or pointwise-length.
         settings: Layers, ties and penalty; by default chosen by cross-validation.
-        pairs_per_item: Compare each item with so many others instead of all of its group.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
         output: File to save the probe in.
-        workspace: Whose session loads the model.
-        token_budget: Maximum number of tokens in one forward pass.
-        seed: Of pairs, folds and bootstrap.
+        workspace: Where records lie.
+        token_budget: As in :func:`rank`.
+        seed: Seed of samples, splits, folds and resampling.
 
     Returns:
         The probe, and its accuracy on held-out items beside that of "the longer text is better".
 
     Raises:
-        InputError: Items have no labels, too few or only equal ones, or the model's hidden states cannot be read.
+        InputError: Items have no labels, too few or only equal ones, the model's hidden states cannot be read, or the
+            file cannot be written.
         ModelError: The model cannot be loaded.
 
     Example:
         >>> from climassay import Item, primer
         >>> level = primer.VERDICTS.index  # from wrong to right
         >>> labelled = [Item(one.id, one.claim, label=level(one.verdict)) for one in primer.claims()[:16]]
-        >>> trained = train_judge(labelled, "claims")
+        >>> trained = train_judge(labelled, "claims", workspace=folder)
         >>> trained.n_items, trained.n_pairs
         (16, 120)
     """
     from climassay.judging import Harvester, ProbeSettings, Questions, save_probe, train_probe
     from climassay.judging.judges import layer_choices, layers_of, open_weights
 
+    if output is not None:
+        check_model_path(output)
+    given, asked_for = _table(items), settings or ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
         asked = Questions(_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
-        wanted = settings or ProbeSettings((), seed=seed)
-        wanted = replace(wanted, layers=layer_choices(weights, wanted.layers))
+        wanted = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
         harvester = Harvester(weights, asked, layers_of(wanted.layers), session.activations, token_budget)
-        with session.progress.task(f"Reading {weights.name}") as task:
+        layers: object = [",".join(map(str, one)) for one in asked_for.layers] or "four of the upper half"
+        name = model if isinstance(model, str) else model.name
+        config = {"file": given.file, "method": method, "model": name, "layers": layers}
+        with (
+            session.run("judge train", config, {"seed": seed}) as run,
+            session.progress.task(f"Reading {weights.name}") as task,
+        ):
             trained = train_probe(
-                items,
+                given.items,
                 harvester,
                 method=method,
                 settings=wanted,
@@ -633,104 +620,21 @@ def train_judge(
                 seed=seed,
                 on_progress=task.advance,
             )
+            place, told = "" if output is None else str(output), skipped_note(given.skipped)
+            trained = replace(trained, run=run.id, file=given.file, output=place, told=told)
+            run.save_results("probe", [trained.to_dict()])
+            run.save_results("report", [report_data(trained.report())])
     if output is not None:
         save_probe(trained.probe, output)
     return trained
 
 
-def train_judge_on_table(
-    items: "ItemTable",
-    quality: "Quality",
-    output: Path,
-    *,
-    file: str = "",
-    model: str = DEFAULT_MODEL,
-    method: str = "ppairs",
-    settings: "ProbeSettings",
-    workspace: Place = None,
-    seed: int = 0,
-    **options: Any,
-) -> Shown:
-    """Train a probe as :func:`train_judge`, kept as a run with its figures.
-
-    Args:
-        items: With labels.
-        quality: What is compared.
-        output: File to save the probe in.
-        file: Where the items come from.
-        model: An open-weights model.
-        method: What the probe reads.
-        settings: Layers, ties and penalty.
-        workspace: Where records lie.
-        seed: Of pairs, folds and bootstrap.
-        **options: Further arguments of :func:`train_judge`.
-
-    Raises:
-        InputError: As :func:`train_judge`, or the file cannot be written.
-    """
-    from climassay.judging import save_probe
-    from climassay.judging.report import evidence_table, training_report
-
-    check_model_path(output)
-    layers: object = [",".join(map(str, one)) for one in settings.layers] or "four of the upper half"
-    config = {"file": file, "method": method, "model": model, "layers": layers}
-    with Session.opened(workspace) as session:
-        session.model(model)
-        with session.run("judge train", config, {"seed": seed}) as run:
-            trained = train_judge(
-                items.items,
-                quality,
-                model=session.model(model),
-                method=cast("ProbeMethod", method),
-                settings=settings,
-                workspace=session,
-                seed=seed,
-                **options,
-            )
-            known, cost = trained.calibration, trained.cost
-            data: dict[str, Any] = {
-                "run": run.id,
-                "probe": str(output),
-                "quality": quality.name,
-                "accuracy_held_out": asdict(trained.accuracy),
-                "longer": asdict(trained.longer),
-                "versus_longer": {**asdict(trained.versus_longer.difference), "p_value": trained.versus_longer.p_value},
-                "calibration": None if known is None else asdict(known),
-                "tie_band": trained.probe.tie_band,
-                "scale": trained.probe.scale,
-                "regularisation_path": None if trained.path is None else trained.path._asdict(),
-                "explained_variance": list(trained.picture.explained),
-                "n_items": trained.n_items,
-                "n_groups": trained.n_groups,
-                "n_pairs": trained.n_pairs,
-                "failed": trained.failed,
-                **asdict(cost),
-                "provenance": card(trained.probe.provenance),
-            }
-            run.save_results("probe", [data])
-            report = training_report(trained, Path(file).name)
-            run.save_results("report", [report_data(report)])
-    save_probe(trained.probe, output)
-    notes = [*skipped_note(items.skipped)]
-    if known is not None:
-        notes.append(
-            f"Brier score {known.brier:.3f} (constant {known.brier_constant:.3f}), calibration error "
-            f"{known.expected_calibration_error:.3f}."
-        )
-    notes.append(
-        f"Trained on {trained.n_items} items ({trained.n_pairs} pairs, {trained.failed} requests failed): "
-        f"{cost.stored} requests from disk, {cost.computed} computed. Saved as {output}."
-    )
-    return Shown(data, (evidence_table(trained),), noted=notes, reported=lambda: report)
-
-
 def ablate_judge(
     probe: Path,
-    items: "ItemTable",
-    quality: "Quality | None" = None,
+    items: "Sequence[Item] | ItemTable",
+    quality: "Quality | str | None" = None,
     *,
-    file: str = "",
-    scope: "Scope" = "onward",
+    scope: Scope = "onward",
     controls: int = 10,
     pairs_per_item: int | None = None,
     model: str = DEFAULT_MODEL,
@@ -738,20 +642,19 @@ def ablate_judge(
     token_budget: int | None = None,
     seed: int = 0,
 ) -> Shown:
-    """Take a probe's direction out of the model, and see how its own zero-shot preference changes.
+    """Ablate a probe's direction in the model and report how its zero-shot preference changes.
 
     Args:
-        probe: File of a probe.
+        probe: A probe that climassay judge train made.
         items: Labelled or not.
         quality: By default what the probe was trained for.
-        file: Where the items come from.
-        scope: Layers in which the direction is taken out.
-        controls: Random directions to compare with.
-        pairs_per_item: As in :func:`train_judge`.
+        scope: Where the direction is ablated: the probed layer, from it onward, or all layers.
+        controls: Number of random directions to compare with.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
         model: A local model.
         workspace: Where records lie.
         token_budget: Maximum number of tokens in one forward pass.
-        seed: Seed of pairs and random directions.
+        seed: Seed of samples, splits, folds and resampling.
 
     Raises:
         InputError: The model is not local, or not the probe's.
@@ -762,14 +665,15 @@ def ablate_judge(
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import pairs_within, quality_of
-    from climassay.models.local.loading import loaded_model
+    from climassay.models.provider import loaded_model
 
-    known = load_probe(probe)
-    groups = [item.group for item in items.items]
+    known, given = load_probe(probe), _table(items)
+    groups = [item.group for item in given.items]
     pairs = pairs_within(groups, np.arange(len(groups)), pairs_per_item, np.random.default_rng(seed))
-    config = {"probe": str(probe), "file": file, "model": model, "scope": scope, "controls": controls}
+    config = {"probe": str(probe), "file": given.file, "model": model, "scope": scope, "controls": controls}
     with Session.opened(workspace) as session:
-        questions = Questions(quality or quality_of(known.provenance), session.options.prompts)
+        wanted = quality_of(known.provenance) if quality is None else _quality(quality)
+        questions = Questions(wanted, session.options.prompts)
         loaded = session.model(model, dtype=known.provenance.dtype or None)
         with (
             session.run("judge ablate", config, {"seed": seed}) as run,
@@ -783,7 +687,7 @@ def ablate_judge(
                 questions,
                 known,
                 probe_judge(known, harvester),
-                items.items,
+                given.items,
                 pairs,
                 scope=scope,
                 controls=controls,
@@ -793,10 +697,10 @@ def ablate_judge(
             data = {"run": run.id, **asdict(found)}
             run.save_results("ablation", [data])
             table = ablation_table(found)
-            lead = f"{counted(len(pairs), 'pair')} of {Path(file).name}, asked of {model}."
+            lead = f"{counted(len(pairs), 'pair')} of {Path(given.file).name}, asked of {model}."
             page = Report(f"{Path(probe).name} taken out", lead, (Section("What changes", (table,)),))
             run.save_results("report", [report_data(page)])
-    return Shown(data, (table,), noted=skipped_note(items.skipped))
+    return Shown(data, (table,), noted=skipped_note(given.skipped))
 
 
 def _quality(wanted: "Quality | str | None") -> "Quality":
@@ -810,11 +714,14 @@ def _quality(wanted: "Quality | str | None") -> "Quality":
     return quality("text", word) if word in aspect_names() else quality("own", sentence=word)
 
 
-def _items(texts: "Sequence[str | Item]") -> "list[Item]":
-    from climassay.judging import Item
+def _table(texts: "Sequence[str | Item] | ItemTable") -> "ItemTable":
+    from climassay.judging import Item, ItemTable
     from climassay.judging.preferences import clean_text
 
-    return [Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in enumerate(texts, start=1)]
+    if isinstance(texts, ItemTable):
+        return texts
+    named = enumerate(texts, start=1)
+    return ItemTable(tuple(Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in named), ())
 
 
 def side_by_side_judge(session: Session, file: Path) -> "Comparer":
@@ -833,6 +740,7 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
     import numpy as np
 
     from climassay.judging import Item, load_probe
+    from climassay.metrics.factual_accuracy import JudgeFailure
 
     judge = JudgeSpec(None, file, model=load_probe(file).provenance.model or DEFAULT_MODEL)
 

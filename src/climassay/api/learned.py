@@ -11,9 +11,9 @@ from climassay.reporting import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from climassay.io import Row
     from climassay.learning import Evaluation, Provenance
     from climassay.models import OpenWeights
-    from climassay.questions.rows import Row
     from climassay.reporting import Table
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
@@ -78,7 +78,7 @@ def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Ro
     Raises:
         InputError: A column is missing, a text has no words, or there are no rows.
     """
-    from climassay.questions.rows import parse_rows, read_bytes
+    from climassay.io import parse_rows, read_bytes
 
     found = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):

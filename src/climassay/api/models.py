@@ -19,7 +19,7 @@ NAMING = (
 
 
 def list_models() -> Shown:
-    """List the bundled models and say how others are named.
+    """List the bundled models and how to name others.
 
     Raises:
         InputError: The configuration cannot be read.
@@ -71,16 +71,16 @@ def check_model(
     again: bool = False,
     workspace: Place = None,
 ) -> Shown:
-    """Load a model, ask it one thing, and say what it is, how fast, and what its server can do.
+    """Load a model, send one prompt, and report what it is, its speed, and what its server supports.
 
-    What a server's model can do is found out by three short requests and kept in the workspace.
+    Three short requests find out what a server's model supports; the answer is kept in the workspace.
 
     Args:
         name: Model, for example local:smollm2 or openai:gpt-4o-mini.
         device: Device of a local model, for example cpu or cuda.
         adapter: Folder of a PEFT adapter, for a local model.
-        prompt: Prompt to ask.
-        again: Forget what is known of the server, and find it out.
+        prompt: Prompt to send.
+        again: Probe the server again instead of using what is stored about it.
         workspace: Where that is kept; the session's options say how the model is reached.
 
     Raises:
@@ -88,7 +88,7 @@ def check_model(
         ModelError: The model cannot be loaded.
     """
     from climassay.models.openai.connection import retry_policy
-    from climassay.models.registry import check_model as checked
+    from climassay.models.provider import check_model as checked
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
         given = session.options

@@ -20,7 +20,7 @@ MOST_ROWS = 20
 
 
 def list_runs(*, workspace: Place = None) -> Shown:
-    """List the runs, the oldest first."""
+    """List the runs, oldest first."""
     from climassay.records import queries
 
     with Session.opened(workspace) as session:
@@ -38,7 +38,7 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
     """Show a run with its configuration, usage and results, or a request with all its answers.
 
     Args:
-        what: A run, or the start of a request's key.
+        what: Id of a run, or the start of a request's key.
         workspace: Where the records lie.
 
     Raises:
@@ -55,7 +55,7 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
 
 
 def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
-    """Show tokens, cost and failures of each model; an unknown cost is shown as such.
+    """Show tokens, cost and failures of each model; unknown costs are marked.
 
     Args:
         run: Only this run.
@@ -73,7 +73,7 @@ def export_records(file: Path, run: str | None = None, *, workspace: Place = Non
     """Write all answers with their requests to a file.
 
     Args:
-        file: File to write; it ends in .jsonl, .csv or .parquet.
+        file: File to write: .jsonl, .csv or .parquet.
         run: Only this run.
         workspace: Where the records lie.
 
@@ -91,10 +91,10 @@ def export_records(file: Path, run: str | None = None, *, workspace: Place = Non
 
 
 def import_records(file: Path, *, workspace: Place = None) -> Shown:
-    """Take in the answers of an export, so that they are not asked again. What is there already stays as it is.
+    """Import the answers of an export, so that they are not asked again. Existing answers stay as they are.
 
     Args:
-        file: File that records export wrote; ends in .jsonl or .parquet.
+        file: File written by records export: .jsonl or .parquet.
         workspace: Where the records lie.
 
     Raises:
@@ -108,7 +108,7 @@ def import_records(file: Path, *, workspace: Place = None) -> Shown:
 
 
 def merge_records(other: Path, *, workspace: Place = None) -> Shown:
-    """Take in another workspace: answers, runs, datasets, labels, checks, collections; no accounts and no jobs.
+    """Merge another workspace into this one: answers, runs, datasets, labels, checks and collections, no accounts.
 
     Args:
         other: Folder of another workspace.

@@ -102,7 +102,7 @@ def score_answers(
             phrase_similarity; repeat. By default the last three for rows with a statement, the first three for the
             others.
         encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
-        window: Words on each side of the gap, for phrase similarity; 0 takes the whole.
+        window: Words on each side of the gap, for phrase similarity; 0: the whole statement.
         judge: A strong model that sees question, reference and answer and marks each answer, with its reason:
             judged_accuracy. Needs a column question.
         seed: Seed of resampling.
@@ -199,14 +199,14 @@ def measure_faithfulness(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Measure how well a learned head and baselines tell unfaithful answers: AUROC, each group by the others.
+    """Measure how well a learned head and baselines detect unfaithful answers: cross-validated AUROC.
 
     Args:
-        file: JSON lines of answers with passages and labels.
+        file: JSON lines with answers, passages and labels.
         truth: Column that is 1 where the answer is faithful, 0 where not.
-        group: Column of what is never split between folds.
+        group: Column of the groups that are never split between folds.
         answer: Column of the answers.
-        passages: Column of the passages: a list, or a table by number.
+        passages: Column of the passages: a list, or an object keyed by number.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
@@ -241,7 +241,7 @@ def measure_faithfulness(
 
 def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "list[JudgedAnswer]":
     from climassay.grounding.faithful_answers import JudgedAnswer
-    from climassay.questions.rows import parse_rows, read_bytes
+    from climassay.io import parse_rows, read_bytes
 
     found = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
@@ -334,13 +334,13 @@ def train_entailment(
     seed: int = 0,
     workspace: Place = None,
 ) -> ScoredEntailment:
-    """Train an entailment head on labelled pairs; its file is a scorer's name.
+    """Train an entailment head on labelled pairs; its file can be named as a scorer.
 
     Args:
         labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
         output: File to save the head in.
-        hold_out: Number of items kept out of training, in whole groups, to be measured on.
-        encoder: Encoder whose vectors are read, or none.
+        hold_out: Number of items held out of training for measuring, in whole groups.
+        encoder: Encoder whose vectors are used, or none.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads the encoder.
@@ -401,13 +401,13 @@ def evaluate_entailment(
     seed: int = 0,
     workspace: Place = None,
 ) -> ScoredEntailment:
-    """Score scorers on labelled pairs that none of them was trained on, beside the constant.
+    """Score entailment scorers on labelled pairs they were not trained on, beside the constant baseline.
 
     Args:
         scorer: bundled, prompted:MODEL, supports:MODEL (the paper's judge), nli:MODEL, or a head's file.
         labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
-        beside: A further scorer of the same pairs; repeat.
-        include_trained: Score on items of the training data too.
+        beside: Further scorer to compare on the same pairs; repeat.
+        include_trained: Also score items of the training data.
         limit: Number of items drawn at random; all by default.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
@@ -439,7 +439,7 @@ def evaluate_entailment(
 
 
 def apply_entailment(scorer: str, items: Path, *, workspace: Place = None) -> Shown:
-    """Tell what each passage does to its statement: confirm it, contradict it, or leave it open.
+    """Classify what each passage does to its statement: confirms it, contradicts it, or leaves it open.
 
     Args:
         scorer: bundled, prompted:MODEL, supports:MODEL (the paper's judge), nli:MODEL, or a head's file.

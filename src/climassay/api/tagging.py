@@ -143,7 +143,7 @@ def train_tagger(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a tagger; what it reads is chosen by log loss in a cross-validation that shares no section.
+    """Train a tagger; its features are chosen by log loss in cross-validation by section.
 
     Args:
         labels: ClimateX's table, or JSON lines of ``confidence extract``.
@@ -194,7 +194,7 @@ def evaluate_tagger(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Score taggers on statements with known tags: one that is trained already, or by cross-validation.
+    """Score a trained tagger on statements with known tags, or several by cross-validation.
 
     Args:
         labels: As in :func:`train_tagger`.
@@ -203,9 +203,9 @@ def evaluate_tagger(
         methods: As in :func:`train_tagger`.
         model: As in :func:`train_tagger`.
         layer: As in :func:`train_tagger`.
-        split_by: What training and test do not share.
-        folds: As in :func:`train_tagger`.
-        seed: As in :func:`train_tagger`.
+        split_by: Unit that training and test sets never share.
+        folds: Number of cross-validation folds.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 
     Returns:
@@ -284,7 +284,7 @@ def insert_statements(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Tag by comparison: a probe on a model's states puts each statement among some of known level (PPairS).
+    """Tag by comparison: a probe places each statement among statements of known level (PPairS).
 
     Args:
         text: As in :func:`tag_statements`.
@@ -294,10 +294,10 @@ def insert_statements(
         labelled: Statements of known level: ClimateX's table (.tsv) or JSON lines of confidence extract.
         paragraphs: As in :func:`train_tagger`.
         model: Local model whose hidden states are read.
-        probe: Contrast pairs of two statements, or each statement by itself.
+        probe: Probe on contrast pairs of two statements, or on single statements.
         layer: Layer of the model.
-        train_items: Labelled statements, drawn evenly.
-        context_sentences: Sentences read with each statement.
+        train_items: Number of labelled statements to learn from, drawn evenly over levels.
+        context_sentences: Number of context sentences read with each statement.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
 

@@ -17,19 +17,14 @@ if TYPE_CHECKING:
     from climassay.evaluation import ReadDocument
     from climassay.questions import Question, QuestionSet
     from climassay.tuning import (
-        ChatData,
-        ContinuedPretrainingData,
-        Preset,
         SearchProgress,
         TextDocument,
-        TuningConfig,
         TuningData,
         TuningProgress,
         TuningResult,
         ValidateOn,
     )
     from climassay.tuning.config import Task
-    from climassay.workspace import Workspace
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -43,19 +38,21 @@ def pretrain(
     source: Sequence[str] = (),
     questions: Sequence[str] = (),
     validate_on: "ValidateOn" = "held-out",
+    seed: int = 0,
     workspace: Place = None,
     **training: Any,
 ) -> "TuningResult":
-    """Continued pre-training: read the documents of collections that gave no questions.
+    """Continued pre-training on documents of collections that no question comes from.
 
     Args:
         name: Name of the adapter in the workspace.
-        collections: Names of the collections to read.
-        validation: Collections to validate on.
-        validation_documents: Documents of ``collections``, by id, title or file name, to validate on and not read.
-        source: Collections that the benchmark's questions come from.
-        questions: Question files; the documents they name are taken out of what is read.
-        validate_on: ``held-out``, or ``source`` as in the ClimaQA paper (a leakage).
+        collections: Collections to train on.
+        validation: Collection to validate on; repeat.
+        validation_documents: Document of the collections, by id, title or file, to validate on; repeat.
+        source: Collection of the books the benchmark's questions come from; repeat.
+        questions: Question file, or 'primer': the documents it names are not trained on; repeat.
+        validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage).
+        seed: Seed of the training.
         workspace: Where collections and adapters lie.
         **training: Model, preset and settings, as for :func:`finetune`.
 
@@ -63,17 +60,28 @@ def pretrain(
         InputError: A name is unknown, a set is empty, two share a document, or a setting cannot be.
         ModelError: The model cannot be loaded.
     """
+    from climassay.evaluation import collection_documents
+    from climassay.tuning import ContinuedPretrainingData, TextData
+
+    names = one_or_several(collections)
     with Session.opened(workspace) as session:
-        data = _pretraining_data(
-            session.workspace,
-            one_or_several(collections),
-            validation=validation,
-            validation_documents=validation_documents,
-            source=source,
-            questions=questions,
+        pool = collection_documents(session.workspace, names)
+        asked_about = _documents_asked_about(questions)
+        asked = [one for one in pool if asked_about & set(_names(one))]
+        held = _chosen(pool, validation_documents)
+        read = tuple(one.text for one in pool if one not in asked and one not in held)
+        if not read:
+            raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
+        sources = _texts([*collection_documents(session.workspace, source), *asked])
+        validated = _texts([*collection_documents(session.workspace, validation), *held])
+        named = [*source, *(Path(file).name for file in questions)]
+        data = ContinuedPretrainingData.assemble(
+            TextData("+".join(names), read),
+            source=TextData("+".join(named), sources) if sources else None,
+            validation=TextData("+".join([*validation, *validation_documents]), validated) if validated else None,
             validate_on=validate_on,
         )
-        return _train(session, "pretrain", name, data.train, data.validation, data.warnings, **training)
+        return _train(session, "pretrain", name, data.train, data.validation, data.warnings, seed=seed, **training)
 
 
 def finetune(
@@ -88,15 +96,15 @@ def finetune(
     workspace: Place = None,
     **training: Any,
 ) -> "TuningResult":
-    """Fine-tuning: learn the answers to questions, asked as the evaluation asks them.
+    """Fine-tune on questions and their answers, asked as the evaluation asks them.
 
     Args:
         name: Name of the adapter in the workspace.
-        questions: A question file, or ``primer``.
-        validation: Questions to validate on.
-        validation_share: Share of the questions to validate on, where no file is given.
-        limit: Number of questions drawn of each file.
-        with_context: Put the text that a question comes from before it.
+        questions: Questions of any kind (see climassay evaluate), or 'primer'.
+        validation: Questions to validate on, or 'primer'.
+        validation_share: Share of the questions to validate on, if no file is given.
+        limit: Number of questions to use, drawn at random.
+        with_context: Put the source passage before each question.
         seed: Seed of draws and splits, and of the training.
         workspace: Where adapters lie.
         **training: ``model``, a local one; ``preset``, by default the one made for model and task; ``settings``,
@@ -107,18 +115,24 @@ def finetune(
         InputError: A file cannot be read or split, or a setting cannot be.
         ModelError: The model cannot be loaded.
     """
+    from climassay.evaluation import TaskPrompts, question_data, split_questions
+
     with Session.opened(workspace) as session:
-        learned, held_out = _finetuning_data(
-            questions,
-            validation=validation,
-            validation_share=validation_share,
-            limit=limit,
-            contexts=with_context,
-            prompts=session.options.prompts,
-            seed=seed,
+        templates = TaskPrompts.load(session.options.prompts)
+        given = read_questions(questions)
+        learned: Sequence[Question] = _drawn(given, limit, seed)
+        held_out: Sequence[Question]
+        if validation is not None:
+            other = read_questions(validation)
+            held_out, other_name = _drawn(other, limit, seed), other.name
+        else:
+            learned, held_out = split_questions(learned, validation_share, seed=seed)
+            other_name = f"{given.name}, held out"
+        train, validate = (
+            question_data(source, part, templates, with_contexts=with_context)
+            for source, part in ((given.name, learned), (other_name, held_out))
         )
-        training["settings"] = {"seed": seed, **(training.get("settings") or {})}
-        return _train(session, "finetune", name, learned, held_out, (), **training)
+        return _train(session, "finetune", name, train, validate, (), seed=seed, **training)
 
 
 def adapters(*, workspace: Place = None) -> Shown:
@@ -146,7 +160,7 @@ def adapters(*, workspace: Place = None) -> Shown:
 
 
 def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
-    """Show where an adapter comes from and how its training went.
+    """Show an adapter's origin and training.
 
     Args:
         name: Name of the adapter.
@@ -196,6 +210,7 @@ def _train(
     held_out: "TuningData",
     warnings: Sequence[str],
     *,
+    seed: int,
     model: str = DEFAULT_MODEL,
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -204,9 +219,13 @@ def _train(
     replace_other: bool = False,
 ) -> "TuningResult":
     """Train or search, with progress."""
-    from climassay.tuning import TuningBase, search, train
+    from climassay.evaluation.tuned import chosen_config
+    from climassay.tuning import PRESETS, TuningBase, search, train
 
-    config, used = _config(task, model, preset, settings or {})
+    name_of_model = model if model.startswith("local:") else f"local:{model}"
+    used, config = chosen_config(name_of_model, task, preset or "", {"seed": seed, **(settings or {})})
+    if used is not None and PRESETS[used].task != task:
+        raise InputError(f"The preset {used} is for climassay tune {PRESETS[used].task}, not for {task}.")
     folder = session.workspace.adapters / checked_name(name)
     for warning in warnings:
         session.progress.say(f"Warning: {warning}")
@@ -225,7 +244,7 @@ def _train(
             bar.update(description=description, completed=state.step, total=state.steps)
 
         shared: dict[str, Any] = {
-            "preset": None if used is None else used.name,
+            "preset": used,
             "warnings": tuple(warnings),
             "replace_other": replace_other,
             "on_progress": step,
@@ -234,67 +253,6 @@ def _train(
             return train(base, learned, held_out, config, folder, **shared)
         searched = {setting: tuple(values) for setting, values in grid.items()}
         return search(base, learned, held_out, config, folder, searched, on_trial=trial, **shared)
-
-
-def _config(
-    task: "Task", model: str, preset: str | None, settings: Mapping[str, Any]
-) -> "tuple[TuningConfig, Preset | None]":
-    """The preset's settings with those given put in."""
-    from climassay.tuning import PRESETS, TuningConfig, find_preset
-
-    if preset is not None:
-        found: Preset | None = find_preset(preset)
-        if found is not None and found.task != task:
-            raise InputError(f"The preset {found.name} is for climassay tune {found.task}, not for {task}.")
-    else:
-        name = model if model.startswith("local:") else f"local:{model}"
-        found = next((one for one in PRESETS.values() if (one.task, one.model) == (task, name)), None)
-    config = TuningConfig() if found is None else found.config
-    return config.with_values(settings), found
-
-
-def _pretraining_data(
-    workspace: "Workspace",
-    collections: Sequence[str],
-    *,
-    validation: Sequence[str],
-    validation_documents: Sequence[str],
-    source: Sequence[str],
-    questions: Sequence[str],
-    validate_on: "ValidateOn",
-) -> "ContinuedPretrainingData":
-    """Documents to read and to validate on.
-
-    Args:
-        workspace: Where the collections lie.
-        collections: To read.
-        validation: Collections to validate on.
-        validation_documents: Documents of ``collections``, by id, title or file name, to validate on and not read.
-        source: Collections that the benchmark's questions come from.
-        questions: Question files; the documents they name are taken out of what is read.
-        validate_on: ``held-out`` or ``source``.
-
-    Raises:
-        InputError: A name is unknown, a set is empty, or two share a document.
-    """
-    from climassay.evaluation import collection_documents
-    from climassay.tuning import ContinuedPretrainingData, TextData
-
-    pool = collection_documents(workspace, collections)
-    asked_about = _documents_asked_about(questions)
-    asked = [one for one in pool if asked_about & set(_names(one))]
-    held = _chosen(pool, validation_documents)
-    read = tuple(one.text for one in pool if one not in asked and one not in held)
-    if not read:
-        raise InputError(f"Nothing is left to read of {', '.join(collections)}: all of it is held out.")
-    sources = _texts([*collection_documents(workspace, source), *asked])
-    validated = _texts([*collection_documents(workspace, validation), *held])
-    return ContinuedPretrainingData.assemble(
-        TextData("+".join(collections), read),
-        source=TextData("+".join([*source, *(Path(file).name for file in questions)]), sources) if sources else None,
-        validation=TextData("+".join([*validation, *validation_documents]), validated) if validated else None,
-        validate_on=validate_on,
-    )
 
 
 def _names(one: "ReadDocument") -> tuple[str, ...]:
@@ -334,50 +292,6 @@ def _documents_asked_about(files: Sequence[str]) -> set[str]:
             raise InputError(f"The questions of {file} name no documents: name the books' collection with --source.")
         names |= named
     return names
-
-
-def _finetuning_data(
-    file: str,
-    *,
-    validation: str | None,
-    validation_share: float,
-    limit: int | None,
-    contexts: bool,
-    prompts: Path | None,
-    seed: int,
-) -> "tuple[ChatData, ChatData]":
-    """Examples to learn and to validate on, in the prompts of the evaluation.
-
-    Without a file of its own the validation takes a share of the questions; questions of one text stay together.
-
-    Args:
-        file: Questions of any kinds, or ``primer``.
-        validation: Likewise; None: a share of ``file``.
-        validation_share: Between 0 and 1.
-        limit: Use only so many questions of each file, drawn by seed.
-        contexts: Put the text that a question was made from before it, where the file has it.
-        prompts: Folder of the user's own templates.
-        seed: Of the draws.
-
-    Raises:
-        InputError: A file cannot be read, or cannot be split.
-    """
-    from climassay.evaluation import TaskPrompts, question_data, split_questions
-
-    templates = TaskPrompts.load(prompts)
-    given = read_questions(file)
-    learned: Sequence[Question] = _drawn(given, limit, seed)
-    held_out: Sequence[Question]
-    if validation is not None:
-        other = read_questions(validation)
-        held_out, name = _drawn(other, limit, seed), other.name
-    else:
-        learned, held_out = split_questions(learned, validation_share, seed=seed)
-        name = f"{given.name}, held out"
-    return (
-        question_data(given.name, learned, templates, with_contexts=contexts),
-        question_data(name, held_out, templates, with_contexts=contexts),
-    )
 
 
 def _drawn(questions: "QuestionSet", limit: int | None, seed: int) -> "tuple[Question, ...]":

@@ -40,7 +40,7 @@ def open_reader(
     Args:
         session: Loads the model or the encoder.
         method: ``features`` or ``probe``.
-        model: Local model of a probe.
+        model: Local model for a probe.
         encoder: Encoder of features.
         layers: Layers of a probe, side by side.
         subject: The science, as prompts name it.
@@ -79,22 +79,22 @@ def train_validator(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a validator on experts' labels, with its figures on passages that it was not trained on.
+    """Train a validator on experts' labels and measure it on passages it was not trained on.
 
     Args:
         labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
         output: File (features, probe, api) or folder (adapter).
-        method: Kind of validator, by what learns.
-        model: Local model of probe and adapter, or the server's model of api.
+        method: Kind of validator to train.
+        model: Local model for a probe or an adapter, or a server's model for api.
         precision: Wanted share of valid questions among those kept, for example 0.95.
-        encoder: Encoder whose vectors are read, or none.
+        encoder: Encoder whose vectors are used, or none.
         layers: Layers of ``probe``, side by side.
         preset: Tuning preset of the adapter.
-        epochs: Epochs of adapter and api (paper: 3).
-        hold_out: Share of the labels that adapter and api are measured on.
+        epochs: Epochs of training for adapter and api (paper: 3).
+        hold_out: Share of the labels held out to measure adapter and api.
         folds: Number of cross-validation folds.
-        replace_other: Replace another training's adapter.
-        field: The science, as prompts of models name it; by default climate science.
+        replace_other: Replace an adapter of another training.
+        field: Field of science, as prompts name it; by default climate science.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
 
@@ -180,12 +180,12 @@ def train_validator(
 def evaluate_validator(
     validator: str, labels: Path, *, field: str | None = None, seed: int = 0, workspace: Place = None
 ) -> Shown:
-    """Measure a validator on labelled questions, without those that it was trained on.
+    """Measure a validator on labelled questions it was not trained on.
 
     Args:
         validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...
         labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
-        field: The science, as prompts of models name it; by default climate science.
+        field: Field of science, as prompts name it; by default climate science.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
 
@@ -223,14 +223,14 @@ def apply_validator(
     field: str | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Decide on drafts; those that were rejected before stay as they are.
+    """Decide on drafts; drafts that were rejected before stay rejected.
 
     Args:
         validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...
         drafts: Drafts of climassay (JSON Lines).
-        output: Write the drafts with the decisions.
-        threshold: Least P(valid) that is kept; by default the validator's own, else 0.5.
-        field: The science, as prompts of models name it; by default climate science.
+        output: File of the drafts with their decisions.
+        threshold: Minimum P(valid) to keep a draft; by default the validator's own, else 0.5.
+        field: Field of science, as prompts name it; by default climate science.
         workspace: Whose session loads models.
 
     Raises:
@@ -284,19 +284,19 @@ def simulate_labelling(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Play active learning through on labels that are known: precision over label count, strategy by strategy.
+    """Simulate active learning on known labels: precision by number of labels, for each strategy.
 
     Args:
         labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
-        strategies: Strategies to compare, between commas: random,paper,margin,diverse.
-        splits: Random splits into training and test passages.
-        start: Labels before the first choice.
-        batch: Labels a round.
-        test_share: Share of the questions that is measured on.
-        zero_shot: Model whose untrained verdicts are shown beside, for example local:smollm2.
-        encoder: Encoder whose vectors are read, or none.
-        store: Keep finished splits here, so that the same command goes on.
-        field: The science, as prompts of models name it; by default climate science.
+        strategies: Strategies to compare, separated by commas: random,paper,margin,diverse.
+        splits: Number of random splits into training and test passages.
+        start: Number of labels before the first choice.
+        batch: Number of labels per round.
+        test_share: Share of the questions used for testing.
+        zero_shot: Model whose zero-shot verdicts are shown for comparison, for example local:smollm2.
+        encoder: Encoder whose vectors are used, or none.
+        store: File that keeps finished splits, so that the same command can continue.
+        field: Field of science, as prompts name it; by default climate science.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
 
@@ -331,7 +331,7 @@ def simulate_labelling(
 
 
 def describe_validator(validator: Path) -> Shown:
-    """Show what a trained validator is: its data, figures and threshold; nothing is loaded but its description.
+    """Show a trained validator's data, figures and threshold, without loading its model.
 
     Args:
         validator: A trained validator: its file, adapter folder or state file.
@@ -364,7 +364,8 @@ def _newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list
 
 def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
     """Address and name of a model for a fine-tuning job."""
-    from climassay.models.servers import OPENAI, find_server, is_served
+    from climassay.models.provider import is_served
+    from climassay.models.servers import OPENAI, find_server
 
     provider, _, name = model.partition(":")
     if not is_served(model):
@@ -394,13 +395,13 @@ def _words(value: Any) -> str:
 
 
 def train_masker(labels: Sequence[str], output: Path, *, glossary: Path | None = None, vectors: bool = True) -> Shown:
-    """Learn from the terms that people masked; every statement is left out once to tell how well it works.
+    """Train a masker on terms that people masked, with leave-one-out accuracy.
 
     Args:
         labels: Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'.
         output: File to save the masker in.
-        glossary: Terms of the field, one a line; preferred.
-        vectors: Read what the bundled encoder sees of a word.
+        glossary: File of preferred terms of the field, one per line.
+        vectors: Use the bundled encoder's vectors of words.
 
     Raises:
         InputError: The labels cannot be read, or the masker cannot be written.
@@ -426,14 +427,14 @@ def evaluate_maskers(
     glossary: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Measure how often maskers choose the term that people masked, beside chance and the longest word.
+    """Measure how often maskers choose the term that people masked, beside chance and longest word.
 
     Args:
         maskers: Between commas: statistics, prompted:MODEL, a trained masker's file, or 'trained': one fitted on all
             other statements.
         labels: Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'.
-        model: local:NAME or openai:NAME, asked by the masker 'prompted'.
-        glossary: Terms of the field, one a line; preferred.
+        model: Model for the masker 'prompted': local:NAME or openai:NAME.
+        glossary: File of preferred terms of the field, one per line.
         workspace: Whose session loads models.
 
     Raises:
@@ -488,14 +489,14 @@ def apply_masker(
     glossary: Path | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Choose the term of every accepted cloze statement that has none.
+    """Choose a term for every accepted cloze statement without one.
 
     Args:
         masker: statistics, prompted:MODEL or a trained masker's file.
         drafts: Drafts (JSONL).
         output: File of the drafts with their terms.
-        model: local:NAME or openai:NAME, asked by the masker 'prompted'.
-        glossary: Terms of the field, one a line; preferred.
+        model: Model for the masker 'prompted': local:NAME or openai:NAME.
+        glossary: File of preferred terms of the field, one per line.
         workspace: Whose session loads models.
 
     Raises:

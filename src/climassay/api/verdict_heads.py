@@ -87,13 +87,13 @@ def check_with_evidence(
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> Shown:
-    """Let a model give verdicts on claims with given evidence, scored where the file has published verdicts.
+    """Have a model judge claims on given evidence, scored where the file has published verdicts.
 
     Args:
         file: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         columns: Which columns and rows to use.
         scale: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
-        calibrated: Correct probabilities by prompts without content.
+        calibrated: Calibrate probabilities with content-free prompts.
         model: Who is asked.
         workspace: Where records lie.
 
@@ -140,13 +140,13 @@ def evaluate_verdict_head(
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> Shown:
-    """Score a head on claims with published verdicts that it was not trained on, beside the constant.
+    """Score a verdict head on claims it was not trained on, beside the constant baseline.
 
     Args:
         head: A head that climassay factcheck train made.
         labels: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         columns: As in :func:`check_with_evidence`.
-        include_trained: Score on items of the training data too.
+        include_trained: Also score items of the training data.
         model: The model whose hidden states it reads.
         workspace: Where records lie.
 
@@ -174,7 +174,7 @@ def apply_verdict_head(
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> Shown:
-    """Give every claim the verdict of a head on its evidence.
+    """Predict a verdict for each claim from its evidence.
 
     Args:
         head: A head that climassay factcheck train made.
@@ -247,15 +247,15 @@ def train_verdict_head(
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> Shown:
-    """Train a head on claims whose passages are labelled; without --layer, three about the middle are tried.
+    """Train a verdict head on claims with labelled passages; without --layer, three middle layers are tried.
 
     Args:
         labels: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         output: File to save the head in.
         columns: As in :func:`check_with_evidence`.
-        hold_out: Number of items kept out of training, in whole groups, to be measured on.
+        hold_out: Number of items held out of training for measuring, in whole groups.
         layers: Sets of layers to choose from; by default three about the middle.
-        encoder: Encoder whose vectors are read, or none.
+        encoder: Encoder whose vectors are used, or none.
         folds: Number of cross-validation folds.
         model: The local model whose hidden states are read.
         workspace: Where records lie.

@@ -1,15 +1,14 @@
 """``climassay annotate``: what experts say about generated questions."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
 
 from climassay.api import annotation as api
-from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.options import ResultOptions, WorkspaceOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup, given, with_flags
+from climassay.cli.options import ResultOptions, WorkspaceOptions, add_verb
 from climassay.generation.annotation.labels import AnnotationSettings
 
 app = CommandGroup(no_args_is_help=True)
@@ -20,22 +19,17 @@ app = CommandGroup(no_args_is_help=True)
 class QueueOptions:
     """How a dataset is annotated."""
 
-    lease_minutes: Annotated[float | None, Option(help="Minutes that an item is kept for an annotator.")] = None
+    lease_minutes: Annotated[float | None, Option(help="Minutes for which an item is reserved for an annotator.")] = (
+        None
+    )
 
 
-@app.command(name="open")
-def open_queue(
-    dataset: Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")],
-    queue: QueueOptions = QueueOptions(),
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Open a dataset to annotators, or change how it is annotated; what is not given stays as it is."""
+def _changes(queue: QueueOptions) -> dict[str, Any]:
     lease = None if queue.lease_minutes is None else 60 * queue.lease_minutes
-    with to.session() as session:
-        changes = given(queue, AnnotationSettings)
-        to.emit(api.open_dataset(dataset, workspace=session, lease_seconds=lease, **changes))
+    return {**given(queue, AnnotationSettings), "lease_seconds": lease}
 
 
+add_verb(app, "open", api.open_dataset, to=WorkspaceOptions, parse=_changes)
 add_verb(
     app,
     "rubrics",

@@ -1,14 +1,14 @@
 """``climassay confidence``: the certainty that assessment reports state."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
 from climassay.api import confidence as api
 from climassay.api import tagging
+from climassay.cli import CommandGroup, DefaultCommandGroup
 from climassay.cli.corpus import chosen_columns
-from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup
 from climassay.cli.options import (
     FOLDS,
     MODEL,
@@ -18,20 +18,16 @@ from climassay.cli.options import (
     JsonOption,
     LoadingOptions,
     ModelOption,
-    ResultOptions,
-    SeedOption,
     WorkspaceOptions,
+    add_verb,
     emit,
-    opened_session,
     print_json,
-    stderr_console,
-    write_text,
 )
-from climassay.cli.verbs import add_verb
 from climassay.errors import InputError
+from climassay.io import write_file
 
 if TYPE_CHECKING:
-    from climassay.api.confidence import TopicTrends
+    from climassay.api.confidence import ExtractedStatements, TopicTrends
 
 
 class _TagGroup(DefaultCommandGroup):
@@ -52,20 +48,10 @@ app = CommandGroup(no_args_is_help=True)
 app.add_typer(tag, name="tag")
 
 
-@app.command()
-def extract(
-    reports: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
-        ),
-    ] = None,
-    collection: Annotated[
-        list[str] | None, typer.Option(help="Take the documents of a collection (may be given several times).")
-    ] = None,
-    report: Annotated[str | None, typer.Option(help='Report that the files are, for example "AR5 WG2".')] = None,
+def _extracted(
+    report: Annotated[str | None, typer.Option(help='Report that the files belong to, for example "AR5 WG2".')] = None,
     cycle: Annotated[
-        str | None, typer.Option(help="Assessment cycle, AR3 to AR6, in place of what the files tell.")
+        str | None, typer.Option(help="Assessment cycle, AR3 to AR6; by default read from the files.")
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -73,11 +59,11 @@ def extract(
     ] = None,
     acronyms: Annotated[
         Literal["every", "first", "none"],
-        typer.Option(help="Spell out every acronym, the first of each in a sentence, or none."),
+        typer.Option(help="Acronyms to spell out: all, the first of each in a sentence, or none."),
     ] = "every",
     ranges: Annotated[
         Literal["upper", "lower"],
-        typer.Option(help='Level of "medium to high confidence": the upper or the lower end.'),
+        typer.Option(help='Level taken for "medium to high confidence": the upper or the lower end.'),
     ] = "upper",
     paragraph_tags: Annotated[
         Literal["found", "always", "never"],
@@ -85,39 +71,41 @@ def extract(
             help="Tags behind a paragraph's last full stop: for the whole paragraph where a report means it so."
         ),
     ] = "found",
-    untagged: Annotated[bool, typer.Option("--untagged", help="Give sentences without a level too.")] = False,
-    context: Annotated[int, typer.Option(help="Sentences kept before and after, in the same section.")] = 5,
-    terms: Annotated[
-        Path | None,
-        typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl)."),
-    ] = None,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
-
-    Statements are saved as .jsonl for other commands, as .html for a page to review them.
-    """
+    untagged: Annotated[bool, typer.Option("--untagged", help="Also extract sentences without a level.")] = False,
+    context: Annotated[int, typer.Option(help="Number of sentences kept before and after, in the same section.")] = 5,
+) -> dict[str, Any]:
     from climassay.confidence.extraction import ExtractOptions
     from climassay.corpus.documents import ReadOptions, TableColumns
-    from climassay.reporting.results import write_rows
 
     options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
-    if not reports and not collection:
-        raise InputError("Nothing to read: name the files of reports, or --collection.")
-    with to.session() as session:
-        found = api.extract_confidence(
-            reports or (),
-            collections=collection or (),
-            options=options,
-            reading=ReadOptions(columns=chosen_columns(columns or (), TableColumns)),
-            workspace=session,
-        )
-    if terms is not None:
-        write_rows(terms, found.term_rows())
-    to.emit(found)
-    if not (to.output or terms or to.as_json):
-        hint = "Keep the statements with -o statements.jsonl, or look at them with -o review.html."
-        stderr_console().print(hint, highlight=False)
+    return {"options": options, "reading": ReadOptions(columns=chosen_columns(columns or (), TableColumns))}
+
+
+def _write_terms(found: "ExtractedStatements", file: Path) -> None:
+    from climassay.reporting.results import write_rows
+
+    write_rows(file, found.term_rows())
+
+
+_TERMS = typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).")
+add_verb(
+    app,
+    "extract",
+    api.extract_confidence,
+    parse=_extracted,
+    writes={"terms": (_TERMS, _write_terms)},
+    hint="Keep the statements with -o statements.jsonl, or look at them with -o review.html.",
+    reports=Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
+        ),
+    ],
+    collections=Annotated[
+        list[str] | None,
+        typer.Option("--collection", help="Take the documents of a collection (may be given several times)."),
+    ],
+)
 
 
 @app.command()
@@ -128,24 +116,28 @@ def lint(
     ] = None,
     rules: Annotated[
         str,
-        typer.Option(help="Rules, divided by commas: these alone; with a minus before each, all but these; or all."),
+        typer.Option(help="Rules, separated by commas: only these; with a minus before each, all but these; or all."),
     ] = "",
     tagger: Annotated[
         str | None,
         typer.Option(help="Also name tags that this tagger would not give: its file, or default."),
     ] = None,
-    certainty: Annotated[float, typer.Option(help="Least probability of the tagger's level.")] = 0.7,
-    html: Annotated[Path | None, typer.Option("--html", help="Also write a page with findings in the text.")] = None,
+    certainty: Annotated[float, typer.Option(help="Minimum probability of the tagger's level.")] = 0.7,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write an HTML page that shows the findings in the text.")
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Copy of one Word file, with the findings as comments."),
+        typer.Option("--output", "-o", help="Copy of a Word file with the findings as comments."),
     ] = None,
     as_json: JsonOption = False,
     form: Annotated[
         Literal["text", "github", "sarif"], typer.Option("--format", help="Form in which findings are printed.")
     ] = "text",
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 in spite of findings.")] = False,
-    list_rules: Annotated[bool, typer.Option("--list-rules", help="Explain all rules, and check nothing.")] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 even if there are findings.")] = False,
+    list_rules: Annotated[
+        bool, typer.Option("--list-rules", help="Explain all rules without checking anything.")
+    ] = False,
 ) -> None:
     """Check a draft of an assessment report for how it states certainty.
 
@@ -169,7 +161,7 @@ def lint(
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
     found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
-        write_text(html, found.page())
+        write_file(html, found.page())
     if output is not None:
         from climassay.confidence.linting.presentation import write_comments
 
@@ -206,70 +198,57 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
 
 
-def _hint(_found: object, to: WorkspaceOptions) -> None:
-    if not (getattr(to, "output", None) or to.as_json):
-        stderr_console().print("See the words side by side with -o comparison.html.", highlight=False)
+add_verb(
+    app,
+    "compare",
+    api.compare_confidence,
+    hint="See the words side by side with -o comparison.html.",
+)
 
 
-add_verb(app, "compare", api.compare_confidence, after=_hint)
-StatementsArgument = Annotated[Path, typer.Argument(metavar="STATEMENTS", help="Made by climassay confidence extract.")]
-
-
-@app.command()
-def topics(
-    statements: StatementsArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
-    wanted: Annotated[int, typer.Option("--topics", min=2, help="Topics wanted.")] = 30,
+def _topics(
+    wanted: Annotated[int, typer.Option("--topics", min=2, help="Number of topics.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Seed of UMAP: the same data and seed give the same topics.")] = 0,
     min_cluster_size: Annotated[
         int,
-        typer.Option("--min-cluster-size", "--least", min=2, help="Statements of the smallest cluster."),
+        typer.Option("--min-cluster-size", "--least", min=2, help="Minimum number of statements in a cluster."),
     ] = 10,
     outliers: Annotated[
         Literal["assign", "leave"],
-        typer.Option(help="Give statements outside every cluster to the nearest topic, or to none."),
+        typer.Option(help="Assign statements outside every cluster to the nearest topic, or to none."),
     ] = "assign",
     join: Annotated[
-        Literal["embeddings", "words"], typer.Option(help="Join clusters by their vectors or by their words.")
+        Literal["embeddings", "words"], typer.Option(help="Merge clusters by their vectors or by their words.")
     ] = "embeddings",
-    names: Annotated[
-        Path | None,
-        typer.Option(
-            help="TOML file of names, made if it is not there; change names in it, and a later run keeps them."
-        ),
-    ] = None,
-    place_untagged: Annotated[
-        bool, typer.Option("--place-untagged", help="Give untagged statements the nearest topic too.")
-    ] = False,
     model: ModelOption = "local:smollm2",
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Name topics by their words, without asking a model.")
     ] = False,
-    loading: LoadingOptions = LoadingOptions(),
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
+) -> dict[str, Any]:
     from climassay.confidence.topics import TopicSettings
 
     settings = TopicSettings(wanted, seed, min_cluster_size, outliers, join)
-    with to.session(loading) as session:
-        found = api.find_topics(
-            statements,
-            output,
-            settings,
-            names=names,
-            place_untagged=place_untagged,
-            model=None if words_only else model,
-            workspace=session,
-        )
-    to.emit(found)
+    return {"settings": settings, "model": None if words_only else model, "output": output}
+
+
+add_verb(
+    app,
+    "topics",
+    api.find_topics,
+    reach=LoadingOptions,
+    to=WorkspaceOptions,
+    parse=_topics,
+    statements=typer.Argument(metavar="STATEMENTS"),
+    **dict.fromkeys(("output", "model")),
+)
 
 
 def _write_tables(found: "TopicTrends", folder: Path) -> None:
     from climassay.reporting import as_csv
 
     for name, table in found.all_tables().items():
-        write_text(folder / f"{name}.csv", as_csv(table))
+        write_file(folder / f"{name}.csv", as_csv(table))
 
 
 add_verb(
@@ -293,7 +272,7 @@ PARAGRAPHS = typer.Option(help="Paragraphs of the reports, to recover the contex
 LAYER = typer.Option(help="Layer whose hidden states are read (-1: last).")
 METHODS = typer.Option(
     "--method",
-    help="Tagger to try, by name; several may be given; mean states and last states read --model.  "
+    help="Tagger to try, by name; repeat. 'mean states' and 'last states' read --model.  "
     "[default: all that read no model]",
 )
 _TEXT = {
@@ -316,8 +295,7 @@ add_verb(
 )
 
 
-@tag.command("evaluate")
-def evaluate_tagger(
+def _tested(
     model_file: Annotated[
         str,
         typer.Argument(
@@ -327,46 +305,39 @@ def evaluate_tagger(
         ),
     ],
     labels: Annotated[Path | None, LABELLED] = None,
-    paragraphs: Annotated[Path | None, PARAGRAPHS] = None,
-    method: Annotated[list[str] | None, METHODS] = None,
-    model: Annotated[str, STATES_MODEL] = "local:smollm2",
-    layer: Annotated[int, LAYER] = 20,
-    split_by: Annotated[
-        Literal["statement", "document"],
-        typer.Option("--split-by", "--apart", help="Unit that training and test do not share."),
-    ] = "statement",
-    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
-    seed: SeedOption = 0,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Score taggers on statements with known tags: one that is trained already, or by cross-validation."""
+) -> dict[str, Any]:
+    if labels is not None:
+        return {"labels": labels, "tagger": model_file}
+    if model_file == tagging.BUNDLED or Path(model_file).suffix == ".safetensors":
+        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
+    return {"labels": Path(model_file)}
+
+
+def _write_rows(found: Any, file: Path) -> None:
     from climassay.reporting.results import write_rows
 
-    if labels is None and (model_file == tagging.BUNDLED or Path(model_file).suffix == ".safetensors"):
-        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
-    file, trained = (Path(model_file), None) if labels is None else (labels, model_file)
-    with opened_session(None, as_json=as_json) as session:
-        scored = tagging.evaluate_tagger(
-            file,
-            trained,
-            paragraphs=paragraphs,
-            methods=method or (),
-            model=model,
-            layer=layer,
-            split_by=split_by,
-            folds=folds,
-            seed=seed,
-            workspace=session,
-        )
-    if predictions is not None:
-        write_rows(predictions, scored.rows())
-    emit(scored, as_json)
+    write_rows(file, found.rows())
 
 
+_PREDICTIONS = typer.Option(
+    help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."
+)
+add_verb(
+    tag,
+    "evaluate",
+    tagging.evaluate_tagger,
+    parse=_tested,
+    writes={"predictions": (_PREDICTIONS, _write_rows)},
+    labels=None,
+    tagger=None,
+    paragraphs=PARAGRAPHS,
+    methods=METHODS,
+    model=STATES_MODEL,
+    layer=LAYER,
+    split_by=typer.Option("--split-by", "--apart"),
+    folds=FOLDS,
+    seed=SEED,
+)
 add_verb(
     tag,
     "insert",

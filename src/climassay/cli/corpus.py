@@ -10,9 +10,8 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import documents as api
-from climassay.cli.option_groups import CommandGroup, grouped
-from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions
-from climassay.cli.verbs import add_verb, verb_command
+from climassay.cli import CommandGroup, grouped
+from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions, add_verb, verb_command
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError, ModelError
 
@@ -125,7 +124,7 @@ add_verb(app, "rename", api.rename_document, to=WorkspaceOptions, name=COLLECTIO
 def remove(
     name: Annotated[str, COLLECTION],
     document: Annotated[
-        str | None, Argument(metavar="[DOCUMENT]", help="Id or title; without it the whole collection goes.")
+        str | None, Argument(metavar="[DOCUMENT]", help="Id or title; without it, the whole collection is removed.")
     ] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask before removing a whole collection.")] = False,
     to: WorkspaceOptions = WorkspaceOptions(),

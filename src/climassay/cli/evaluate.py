@@ -9,22 +9,21 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import benchmarks, experiments
-from climassay.cli.option_groups import CommandGroup
+from climassay.cli import CommandGroup
 from climassay.cli.options import (
+    PREDICTIONS,
     LoadingOptions,
     ModelOption,
     ModelsOption,
     RequestOptions,
-    ResultOptions,
     WorkspaceOptions,
     add_init,
+    add_verb,
     print_json,
-    stderr_console,
     stdout_console,
-    write_text,
 )
-from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError
+from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
@@ -121,7 +120,7 @@ PublishedSetOption = Annotated[
 ]
 MetricOption = Annotated[
     list[str] | None,
-    Option("--metric", help="Compare cells in this metric; repeat. By default one or two a task."),
+    Option("--metric", help="Metric in which cells are compared; repeat. By default one or two per task."),
 ]
 SeedOption = Annotated[int, Option(help="Seed of the resampling.")]
 
@@ -131,7 +130,7 @@ def table(
     run: RunArgument,
     form: Annotated[
         Literal["screen", "markdown", "latex", "csv", "html"],
-        Option("--format", "-f", help="Form of the tables."),
+        Option("--format", "-f", help="Format of the tables."),
     ] = "screen",
     only: Annotated[
         list[str] | None,
@@ -142,12 +141,12 @@ def table(
     metric: MetricOption = None,
     output: Annotated[
         Path | None,
-        Option("--output", "-o", help="Write to this file; its ending tells the form."),
+        Option("--output", "-o", help="File to write; its ending decides the format."),
     ] = None,
     seed: SeedOption = 0,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Show the tables of an experiment: intervals, marks of the best, constant answers, counts and paired tests."""
+    """Show an experiment's tables: intervals, the best marked, constant baselines, counts and paired tests."""
     from climassay.reporting import as_rich
     from climassay.reporting.results import write_table
 
@@ -166,7 +165,7 @@ def table(
     if output is not None and form == "csv":
         write_table(output, chosen[0][1])
     elif output is not None:
-        write_text(output, found.written(only or (), form))
+        write_file(output, found.written(only or (), form))
     if to.as_json:
         print_json(found.to_dict())
     elif output is None and form == "screen":
@@ -177,46 +176,29 @@ def table(
         typer.echo(found.written(only or (), form), nl=False)
 
 
-@app.command()
-def report(
-    run: RunArgument,
-    html: Annotated[Path, Option(help="File of the report.")],
-    published: PublishedOption = None,
-    published_set: PublishedSetOption = "gold",
-    against: Annotated[
-        list[str] | None,
-        Option(help="Report the overlap of the questions with this collection, file or folder; repeat."),
-    ] = None,
-    metric: MetricOption = None,
-    seed: SeedOption = 0,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Write an experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
-    with to.session() as session:
-        page = experiments.report_experiment(
-            run,
-            published=published or (),
-            published_set=published_set,
-            against=against or (),
-            metrics=metric,
-            seed=seed,
-            workspace=session,
-        )
-    write_text(html, page.page())
-    if to.as_json:
-        print_json({**page.to_dict(), "html": html})
-    else:
-        stderr_console().print(f"{' '.join(page.notes())} The report is in {html}.", highlight=False)
+def _report(html: Annotated[Path, Option(help="File of the report.")]) -> dict[str, Any]:
+    return {"html": html}
 
 
-@app.command()
-def plan(
+add_verb(
+    app,
+    "report",
+    experiments.report_experiment,
+    to=WorkspaceOptions,
+    parse=_report,
+    html=None,
+    published=PublishedOption,
+    published_set=PublishedSetOption,
+    metrics=MetricOption,
+)
+
+
+def _planned(
     points: Annotated[
         list[float] | None,
-        Option("--points", "-d", help="Difference to be seen, in hundredths (per cent points); repeat."),
+        Option("--points", "-d", help="Difference to detect, in percentage points; repeat."),
     ] = None,
-    metric: Annotated[str, Option(help="Metric, for example accuracy or factual_accuracy.")] = "accuracy",
-    accuracy: Annotated[float | None, Option(help="Share right of the first system.  [default: 0.8]")] = None,
+    accuracy: Annotated[float | None, Option(help="Accuracy of the first system.  [default: 0.8]")] = None,
     discordance: Annotated[
         float | None,
         Option(help="Share of questions exactly one of two systems gets right; default: unrelated systems."),
@@ -227,32 +209,25 @@ def plan(
     correlation: Annotated[
         float | None, Option(help="Correlation of two systems' scores over questions.  [default: 0.5]")
     ] = None,
-    run: Annotated[str | None, Option(help="Estimate all this from an experiment.")] = None,
-    power: Annotated[float, Option(help="Probability of seeing the difference.")] = 0.8,
-    alpha: Annotated[float, Option(help="Two-sided level of significance.")] = 0.05,
-    tests: Annotated[int, Option(min=1, help="Tests to correct for: the level is divided by it.")] = 1,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Compute how many questions are needed to see a difference between two systems."""
+    alpha: Annotated[float, Option(help="Two-sided significance level.")] = 0.05,
+    tests: Annotated[
+        int, Option(min=1, help="Number of tests to correct for; the significance level is divided by it.")
+    ] = 1,
+) -> dict[str, Any]:
     given = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
-    with to.session() as session:
-        planned = experiments.plan_questions(
-            [point / 100 for point in points or experiments.DEFAULT_POINTS],
-            {name: value for name, value in given.items() if value is not None},
-            metric=metric,
-            run=run,
-            power=power,
-            alpha=alpha / tests,
-            workspace=session,
-        )
-    to.emit(planned)
+    return {
+        "differences": [point / 100 for point in points or experiments.DEFAULT_POINTS],
+        "assumed": {name: value for name, value in given.items() if value is not None},
+        "alpha": alpha / tests,
+    }
 
 
-@app.command("judge-check")
-def judge_check(
+add_verb(app, "plan", experiments.plan_questions, parse=_planned, **dict.fromkeys(("differences", "assumed", "alpha")))
+
+
+def _rated(
     file: Annotated[Path | None, Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")] = None,
     dataset: Annotated[str | None, Option(help="Dataset of answers rated in the browser, in place of a file.")] = None,
-    model: ModelOption = "local:smollm2",
     label: Annotated[
         list[str] | None,
         Option(
@@ -261,35 +236,23 @@ def judge_check(
             "columns with these names."
         ),
     ] = None,
-    question: Annotated[str, Option(help="Column of the question, or of the source.")] = "question",
-    answer: Annotated[str, Option(help="Column of the answer.")] = "answer",
-    group: Annotated[
-        str | None, Option(help="Column that tells which answers belong together; by default the question.")
-    ] = None,
-    lowest: Annotated[float, Option(help="Lowest rating of the file.")] = 1,
-    highest: Annotated[float, Option(help="Highest rating of the file.")] = 5,
-    limit: Annotated[int | None, Option(min=1, help="Maximum number of groups, drawn by the seed.")] = None,
-    pairs: Annotated[int, Option(min=0, help="Maximum number of pairs compared in both orders.")] = 100,
-    seed: SeedOption = 0,
-    loading: LoadingOptions = LoadingOptions(),
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Check whether a judge of long answers can be relied on: agreement with people and itself, order, length, tone."""
+    lowest: Annotated[float, Option(help="Lowest possible rating.")] = 1,
+    highest: Annotated[float, Option(help="Highest possible rating.")] = 5,
+) -> dict[str, Any]:
     if (file is None) == (dataset is None):
         raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
     labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
-    with to.session(loading) as session:
-        checked = experiments.check_judge(
-            file or dataset or "",
-            model=model,
-            labels=labels,
-            question=question,
-            answer=answer,
-            group=group,
-            scale=(lowest, highest),
-            limit=limit,
-            pairs=pairs,
-            seed=seed,
-            workspace=session,
-        )
-    to.emit(checked)
+    return {"file": file or dataset, "labels": labels, "scale": (lowest, highest)}
+
+
+add_verb(
+    app,
+    "judge-check",
+    experiments.check_judge,
+    reach=LoadingOptions,
+    parse=_rated,
+    model=ModelOption,
+    limit=_LIMIT,
+    pairs=Option(min=0),
+    **dict.fromkeys(("file", "labels", "scale")),
+)

@@ -10,7 +10,7 @@ import typer
 
 from climassay.api import claims, verdict_heads
 from climassay.api import fallacies as api_fallacies
-from climassay.cli.option_groups import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
+from climassay.cli import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
 from climassay.cli.options import (
     FOLDS,
     HOLD_OUT,
@@ -18,6 +18,7 @@ from climassay.cli.options import (
     LIMIT,
     MODEL,
     OUTPUT,
+    PREDICTIONS,
     SEED,
     FilesOption,
     JsonOption,
@@ -29,13 +30,12 @@ from climassay.cli.options import (
     WorkspaceOption,
     WorkspaceOptions,
     add_init,
+    add_verb,
     emit,
     opened_session,
     stderr_console,
     stdout_console,
-    write_text,
 )
-from climassay.cli.verbs import PREDICTIONS, add_verb
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (
     AdvocateSettings,
@@ -45,6 +45,7 @@ from climassay.factcheck.configuration import (
     advocates_from_names,
     load_settings,
 )
+from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
@@ -58,7 +59,7 @@ class _FallaciesGroup(DefaultCommandGroup):
 
 
 app = CommandGroup(no_args_is_help=True)
-kept = CommandGroup(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
+kept = CommandGroup(no_args_is_help=True, help="Fact-checks made in the browser, with their reviews.")
 fallacies = CommandGroup(
     cls=_FallaciesGroup,
     no_args_is_help=True,
@@ -84,7 +85,10 @@ class DebateOptions(LoadingOptions, RayOptions):
             "--collection", "-c", help="An advocate with this collection (A+B: two; A=0.5: authority 0.5); repeat."
         ),
     ] = None
-    plain: Annotated[bool, typer.Option("--plain", help="Let the model itself take part, without passages.")] = False
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="Add an advocate that argues from the model's own knowledge, without passages."),
+    ] = False
     adversary: Annotated[
         list[str] | None, typer.Option(help="An adversarial advocate with this collection; repeat.")
     ] = None
@@ -114,9 +118,13 @@ class DebateOptions(LoadingOptions, RayOptions):
         )
 
 
-SamplesOption = Annotated[int, typer.Option(min=1, help="Debates of each claim; above 1, their stability is shown.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Debate also what looks not checkable.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", "--dry", help="Say what it would take, and ask no model.")]
+SamplesOption = Annotated[
+    int, typer.Option(min=1, help="Number of debates per claim; with more than 1, stability is shown.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Debate claims that do not look checkable, too.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", "--dry", help="Only say what it would take; no model is asked.")
+]
 
 
 add_init(app, "debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
@@ -126,11 +134,13 @@ add_init(app, "debate.toml", "the configuration of a debate", "factcheck.configu
 def check(
     debate: DebateOptions,
     claim: Annotated[list[str], typer.Argument(metavar="CLAIM", help="The claim, in quotes.")],
-    source: Annotated[str, typer.Option(help="Person who said it, and the place.")] = "",
-    date: Annotated[str, typer.Option(help="Date or year in which it was said.")] = "",
+    source: Annotated[str, typer.Option(help="Who said it, and where.")] = "",
+    date: Annotated[str, typer.Option(help="Date or year when it was said.")] = "",
     samples: SamplesOption = 1,
     force: ForceOption = False,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Say beforehand what it will take.")] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say beforehand how long it will take and what it will cost.")
+    ] = False,
     dry_run: DryRunOption = False,
     output: FilesOption = None,
     claim_review: Annotated[
@@ -140,7 +150,7 @@ def check(
     publisher: Annotated[str | None, typer.Option(help="Organisation that publishes it.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations."""
+    """Check a claim in a debate: advocates, each with its own collection, a mediator, and a cited verdict."""
     from climassay.factcheck import find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
@@ -172,7 +182,7 @@ def check(
         from climassay.factcheck import claim_review as reviewed
 
         review = reviewed(transcript, url=str(url), author=str(publisher), scale=scale)
-        write_text(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
+        write_file(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
     emit(replace(transcript, past=past), as_json, output)
     if transcript.verdict.outcome == "failed":
         raise ModelError(f"There is no verdict, because a model call failed: {transcript.verdict.error}")
@@ -184,17 +194,24 @@ def check(
 def run(
     debate: DebateOptions,
     file: Annotated[str, typer.Argument(help="Claims: CSV, JSONL, JSON or Parquet (.gz too); or primer:claims.")],
-    claim: Annotated[str | None, typer.Option(help="Column of claims; claim, statement or text by default.")] = None,
+    claim: Annotated[
+        str | None, typer.Option(help="Column of the claims; claim, statement or text by default.")
+    ] = None,
     truth: Annotated[str | None, typer.Option(help="Column of published verdicts.")] = None,
-    source: Annotated[str | None, typer.Option(help="Column of the persons who said it.")] = None,
+    source: Annotated[str | None, typer.Option(help="Column that says who made the claim.")] = None,
     date: Annotated[str | None, typer.Option(help="Column of the dates.")] = None,
-    classes: Annotated[int | None, typer.Option(min=2, help="Classes to show distributions in.")] = None,
+    classes: Annotated[
+        int | None, typer.Option(min=2, help="Number of classes in which distributions are shown.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of claims drawn at random; all by default.")] = None,
     samples: SamplesOption = 1,
-    debates: Annotated[int, typer.Option("--debates", "--at-once", min=1, help="Claims debated side by side.")] = 16,
+    debates: Annotated[
+        int, typer.Option("--debates", "--at-once", min=1, help="Number of claims debated concurrently.")
+    ] = 16,
     force: ForceOption = False,
     estimate: Annotated[
-        bool, typer.Option("--estimate/--no-estimate", help="Say beforehand what it will take.")
+        bool,
+        typer.Option("--estimate/--no-estimate", help="Say beforehand how long it will take and what it will cost."),
     ] = True,
     dry_run: DryRunOption = False,
     output: FilesOption = None,
@@ -234,7 +251,7 @@ def run(
         found = found.write_pages(pages, next((one for one in output or () if one.suffix == ".html"), None))
     if transcripts is not None:
         lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in found.transcripts]
-        write_text(transcripts, "".join(line + "\n" for line in lines))
+        write_file(transcripts, "".join(line + "\n" for line in lines))
     emit(found, as_json, output)
 
 
@@ -258,11 +275,11 @@ class ClaimOptions(verdict_heads.EvidenceColumns):
     truth: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Column of the published verdicts; claim_label, label or verdict if there."
+            metavar="COLUMN", help="Column of the published verdicts; by default claim_label, label or verdict."
         ),
     ] = None
     limit: Annotated[int | None, typer.Option(min=1, help="Number of claims drawn at random; all by default.")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw, of folds and of resampling.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="Seed of sampling, folds and resampling.")] = 0
 
 
 add_verb(

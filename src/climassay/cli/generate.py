@@ -8,7 +8,7 @@ from typer import Option
 
 from climassay.api import generation as api
 from climassay.api import validation
-from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
+from climassay.cli import CommandGroup, WholeHelpGroup
 from climassay.cli.options import (
     FOLDS,
     OUTPUT,
@@ -23,25 +23,26 @@ from climassay.cli.options import (
     ResultOptions,
     WorkspaceOptions,
     add_init,
+    add_verb,
     done,
     emit,
+    write_page,
 )
-from climassay.cli.verbs import add_verb
-from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
-    from climassay.reporting.results import Result
 
 app = CommandGroup(no_args_is_help=True)
-validate = CommandGroup(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
+validate = CommandGroup(
+    no_args_is_help=True, help="Train and use models that learn from experts which questions are valid."
+)
 
 
 class _MaskGroup(WholeHelpGroup):
     old_names: ClassVar = {"measure": "evaluate"}
 
 
-mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
+mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term that is masked in cloze statements.")
 app.add_typer(validate, name="validate", cls=WholeHelpGroup)
 app.add_typer(mask, name="mask")
 
@@ -55,13 +56,13 @@ add_init(app, "recipe.toml", "a recipe", "generation.recipe", "generate run")
 def run(
     file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
     dry_run: Annotated[
-        bool, Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
+        bool, Option("--dry-run", "--estimate", help="Only say what it would take; no model is asked.")
     ] = False,
     requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
     to: ResultOptions = ResultOptions(),
 ) -> None:
-    """Make the questions of a recipe, unattended. Run it again to go on where it was interrupted, or to make more."""
+    """Generate the questions of a recipe, unattended. Run it again to continue, or to generate more."""
     from climassay.generation.pipeline import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
     from climassay.reporting.results import Shown
@@ -73,10 +74,6 @@ def run(
             emit(Shown(found, (estimate_table(found),)), to.as_json, to.output)
         else:
             to.emit(api.generate(recipe.name, recipe=recipe, workspace=session))
-
-
-def _write_page(found: "Result", file: Path) -> None:
-    found.save(file)
 
 
 def _write_drafts(found: "ScreenedDrafts", file: Path) -> None:
@@ -103,7 +100,7 @@ add_verb(app, "list", api.datasets)
 
 @app.command()
 def stats(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> None:
-    """Show yield, reasons for rejection, and how the questions spread over sources and levels."""
+    """Show yield, reasons for rejection, and the spread of questions over sources and levels."""
     from climassay.generation import DatasetStore
     from climassay.generation.dataset_results import Dataset
 
@@ -118,7 +115,7 @@ def export(
     accepted: Annotated[bool, Option("--accepted", help="Leave out what was rejected or failed.")] = False,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
-    """Write the drafts of a dataset to a file, with everything that was decided about them."""
+    """Write the drafts of a dataset to a file, with all decisions about them."""
     from climassay.generation import DatasetStore, write_drafts
     from climassay.reporting import counted
 
@@ -128,79 +125,20 @@ def export(
     done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=to.as_json)
 
 
-@app.command()
-def publish(
-    dataset: Annotated[
-        str,
-        typer.Argument(
-            help="A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published "
-            "before, questions in any known format (climassay, ClimaQA or Pira tables), or 'primer'."
-        ),
-    ],
-    output: Annotated[Path, Option("--output", "-o", help="Folder to publish in.")],
-    inspect: Annotated[bool, Option("--inspect", help="Write tasks for Inspect.")] = False,
-    lm_eval: Annotated[bool, Option("--lm-eval", help="Write tasks for lm-evaluation-harness.")] = False,
-    data_only: Annotated[bool, Option("--data-only", help="Write no tasks for other frameworks.")] = False,
-    name: Annotated[
-        str | None,
-        Option(help="Name of the dataset; begins the names of its tasks. By default the file's name."),
-    ] = None,
-    kind: Annotated[list[str] | None, Option(help="Publish this kind only, for example mcq; repeat.")] = None,
-    splits: Annotated[
-        str, Option(help="Train, dev and test: shares, or numbers of questions with one -1 for the rest.")
-    ] = "0.8,0.1,0.1",
-    licence: Annotated[str | None, Option(help="Licence of the questions, as hubs spell it: cc-by-4.0.")] = None,
-    canary: Annotated[bool, Option("--canary/--no-canary", help="Carry a canary in the files.")] = True,
-    tasks_on: Annotated[
-        Literal["all", "test"] | None,
-        Option(help="Questions of the tasks; by default those of the test split for drafts, else all."),
-    ] = None,
-    examples: Annotated[int, Option(min=0, help="Worked examples in every prompt of the tasks.")] = 0,
-    pool: Annotated[str, Option(help="Question file of the examples, or 'primer'.")] = "primer",
-    seed: Annotated[int, Option(help="Seed of the splits and of the draw of examples.")] = 0,
-    prompts: PromptOptions = PromptOptions(),
-    push: Annotated[str | None, Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
-    private: Annotated[bool, Option("--private", help="Make a new repository of the hub private.")] = False,
-    force: Annotated[bool, Option("--force", help="Replace what another dataset left in the folder.")] = False,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
-
-    The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
-    splits that share no passage. Tasks are written for the frameworks named, for both where none is.
-    """
-    from climassay.api.generation import publish
-    from climassay.questions import KINDS
-
-    unknown = next((one for one in kind or () if one not in KINDS), None)
-    if unknown is not None:
-        raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")
-    if data_only and (inspect or lm_eval):
-        raise InputError(
-            "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
-        )
-    either = not (inspect or lm_eval or data_only)
-    with to.session(prompts) as session:
-        found = publish(
-            dataset,
-            output,
-            inspect=None if either else inspect,
-            lm_eval=None if either else lm_eval,
-            name=name,
-            kinds=tuple(kind) if kind else KINDS,
-            splits=splits,
-            licence=licence,
-            canary=canary,
-            tasks_on=tasks_on,
-            examples=examples,
-            pool=pool,
-            seed=seed,
-            push=push,
-            private=private,
-            force=force,
-            workspace=session,
-        )
-    to.emit(found)
+add_verb(
+    app,
+    "publish",
+    api.publish,
+    reach=PromptOptions,
+    to=WorkspaceOptions,
+    output=Option("--output", "-o"),
+    inspect=Option("--inspect"),
+    lm_eval=Option("--lm-eval"),
+    kinds=Annotated[list[str] | None, Option("--kind")],
+    canary=Option("--canary/--no-canary"),
+    examples=Option(min=0),
+    push=Option(metavar="OWNER/NAME"),
+)
 
 
 def _listed(text: str | None) -> list[str] | None:
@@ -212,7 +150,7 @@ add_verb(
     "train",
     validation.train_validator,
     reach=PromptedOptions,
-    writes={"html": (Option(help="Write figures and tables as a self-contained HTML report."), _write_page)},
+    writes={"html": (Option(help="Write figures and tables as a self-contained HTML report."), write_page)},
     output=Option("--output", "-o"),
     method=Annotated[Literal["features", "probe", "adapter", "api"], Option()],
     model=Option("--model", "-m"),

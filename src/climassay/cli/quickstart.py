@@ -1,7 +1,6 @@
 """``climassay quickstart``, ``climassay demo`` and ``climassay doctor``: the first steps."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from climassay.cli.options import (
     ModelOption,
     WorkspaceOption,
     print_json,
-    progress_bar,
+    shown_progress,
     stderr_console,
     stdout_console,
 )
@@ -20,7 +19,6 @@ from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
     from rich.text import Text
 
     from climassay.doctor import Finding
@@ -36,14 +34,16 @@ NEXT = (
 
 
 def quickstart(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every offer; ask nothing.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Accept everything that is offered, without asking.")
+    ] = False,
     model: ModelOption = "local:smollm2",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Six steps for a start: add a document, ask, check a claim, make questions, annotate, evaluate.
+    """Get started in six steps: add a document, ask, check a claim, make questions, annotate, evaluate.
 
-    Enter takes what is offered, s skips a step. Run it again, and it goes on where it stopped.
+    Press Enter to accept what is offered, s to skip a step. Run it again to continue where it stopped.
     """
     from dataclasses import asdict
 
@@ -54,14 +54,13 @@ def quickstart(
         raise InputError("There is nobody to answer: run it on a terminal, or with --yes to take every offer.")
     place = Workspace.open(workspace)
     console = stderr_console() if as_json else stdout_console()
-    context = QuickstartContext(place, model, _annotator(yes))
-    with progress_bar(as_json) as bars:
-        dialog = _Terminal(console, bars, takes_offers=yes)
-        dialog.say(f"Everything is kept in {place.root}. Enter takes what is offered, s skips a step, Ctrl-C leaves.")
-        try:
-            outcomes = run_quickstart(context, dialog)
-        finally:
-            context.close()
+    dialog = _Terminal(console, takes_offers=yes)
+    dialog.say(f"Everything is kept in {place.root}. Enter takes what is offered, s skips a step, Ctrl-C leaves.")
+    context = QuickstartContext(place, model, _annotator(yes), shown_progress(as_json))
+    try:
+        outcomes = run_quickstart(context, dialog)
+    finally:
+        context.close()
     files = sorted(path for path in context.folder.glob("*") if path.is_file()) if context.folder.is_dir() else []
     if as_json:
         commands = [command.partition("#")[0].strip() for command in NEXT]
@@ -88,10 +87,10 @@ def _annotator(yes: bool) -> str:
 
 
 class _Terminal:
-    """Asks and tells on the terminal; bars are hidden while a question waits for its answer."""
+    """Asks and tells on the terminal."""
 
-    def __init__(self, console: "Console", bars: "Progress", *, takes_offers: bool) -> None:
-        self._console, self._bars, self._takes_offers = console, bars, takes_offers
+    def __init__(self, console: "Console", *, takes_offers: bool) -> None:
+        self._console, self._takes_offers = console, takes_offers
 
     @property
     def patient(self) -> bool:
@@ -107,23 +106,11 @@ class _Terminal:
         if self._takes_offers:
             self.say(f"{question}: {offer}")
             return offer
-        for task in self._bars.task_ids:
-            self._bars.remove_task(task)
-        self._bars.stop()
         try:
             said = self._console.input(f"{question} [{offer}]: ", markup=False).strip()
         except EOFError:
             raise KeyboardInterrupt from None
-        finally:
-            self._bars.start()
         return None if said.lower() in SKIP else said or offer
-
-    def progress(self, name: str, total: int | None) -> Callable[[int], None]:
-        """A bar; the one of the step before is taken away."""
-        for task in self._bars.task_ids:
-            self._bars.remove_task(task)
-        bar = self._bars.add_task(name, total=total)
-        return lambda count: self._bars.advance(bar, count)
 
 
 def demo(
@@ -131,8 +118,6 @@ def demo(
     as_json: JsonOption = False,
 ) -> None:
     """Show what climassay does, on the bundled model and books: find, ask, evaluate, judge, check, report."""
-    from collections.abc import Callable
-
     from climassay.workspace import Workspace
 
     console = stdout_console()
@@ -144,19 +129,8 @@ def demo(
     say("climassay shows what it does, with a very small model.")
     from climassay.demo import run_demo
 
-    with progress_bar(as_json) as bars:
-
-        def hide() -> None:
-            for task in bars.task_ids:
-                bars.update(task, visible=False)
-
-        def progress(name: str, total: int | None) -> Callable[[int], None]:
-            hide()
-            bar = bars.add_task(name, total=total)
-            return lambda count: bars.advance(bar, count)
-
-        steps = run_demo(Workspace.open(output.parent / "workspace"), output, say=say, progress=progress)
-        hide()
+    place = Workspace.open(output.parent / "workspace")
+    steps = run_demo(place, output, say=say, progress=shown_progress(as_json))
     if as_json:
         print_json({"report": output, **{name: value for step in steps for name, value in step.data.items()}})
     else:
@@ -165,15 +139,16 @@ def demo(
 
 def doctor(
     online: Annotated[
-        bool, typer.Option("--online", help="Also ask the server of openai: models; else no network is touched.")
+        bool,
+        typer.Option("--online", help="Also contact the server of openai: models; otherwise the network is not used."),
     ] = False,
     workspace: Annotated[
         Path | None,
-        typer.Option("--workspace", "-w", help="Folder to look into; it is not made.", envvar="CLIMASSAY_WORKSPACE"),
+        typer.Option("--workspace", "-w", help="Folder to inspect; it is not created.", envvar="CLIMASSAY_WORKSPACE"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what is missing or broken on this machine and in this workspace, and how to get it.
+    """Report what is missing or broken on this machine and in this workspace, and how to fix it.
 
     The exit code is 1 where something that the main paths need is missing or broken, else 0.
     """

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from climassay.api import records
-from climassay.cli.option_groups import CommandGroup
-from climassay.cli.options import FilesOption, WorkspaceOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup
+from climassay.cli.options import FilesOption, WorkspaceOptions, add_verb
 
 if TYPE_CHECKING:
     from climassay.session import ModelOptions, Session

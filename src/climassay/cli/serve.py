@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from climassay.cli.option_groups import CommandGroup, given, grouped, with_flags
+from climassay.cli import CommandGroup, given, grouped, with_flags
 from climassay.cli.options import (
     FilesOption,
     JsonOption,
@@ -46,7 +46,7 @@ class ServeOptions(ReachOptions):
 @grouped
 def serve(
     options: ServeOptions = ServeOptions(),
-    workspace: Annotated[Path | None, typer.Option("-w", "--workspace", help="Folder of your data.")] = None,
+    workspace: Annotated[Path | None, typer.Option("-w", "--workspace", help="Workspace folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve the web pages: experts annotate, anyone checks a claim, everyone sees results."""
@@ -195,7 +195,7 @@ def _listen(host: str, port: int) -> tuple[list[Any], int]:
 users = CommandGroup(no_args_is_help=True)
 AddressOption = Annotated[
     str,
-    typer.Option(help="Where people reach the server, for the link; by default where it is served, or was last."),
+    typer.Option(help="Public address of the server, for the link; by default where it is, or was last, served."),
 ]
 
 
@@ -211,12 +211,12 @@ def _accounts(workspace: Path | None) -> "Iterator[AccountStore]":
 def add(
     name: Annotated[str, typer.Argument(help="Name to sign in with.")],
     role: Annotated[str, typer.Option(help="Role: annotator, adjudicator or admin.")] = "annotator",
-    shown: Annotated[str, typer.Option(help="Name that others see.")] = "",
+    shown: Annotated[str, typer.Option(help="Display name.")] = "",
     address: AddressOption = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add somebody, and print the link that lets them in."""
+    """Add a user, and print the link to sign in."""
     with _accounts(workspace) as accounts:
         root = _root(accounts, address)
         user = accounts.add(name.strip().lower(), cast("Role", role), shown)
@@ -226,12 +226,12 @@ def add(
 
 @users.command()
 def reset(
-    name: Annotated[str, typer.Argument(help="Name of whoever forgot the password.")],
+    name: Annotated[str, typer.Argument(help="Name of the user who forgot the password.")],
     address: AddressOption = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a link by which somebody sets a new password."""
+    """Print a link for a user to set a new password."""
     with _accounts(workspace) as accounts:
         link = f"{_root(accounts, address)}/enter/{accounts.make_link(name, 'password')}"
     _show_link(name, link, "This link lets them set a new password", as_json)
@@ -239,11 +239,11 @@ def reset(
 
 @users.command()
 def remove(
-    name: Annotated[str, typer.Argument(help="Name of whoever is shut out; what they said stays.")],
+    name: Annotated[str, typer.Argument(help="Name of the user to remove; their labels stay.")],
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Shut somebody out, and sign them out everywhere."""
+    """Remove a user, and sign them out everywhere."""
     with _accounts(workspace) as accounts:
         user = accounts.change(name, active=False)
     done(asdict(user), f"{name} is shut out; what they said stays.", as_json=as_json)
@@ -251,7 +251,7 @@ def remove(
 
 @users.command("list")
 def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
-    """List everybody with an account."""
+    """List all users."""
     from climassay.reporting import Table
     from climassay.reporting.results import Shown
 

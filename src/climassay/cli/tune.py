@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from climassay.api import tuning as api
-from climassay.cli.option_groups import CommandGroup, given, with_flags
-from climassay.cli.options import PromptOptions, WorkspaceOptions
-from climassay.cli.verbs import add_verb
+from climassay.cli import CommandGroup, given, with_flags
+from climassay.cli.options import PromptOptions, WorkspaceOptions, add_verb
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
@@ -29,8 +28,10 @@ class TuningOptions:
         str | None, typer.Option(help="Preset, see climassay tune presets.  [default: the one made for model and task]")
     ] = None
     device: Annotated[str | None, typer.Option(help="Device: cpu, cuda, cuda:1 or mps.")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of first values, order, dropout and splits.")] = 0
-    search: Annotated[bool, typer.Option("--search", help="Try a grid and keep the best, see --grid.")] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of initial values, order, dropout and splits.")] = 0
+    search: Annotated[bool, typer.Option("--search", help="Try a grid of settings and keep the best; see --grid.")] = (
+        False
+    )
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -40,28 +41,27 @@ class TuningOptions:
     ] = None
     replace: Annotated[bool, typer.Option("--replace", help="Remove another adapter of this name.")] = False
 
-    def training(self) -> dict[str, Any]:
-        """What the training takes.
 
-        Raises:
-            InputError: A part of the grid cannot be read.
-        """
-        from climassay.tuning import DEFAULT_GRID
+def _training(tuning: TuningOptions) -> dict[str, Any]:
+    """What the training takes."""
+    from climassay.tuning import DEFAULT_GRID
 
-        if self.grid and not self.search:
-            raise InputError("A --grid is for a search: add --search.")
-        settings = given(self, TuningConfig)
-        if "targets" in settings:
-            settings["targets"] = tuple(settings["targets"])
-        grid = dict(_axis(text) for text in self.grid) if self.grid else DEFAULT_GRID
-        return {
-            "model": self.model,
-            "preset": self.preset,
-            "settings": settings | {"seed": self.seed},
-            "grid": grid if self.search else None,
-            "device": self.device,
-            "replace_other": self.replace,
-        }
+    if tuning.grid and not tuning.search:
+        raise InputError("A --grid is for a search: add --search.")
+    settings = given(tuning, TuningConfig)
+    if "targets" in settings:
+        settings["targets"] = tuple(settings["targets"])
+    grid = dict(_axis(text) for text in tuning.grid) if tuning.grid else DEFAULT_GRID
+    return {
+        "name": tuning.output,
+        "model": tuning.model,
+        "preset": tuning.preset,
+        "settings": settings,
+        "seed": tuning.seed,
+        "grid": grid if tuning.search else None,
+        "device": tuning.device,
+        "replace_other": tuning.replace,
+    }
 
 
 _AXES = ("rank", "alpha", "epochs", "learning_rate", "lr", "dropout", "weight_decay", "warmup", "schedule",
@@ -85,77 +85,29 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
         raise InputError(f"The grid {text!r} has a value that is not {_WORDS[kind]}.") from error
 
 
-@app.command()
-def pretrain(
-    collection: Annotated[list[str], typer.Argument(help="Collections to read.")],
-    validation: Annotated[list[str] | None, typer.Option(help="Collection to validate on; repeat.")] = None,
-    validation_documents: Annotated[
-        list[str] | None,
-        typer.Option(help="Document of the collections, by id, title or file, to validate on; repeat."),
-    ] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(help="Collection of the books the benchmark's questions come from; repeat.")
-    ] = None,
-    questions: Annotated[
-        list[str] | None,
-        typer.Option(help="Question file, or 'primer': the documents it names are not read; repeat."),
-    ] = None,
-    validate_on: Annotated[
-        Literal["held-out", "source"],
-        typer.Option(help="Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage)."),
-    ] = "held-out",
-    tuning: TuningOptions = TuningOptions(output=""),
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Continued pre-training: read the documents of collections that gave no questions."""
-    training = tuning.training()
-    with to.session() as session:
-        result = api.pretrain(
-            tuning.output,
-            collection,
-            validation=validation or (),
-            validation_documents=validation_documents or (),
-            source=source or (),
-            questions=questions or (),
-            validate_on=validate_on,
-            workspace=session,
-            **training,
-        )
-    to.emit(result)
-
-
-@app.command()
-def finetune(
-    file: Annotated[str, typer.Argument(help="Questions of any kinds (see climassay evaluate), or 'primer'.")],
-    validation: Annotated[str | None, typer.Option(help="Questions to validate on, or 'primer'.")] = None,
-    validation_share: Annotated[
-        float, typer.Option(help="Share of the questions to validate on, where no file is given.")
-    ] = 0.1,
-    limit: Annotated[int | None, typer.Option(min=2, help="Use only so many questions, drawn by seed.")] = None,
-    with_context: Annotated[
-        bool, typer.Option("--with-context", help="Put the text that a question comes from before it.")
-    ] = False,
-    prompts: PromptOptions = PromptOptions(),
-    tuning: TuningOptions = TuningOptions(output=""),
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Fine-tuning: learn the answers to questions, asked as the evaluation asks them."""
-    training = tuning.training()
-    with to.session(prompts) as session:
-        result = api.finetune(
-            tuning.output,
-            file,
-            validation=validation,
-            validation_share=validation_share,
-            limit=limit,
-            with_context=with_context,
-            seed=tuning.seed,
-            workspace=session,
-            **training,
-        )
-    to.emit(result)
-
-
+add_verb(
+    app,
+    "pretrain",
+    api.pretrain,
+    to=WorkspaceOptions,
+    parse=_training,
+    name=None,
+    seed=None,
+    collections=Annotated[list[str], typer.Argument(metavar="COLLECTION...")],
+    validate_on=Annotated[Literal["held-out", "source"], typer.Option()],
+)
+add_verb(
+    app,
+    "finetune",
+    api.finetune,
+    reach=PromptOptions,
+    to=WorkspaceOptions,
+    parse=_training,
+    name=None,
+    seed=None,
+    questions=typer.Argument(metavar="FILE"),
+    limit=typer.Option(min=2),
+)
 add_verb(app, "list", api.adapters)
 add_verb(app, "show", api.adapter)
 add_verb(app, "presets", api.presets)

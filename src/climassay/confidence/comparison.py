@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.extraction.cleaning import clean_sentence
-from climassay.confidence.extraction.extracting import normalised
+from climassay.confidence.extraction.extracting import explains_terms, normalised
 from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import score
@@ -97,8 +97,9 @@ class _Match(NamedTuple):
 
 
 def has_terms(statement: Statement) -> bool:
-    """Whether a statement carries a level, a term of likelihood, or evidence and agreement."""
-    return bool(statement.tag or statement.likelihood or statement.evidence or statement.agreement)
+    """Whether a statement carries a level, a term of likelihood, evidence or agreement, and does not explain them."""
+    terms = statement.tag or statement.likelihood or statement.evidence or statement.agreement
+    return bool(terms) and not explains_terms(statement.sentence)
 
 
 def compare(
@@ -400,7 +401,8 @@ def write_comparison(comparison: Comparison, path: Path, names: Iterable[str] = 
     Raises:
         InputError: The file cannot be written.
     """
-    from climassay.reporting.html import render_page, write_page
+    from climassay.io import write_file
+    from climassay.reporting.html import render_page
     from climassay.reporting.results import write_rows
 
     if path.suffix.lower() not in (".html", ".htm"):
@@ -415,4 +417,4 @@ def write_comparison(comparison: Comparison, path: Path, names: Iterable[str] = 
         for change in comparison.changes
     ]
     old, new = names
-    write_page(render_page("confidence_compare.html.j2", comparison=comparison, changes=shown, old=old, new=new), path)
+    write_file(path, render_page("confidence_compare.html.j2", comparison=comparison, changes=shown, old=old, new=new))

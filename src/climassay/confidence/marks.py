@@ -22,7 +22,7 @@ _PEOPLE = (
     r"resident|villager|citizen|voter|taxpayer|consumer|customer|buyer|investor|lender|insurer|trader|bank|compan(?:y|ie)|"
     r"firm|business(?:e)?|employer|manager|planner|practitioner|engineer|architect|teacher|student|pupil|patient|"
     r"nurse|doctor|tourist|user|operator|pilot|captain|official|officer|politician|minister|mayor|delegate|respondent|"
-    r"interviewee|participant|informant|volunteer|stakeholder|decision-?\s?maker|policy-?\s?maker|leader|elder|adult|"
+    r"critic|opponent|supporter|commentator|journalist|interviewee|participant|informant|volunteer|stakeholder|decision-?\s?maker|policy-?\s?maker|leader|elder|adult|"
     r"parent|child|youth|individual|person|communit(?:y|ie)|government|municipalit(?:y|ie)|market)s?|"
     r"fishermen|children|people|women|men|public|population|who|(?:two|three)\s+(?:thirds|quarters)|half"
 )

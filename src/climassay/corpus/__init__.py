@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
     from climassay.corpus.collection import (

@@ -16,7 +16,7 @@ from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.search import LARGEST_K, SEARCH_MODES, SearchMode, check_mode
 from climassay.errors import InputError
-from climassay.questions.rows import parse_rows, read_bytes
+from climassay.io import parse_rows, read_bytes
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table, counted
 from climassay.statistics import (

@@ -22,7 +22,7 @@ from climassay.errors import InputError
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
 from climassay.evaluation.tasks import Scoring
 from climassay.metrics.registry import METRICS, metrics_for
-from climassay.models.registry import FileModel, MaxOutputTokens
+from climassay.models.provider import FileModel, MaxOutputTokens
 from climassay.questions import KINDS, Kind
 from climassay.settings import check_bounds, commented, filled, is_tables, load_toml
 
@@ -141,7 +141,7 @@ class HarnessSpec:
     ] = ()
     chat_template: Annotated[bool, Field(description="Put prompts into the model's chat template.")] = False
     max_gen_toks: Annotated[
-        int, Field(ge=1, description="Maximum number of tokens of an answer, if a task sets none.", examples=[512])
+        int, Field(ge=1, description="Maximum number of tokens of an answer, where a task sets none.", examples=[512])
     ] = 256
 
     @property
@@ -167,7 +167,7 @@ class InspectSpec:
     ] = field(default_factory=dict)
     epochs: Annotated[
         int | None,
-        Field(ge=1, description="How often each sample is asked; by default as each task says.", examples=[3]),
+        Field(ge=1, description="Number of times each sample is asked; by default as each task says.", examples=[3]),
     ] = None
     grader: Annotated[
         ModelSpec | None,
@@ -179,7 +179,7 @@ class InspectSpec:
     ] = None
     max_tokens: Annotated[
         int | None,
-        Field(ge=1, description="Maximum number of tokens of an answer, if a task sets none.", examples=[512]),
+        Field(ge=1, description="Maximum number of tokens of an answer, where a task sets none.", examples=[512]),
     ] = None
     log_dir: Annotated[
         str,
@@ -211,7 +211,7 @@ class ExperimentPlan:
         int,
         Field(
             ge=1,
-            description="Option orders a question; above 1, position bias is measured.",
+            description="Option orders per question; with more than 1, position bias is measured.",
             examples=[4],
         ),
     ] = 1

@@ -23,13 +23,13 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.evaluation.long_answers import Better, prefer
 from climassay.evaluation.results import Experiment
+from climassay.io import parse_rows, read_bytes
 from climassay.metrics.factual_accuracy import JudgeFailure
 from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, Assessment, Marker
 from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator
-from climassay.models.profiles import profile_of
+from climassay.prompts import profile_of
 from climassay.questions import TYPES, Question
-from climassay.questions.rows import parse_rows, read_bytes
 from climassay.questions.types.longform.rubric import CriterionVerdict
 from climassay.reporting import Table
 from climassay.reporting.results import Result
@@ -103,7 +103,7 @@ def read_ratings(
             the columns that are called as the eight dimensions are.
         question: Column of the question, or of the source that the answers are about.
         answer: Column of the answer.
-        group: Column that tells which answers belong together; by default the question.
+        group: Column that says which answers belong together; by default the question.
         scale: Lowest and highest rating of the file, drawn to 1 and 5.
 
     Raises:

@@ -24,8 +24,7 @@ from climassay.learning.linear import minimise
 from climassay.learning.pairwise import davidson_loss
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.models.contract import Generator, OptionRequest, OptionScorer, object_schema
-from climassay.models.profiles import profile_of
-from climassay.prompts import load_prompt
+from climassay.prompts import load_prompt, profile_of
 from climassay.questions import Question
 from climassay.reporting import Table
 from climassay.reporting.html import Finding, TextPart, Tone

@@ -45,9 +45,8 @@ from climassay.metrics.factual_accuracy import judged_answers
 from climassay.metrics.long_answers import assessed_answers, assessment_scores
 from climassay.metrics.registry import METRICS, Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
-from climassay.models.profiles import profile_of
-from climassay.models.registry import load_as_set
-from climassay.prompts import Prompt
+from climassay.models.provider import load_as_set
+from climassay.prompts import Prompt, profile_of
 from climassay.questions import LONG_ANSWERS, PRIMER, TYPES, Question, QuestionSet, join_questions, read_questions
 from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.settings import located

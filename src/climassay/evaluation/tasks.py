@@ -48,8 +48,7 @@ from climassay.models.contract import (
     Sampling,
     Windowed,
 )
-from climassay.models.profiles import profile_of
-from climassay.prompts import Prompt, RenderedPrompt
+from climassay.prompts import Prompt, RenderedPrompt, profile_of
 from climassay.questions import Question, QuestionType
 
 TextScoring = Literal["text", "text-sum", "text-per-token", "text-per-byte", "text-pmi"]

@@ -10,7 +10,7 @@ from climassay.errors import InputError
 from climassay.evaluation.contamination import question_text
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
 from climassay.evaluation.settings import SettingSpec, TaskPrompts, Training, chat_examples
-from climassay.models.servers import is_served
+from climassay.models.provider import is_served
 from climassay.questions import PRIMER, Question, QuestionSet, read_questions
 from climassay.settings import located
 from climassay.workspace import Workspace
@@ -141,13 +141,13 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
 
     Args:
         questions: Any kinds.
-        share: Share of the questions for the second side; as :func:`climassay.tuning.split_groups` takes it.
+        share: Share of the questions for the second side; as :func:`climassay.learning.splits.split_groups` takes it.
         seed: Decides which.
 
     Raises:
         InputError: All questions come from one text, or the share is none.
     """
-    from climassay.tuning import split_groups
+    from climassay.learning.splits import split_groups
 
     # A whole book is not one text in this sense: its questions would all have to appear on one side.
     texts = [one.context or ((one.document, one.section) if one.section else one.id) for one in questions]

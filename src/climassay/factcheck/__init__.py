@@ -5,7 +5,7 @@ Leippold et al. (2024), arXiv 2401.12566. See docs/factcheck.md.
 
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
     from climassay.factcheck.configuration import CheckFilter as CheckFilter

@@ -46,7 +46,7 @@ from climassay.models.contract import (
     number_format,
 )
 from climassay.models.encoders import CachedEncoder
-from climassay.models.profiles import parameters_of, profile_of
+from climassay.prompts import parameters_of, profile_of
 from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.reporting import counted
 from climassay.reporting.results import Result
@@ -228,7 +228,7 @@ class Checker:
             claims: Each is debated once; equal claims share their answers through the records.
             samples: Debates a claim; from the second on texts are drawn with another seed, and the transcript, that of
                 the first, says how often its verdict came out.
-            concurrency: Claims debated side by side.
+            concurrency: Number of claims debated concurrently.
             force: Debate claims, too, that look as if they could not be checked or were not about climate.
             on_event: Called with the claim and each event of its debate; not for further samples.
             on_done: Called with each transcript as it is finished.

@@ -11,7 +11,7 @@ from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.transcript import Claim
-from climassay.questions.rows import Row, parse_rows, read_bytes
+from climassay.io import Row, parse_rows, read_bytes
 
 
 def make_claim(text: str, *, source: str = "", date: str = "") -> Claim:

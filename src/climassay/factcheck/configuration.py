@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from climassay.errors import InputError
-from climassay.models.profiles import ProfileSettings
+from climassay.prompts import ProfileSettings
 from climassay.settings import Flag, check_bounds, commented, filled, is_tables, load_toml
 
 DEFAULT_MODEL = "local:smollm2"
@@ -51,17 +51,20 @@ class AdvocateSettings:
     ] = ""
     passages: Annotated[
         int | None,
-        Field(description="Passages an advocate; 8 by the profile, of a small model 4.", examples=[8]),
+        Field(description="Passages per advocate; by default 8, or 4 for a small model.", examples=[8]),
         Flag(("--passages", "-k"), 1),
     ] = None
     excerpt_words: Annotated[
         int | None,
-        Field(description="Words of each passage nearest to the claim; 0: the whole passage.", examples=[120]),
+        Field(
+            description="Number of words kept of each passage, those nearest to the claim; 0: the whole passage.",
+            examples=[120],
+        ),
         Flag(min=0),
     ] = None
     rerank: Annotated[
         bool,
-        Field(description="Choose among four times as many passages by their nearest sentences."),
+        Field(description="Rerank four times as many passages by their nearest sentences."),
         Flag(("--rerank/--no-rerank",)),
     ] = False
     min_cosine: Annotated[
@@ -113,7 +116,9 @@ class DebateSettings:
     mediator: MediatorSettings = field(default_factory=MediatorSettings)
     model: Annotated[
         str,
-        Field(description="Model of everybody who has none of its own: local:HUB_ID_OR_FOLDER or openai:MODEL."),
+        Field(
+            description="Model of all participants without one of their own: local:HUB_ID_OR_FOLDER or openai:MODEL."
+        ),
         Flag(("--model", "-m")),
     ] = DEFAULT_MODEL
     scale: Annotated[
@@ -126,16 +131,20 @@ class DebateSettings:
     ] = "accuracy"
     rounds: Annotated[int, Field(description="Maximum number of rounds of debate."), Flag(min=1)] = 3
     split: Annotated[
-        Splitter, Field(description="Splitter of a claim into statements: model, rules or none."), Flag()
+        Splitter,
+        Field(description="How a claim is split into statements: by a model, by rules, or not (none)."),
+        Flag(),
     ] = "model"
     elicitation: Annotated[
         Literal["auto", "scored", "schema"],
-        Field(description="Verdicts by probabilities of options, or by one JSON answer; auto goes by the profile."),
+        Field(
+            description="How verdicts are given: as option probabilities or as one JSON answer; auto: by the profile."
+        ),
         Flag(),
     ] = "auto"
     wording: Annotated[
         Literal["auto", "full", "brief"],
-        Field(description="Full prompts, or brief ones for small models; auto goes by the profile."),
+        Field(description="Full prompts, or brief ones for small models; auto: by the profile."),
         Flag(),
     ] = "auto"
     verdict_first: Annotated[
@@ -145,7 +154,7 @@ class DebateSettings:
     ] = False
     calibrated: Annotated[
         bool | None,
-        Field(description="Correct option probabilities by a content-free prompt; by default as the profile says."),
+        Field(description="Calibrate option probabilities with a content-free prompt; by default as the profile says."),
         Flag(("--calibrate/--no-calibrate",)),
     ] = None
     context_prefix: Annotated[
@@ -155,7 +164,7 @@ class DebateSettings:
     ] = False
     check_claims: Annotated[
         bool,
-        Field(description="Do not debate what is not checkable or not about climate."),
+        Field(description="Do not debate claims that cannot be checked or are not about climate."),
         Flag(("--screen/--no-screen",)),
     ] = True
     latest_only: Annotated[
@@ -171,7 +180,7 @@ class DebateSettings:
     ] = False
     leave_one_out: Annotated[
         bool,
-        Field(description="Ask the mediator again without each advocate in turn."),
+        Field(description="Ask the mediator again with each advocate left out in turn."),
         Flag(("--leave-one-out/--all-in",)),
     ] = False
     text_tokens: Annotated[
@@ -185,7 +194,7 @@ class DebateSettings:
     temperature: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="Randomness of generated answers; 0 is greedy.")
     ] = 0.0
-    seed: Annotated[int, Field(description="Seed of everything that is drawn."), Flag()] = 0
+    seed: Annotated[int, Field(description="Random seed."), Flag()] = 0
     max_output_tokens: Annotated[
         int | None,
         Field(
@@ -372,23 +381,23 @@ class CheckFilter:
     """Which checks a list shows; an empty text leaves a filter out."""
 
     words: Annotated[
-        str, Field(description="Words that all stand in the claim or its source, in any case."), Flag()
+        str, Field(description="Words that all occur in the claim or its source, ignoring case."), Flag()
     ] = ""
     verdict: Annotated[
         str, Field(description="Label of the verdict, or the outcome of a check without one."), Flag()
     ] = ""
     review: Annotated[
         str,
-        Field(description="Opinion of most reviewers: agreed, disagreed, divided, commented or unreviewed."),
+        Field(description="Majority opinion of the reviewers: agreed, disagreed, divided, commented or unreviewed."),
         Flag(),
     ] = ""
     topic: Annotated[
-        str, Field(description="Contrarian claim of CARDS that the claim makes (2.1), or group of them (2)."), Flag()
+        str, Field(description="CARDS code of the contrarian claim it makes (2.1), or of a group (2)."), Flag()
     ] = ""
-    collection: Annotated[str, Field(description="Name of a collection that an advocate read."), Flag()] = ""
-    source: Annotated[str, Field(description="Words of who says it, or where it stands, in any case."), Flag()] = ""
+    collection: Annotated[str, Field(description="Collection that an advocate used."), Flag()] = ""
+    source: Annotated[str, Field(description="Words in the source of the claim, ignoring case."), Flag()] = ""
     since: Annotated[
-        str, Field(description="First day on which a check was asked for, such as 2024-05-31 (UTC)."), Flag()
+        str, Field(description="First day of the period in which checks were made, such as 2024-05-31 (UTC)."), Flag()
     ] = ""
-    until: Annotated[str, Field(description="Last such day."), Flag()] = ""
-    reviewer: Annotated[str, Field(description="Name of an account that has reviewed the check."), Flag()] = ""
+    until: Annotated[str, Field(description="Last day of that period."), Flag()] = ""
+    reviewer: Annotated[str, Field(description="Account that has reviewed the check."), Flag()] = ""

@@ -15,11 +15,11 @@ import numpy as np
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
+from climassay.io import parse_rows, read_bytes
 from climassay.metrics import EVIDENCE_COLUMNS, Evidence, plain_text, read_passages
 from climassay.models.calibration import PLACEHOLDERS, correction_of, option_probabilities
 from climassay.models.contract import OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt
-from climassay.questions.rows import parse_rows, read_bytes
 
 PROMPT = "factcheck_evidence"
 _LABELS = ("claim_label", "label", "verdict")

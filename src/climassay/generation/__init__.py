@@ -5,7 +5,7 @@ Liu et al. 2025 (ClimaQA), section 4 and appendices A.4 and A.5. See docs/genera
 
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
     from climassay.generation.pipeline import open_pipeline as open_pipeline

@@ -15,7 +15,7 @@ from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.io import first_problem, parse_json, read_lines, reason, written_beside
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
-from climassay.questions.types.base import Content
+from climassay.questions.types import Content
 from climassay.reporting.results import write_rows
 
 T = TypeVar("T")

@@ -46,9 +46,8 @@ from climassay.models.contract import (
     token_count,
 )
 from climassay.models.openai.connection import retry_policy
-from climassay.models.profiles import profile_of
-from climassay.models.registry import load_as_set
-from climassay.models.servers import model_price
+from climassay.models.provider import load_as_set, model_price
+from climassay.prompts import profile_of
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
 from climassay.records import RecordedModel, Records, Run
 from climassay.reporting import Table, counted

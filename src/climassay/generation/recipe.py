@@ -24,8 +24,8 @@ from pydantic import Field
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
-from climassay.models.profiles import ProfileSettings
-from climassay.models.registry import FileModel
+from climassay.models.provider import FileModel
+from climassay.prompts import ProfileSettings
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
 from climassay.settings import check_bounds, commented, filled, load_toml
 

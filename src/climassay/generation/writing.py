@@ -27,7 +27,7 @@ from climassay.models.contract import (
 )
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 from climassay.questions import KINDS, TYPES, Kind, Level, Question
-from climassay.questions.types.base import Lengths
+from climassay.questions.types import Lengths
 from climassay.questions.types.multiple_choice import OPTIONS
 from climassay.records import RecordedModel
 

@@ -35,8 +35,7 @@ from climassay.models.contract import (
     number_format,
 )
 from climassay.models.encoders import CachedEncoder
-from climassay.models.profiles import ProfileSettings, profile_of
-from climassay.prompts import Prompt, load_prompt
+from climassay.prompts import ProfileSettings, Prompt, load_prompt, profile_of
 from climassay.reporting import AnswerCard, Report, Section, Table
 from climassay.reporting.results import Result
 from climassay.workspace import Workspace
@@ -309,7 +308,7 @@ def answer_question(
         question: In plain language.
         collections: Where to look.
         model: Who writes.
-        k: Passages put before the model.
+        k: Number of passages shown to the model.
         min_cosine: Similarity to the question below which a passage is not relevant; by default the measured threshold
             of the collection's encoder.
         sentences: At most so many are asked for.
@@ -435,8 +434,3 @@ def answer_report(answer: GroundedAnswer) -> Report:
         sections=(Section("Answer", (answer_card(answer),)),),
         facts=(("Model fingerprint", answer.fingerprint), ("Number format", answer.dtype or "-")),
     )
-
-
-def answer_data(answer: GroundedAnswer) -> dict[str, Any]:
-    """The same as :meth:`GroundedAnswer.to_dict`."""
-    return answer.to_dict()

@@ -15,6 +15,7 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.grounding.quantities import foreign_quantities
 from climassay.learning import auroc, auroc_estimate, fit_linear, group_folds, splits_of
+from climassay.learning.splits import held_out
 from climassay.metrics.entailment import RelationScorer, content_words
 from climassay.models.contract import Encoder
 from climassay.statistics import Estimate, Interval
@@ -109,11 +110,13 @@ def measure_faithfulness(
     folds = group_folds(groups, len(set(groups.tolist())), seed=seed)
 
     def head(columns: slice) -> FloatArray:
-        scores = np.zeros(len(truth))
-        for train, test in splits_of(folds):
-            model = fit_linear([features[train][:, columns]], truth[train], 2, regularisation=PENALTY)
-            scores[test] = model.log_odds([features[test][:, columns]])
-        return scores
+        read = features[:, columns]
+        return held_out(
+            splits_of(folds),
+            lambda train: fit_linear([read[train]], truth[train], 2, regularisation=PENALTY),
+            lambda model, test: model.log_odds([read[test]]),
+            len(truth),
+        )
 
     baselines = {
         "length of the answer": features[:, NAMES.index("length")],

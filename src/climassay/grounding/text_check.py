@@ -302,7 +302,7 @@ Status = Literal["supported", "contradicted", "unsupported", "no claim"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 """``unsupported``: nothing that was found bears the sentence, which may be true nevertheless."""
 PASSAGES = 5
-"""Passages looked at for each sentence."""
+"""Number of passages compared with each sentence."""
 SUPPORTED = 0.4
 CONTRADICTED = 0.8
 ABOUT = 0.5
@@ -526,7 +526,7 @@ def check_sentences(
         judge: Decides support in place of the scorer; where it fails, the scorer does.
         overstated: Tells where a sentence is surer than its source.
         ask: Asks for DOIs and addresses (:func:`~climassay.grounding.references.address_answers`); nothing by default.
-        k: Passages looked at for each sentence.
+        k: Number of passages compared with each sentence.
         thresholds: Where the statuses are divided.
         on_progress: Called with 1 for each sentence done.
 

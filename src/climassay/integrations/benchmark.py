@@ -19,12 +19,12 @@ from climassay.evaluation import (
     expected_answer,
     open_pool,
 )
+from climassay.io import parse_rows, read_bytes
 from climassay.metrics import sentence_encoder
 from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
 from climassay.models.contract import Message
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
-from climassay.questions.rows import parse_rows, read_bytes
 
 if TYPE_CHECKING:
     from climassay.metrics import Entailment

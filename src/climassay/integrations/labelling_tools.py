@@ -30,9 +30,8 @@ from climassay.generation.annotation import (
     label_from_parts,
     label_parts,
 )
-from climassay.io import parse_json, write_file
+from climassay.io import parse_json, read_bytes, write_file
 from climassay.questions import option_letter
-from climassay.questions.rows import read_bytes
 
 T = TypeVar("T")
 VERDICTS = ("valid", "invalid")

@@ -31,8 +31,8 @@ from climassay.models.contract import (
     Sampling,
     unwrapped,
 )
-from climassay.models.profiles import profile_of
-from climassay.models.servers import is_served
+from climassay.models.provider import is_served
+from climassay.prompts import profile_of
 from climassay.records import RecordedModel, Records, RequestCounts
 from climassay.reporting import counted
 from climassay.workspace import Workspace

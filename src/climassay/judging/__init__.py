@@ -7,7 +7,7 @@ beaten. See docs/judging.md.
 
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
     from climassay.judging.anchor_labelling import (

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
+from climassay.io import parse_rows, read_bytes
 from climassay.models.contract import OptionRequest
 from climassay.prompts import Prompt, load_prompt
-from climassay.questions.rows import parse_rows, read_bytes
 
 _TAG = re.compile(r"</?(?:p|br|div|span|b|i|em|strong|a|li|ul|ol|h[1-6]|blockquote)\b[^<>]*>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
@@ -64,6 +64,8 @@ class ItemTable:
     """Why rows were left out, one sentence each."""
     levels: tuple[str, ...] = ()
     """Names of the ordered labels, low to high, where labels are words; an item's label is an index into them."""
+    file: str = ""
+    """The file, as it was named."""
 
 
 def parse_levels(text: str) -> tuple[tuple[str, ...], ...]:
@@ -138,7 +140,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     twice = next((one for one, count in Counter(item.id for item in items).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{path} has the item {twice!r} twice: choose another column for --item.")
-    return ItemTable(tuple(items), tuple(skipped), tuple(names))
+    return ItemTable(tuple(items), tuple(skipped), tuple(names), str(file))
 
 
 def clean_text(text: str) -> str:

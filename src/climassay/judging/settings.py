@@ -31,7 +31,9 @@ class ProbeSettings:
         Flag(),
     ] = None
     ties: Annotated[
-        Literal["drop", "keep", "three-way"], Field(description="Training pairs of equal labels."), Flag()
+        Literal["drop", "keep", "three-way"],
+        Field(description="What to do with training pairs of equal labels."),
+        Flag(),
     ] = "drop"
     seed: int = 0
 
@@ -43,12 +45,14 @@ class ProbeSettings:
 class BenchmarkSettings:
     """How judges are cross-validated."""
 
-    train_items: Annotated[int, Field(ge=2, description="Labelled items to learn from in each fold."), Flag()] = 100
-    folds: Annotated[int, Field(ge=2, description="Folds; they share no group."), Flag()] = 3
+    train_items: Annotated[
+        int, Field(ge=2, description="Number of labelled items to learn from in each fold."), Flag()
+    ] = 100
+    folds: Annotated[int, Field(ge=2, description="Number of folds; they share no group."), Flag()] = 3
     seed: int = 0
     pairs_per_item: Annotated[
         int | None,
-        Field(ge=1, description="Compare each item with so many others instead of all of its group."),
+        Field(ge=1, description="Number of others each item is compared with, instead of all of its group."),
         Flag(),
     ] = None
     sizes: tuple[int, ...] = ()

@@ -6,8 +6,9 @@ themselves, for pairs of one article, or of one item, go right and wrong togethe
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -57,6 +58,8 @@ from climassay.learning.model_file import Provenance
 from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds, pair_splits
 from climassay.learning.splits import group_folds, held_out
 from climassay.models.contract import OptionScorer
+from climassay.reporting import Report, Table
+from climassay.reporting.results import Result
 from climassay.statistics import percentile_interval
 from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
 
@@ -505,7 +508,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrainedProbe:
+class TrainedProbe(Result):
     """A probe and its evidence. What is held out, is held out by group, or by item where all form one group."""
 
     probe: Probe
@@ -526,6 +529,59 @@ class TrainedProbe:
     """Unordered training pairs, ties and failures included."""
     failed: int
     """Requests, of these pairs in both orders, to which the model gave no activations."""
+    run: str = ""
+    """Id of the run in which it was trained."""
+    file: str = ""
+    """Where the items come from."""
+    output: str = ""
+    """Where the probe is saved; empty for nowhere."""
+    told: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evidence, and where the probe comes from."""
+        source, versus = self.probe.provenance, self.versus_longer
+        return {
+            "run": self.run,
+            "probe": self.output,
+            "quality": quality_of(source).name,
+            "accuracy_held_out": asdict(self.accuracy),
+            "longer": asdict(self.longer),
+            "versus_longer": {**asdict(versus.difference), "p_value": versus.p_value},
+            "calibration": None if self.calibration is None else asdict(self.calibration),
+            "tie_band": self.probe.tie_band,
+            "scale": self.probe.scale,
+            "regularisation_path": None if self.path is None else self.path._asdict(),
+            "explained_variance": list(self.picture.explained),
+            **{name: getattr(self, name) for name in ("n_items", "n_groups", "n_pairs", "failed")},
+            **asdict(self.cost),
+            "provenance": {**source.facts(), "trained_on": len(source.trained_on)},
+        }
+
+    def tables(self) -> tuple[Table, ...]:
+        """Accuracy on held-out items beside the baseline."""
+        from climassay.judging.report import evidence_table
+
+        return (evidence_table(self),)
+
+    def notes(self) -> Iterator[str]:
+        """Rows left out, how far the probabilities can be trusted, and what the probe rests on."""
+        yield from self.told
+        if (known := self.calibration) is not None:
+            yield (
+                f"Brier score {known.brier:.3f} (constant {known.brier_constant:.3f}), calibration error "
+                f"{known.expected_calibration_error:.3f}."
+            )
+        saved = f" Saved as {self.output}." if self.output else ""
+        yield (
+            f"Trained on {self.n_items} items ({self.n_pairs} pairs, {self.failed} requests failed): "
+            f"{self.cost.stored} requests from disk, {self.cost.computed} computed.{saved}"
+        )
+
+    def report(self) -> Report:
+        """Evidence and picture on a page."""
+        from climassay.judging.report import training_report
+
+        return training_report(self, Path(self.file).name)
 
 
 def train_probe(
@@ -548,7 +604,7 @@ def train_probe(
         settings: How it is fitted; by default on all layers that the harvester reads, side by side, regularisation by
             cross-validation, ties dropped.
         pairs: Unordered training pairs [pairs, 2]; by default all within groups, or as many as ``pairs_per_item`` says.
-        pairs_per_item: Compare each item with so many others instead of all of its group.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
         seed: Seed of the draw of pairs and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 

@@ -117,9 +117,9 @@ class FeatureModels:
 
             encoder = load_encoder(source.encoder)
         if model is None and source.model and states:
-            from climassay.models.local.loading import open_local
+            from climassay.models.provider import load_local
 
-            model = open_local(source.model, dtype=source.dtype or None)
+            model = load_local(source.model.removeprefix("local:"), dtype=source.dtype or None)
         source.check(thing, encoder=encoder, model=model)
         return FeatureModels(encoder, model, source.layers[0] if source.layers else self.layer)
 
@@ -219,8 +219,8 @@ def text_states(
         InputError: The model does not show the states of all tokens.
         ModelError: It has no such layer.
     """
-    from climassay.models.local.loading import loaded_model
     from climassay.models.local.network import StatesWanted
+    from climassay.models.provider import loaded_model
 
     if (local := loaded_model(model)) is None:
         raise InputError(f"The states of {getattr(model, 'name', 'this model')} cannot be read: give a local: model.")

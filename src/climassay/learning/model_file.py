@@ -101,7 +101,7 @@ class Provenance:
         """Make sure that an encoder or a model at hand is the one whose output a thing (in words) was learned from.
 
         Raises:
-            InputError: Another one.
+            InputError: It is another one.
         """
         for kind, name, wanted, given in (
             ("encoder", self.encoder, self.encoder_fingerprint, encoder),

@@ -4,7 +4,9 @@ Rows of one claim, passage, article or report section belong together, and so do
 by rows would test a model on what it has read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import random
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -17,6 +19,7 @@ from climassay.models.contract import Encoder
 
 M = TypeVar("M")
 S = TypeVar("S")
+Item = TypeVar("Item")
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -209,3 +212,51 @@ def hold_out(groups: IntArray, wanted: int, *, seed: int = 0) -> Split:
             taken[group] = True
             room -= int(sizes[group])
     return Split(np.flatnonzero(~taken[groups]), np.flatnonzero(taken[groups]))
+
+
+def random_split(groups: ArrayLike, share: float, *, seed: int | Sequence[int] = 0) -> Split:
+    """Test on whole groups, shape [items], in random order, until they hold a share of the items; one group is left."""
+    given = np.asarray(groups)
+    order = np.random.default_rng(seed).permutation(np.unique(given))
+    wanted, taken, size = share * len(given), [], 0
+    for group in order[:-1]:
+        if size >= wanted:
+            break
+        taken.append(group)
+        size += int((given == group).sum())
+    inside = np.isin(given, taken)
+    return Split(np.flatnonzero(~inside), np.flatnonzero(inside))
+
+
+def split_groups(
+    items: Sequence[Item], groups: Sequence[Hashable], share: float, *, seed: int = 0
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Split items so that no group, for example the questions of one passage, appears on both sides.
+
+    Args:
+        items: In any order, which both sides keep.
+        groups: Of each item.
+        share: Of the items, for the second side, met as closely as whole groups in random order allow.
+        seed: Decides which.
+
+    Raises:
+        InputError: There are fewer than two groups, or the share is none.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"The validation share is {share}: give a number between 0 and 1, for example 0.1.")
+    order = list(dict.fromkeys(groups))
+    if len(order) < 2:
+        raise InputError("Nothing can be held out: all of it comes from one text; give validation data of their own.")
+    random.Random(seed).shuffle(order)
+    sizes = Counter(groups)
+    wanted, held, chosen = share * len(items), 0, set[Hashable]()
+    for group in order[:-1]:
+        if chosen and held + sizes[group] / 2 > wanted:
+            continue
+        chosen.add(group)
+        held += sizes[group]
+    pairs = list(zip(items, groups, strict=True))
+    return (
+        tuple(item for item, group in pairs if group not in chosen),
+        tuple(item for item, group in pairs if group in chosen),
+    )

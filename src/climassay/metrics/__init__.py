@@ -5,7 +5,7 @@ ClimaQA, section 3.2, with additions of our own. See docs/metrics.md.
 
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 # The function with the name of its module is bound here and now (see export_lazily); the module is light.
 from climassay.metrics.factual_accuracy import factual_accuracy as factual_accuracy

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from climassay.errors import InputError, ModelError
+from climassay.io import parse_rows, read_bytes
 from climassay.metrics.cloze import WINDOW, phrases
 from climassay.metrics.factual_accuracy import Judgement, judge_answers
 from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
 from climassay.models.contract import Generator
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.prompts import Prompt
-from climassay.questions.rows import parse_rows, read_bytes
 from climassay.statistics import Estimate, mean_estimate, proportion
 
 JUDGED = "judged_accuracy"

@@ -28,8 +28,7 @@ from climassay.corpus.passages import excerpt
 from climassay.corpus.sentences import split_sentences
 from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import Encoder, OptionRequest, OptionScorer
-from climassay.models.profiles import profile_of
-from climassay.prompts import Prompt, load_prompt
+from climassay.prompts import Prompt, load_prompt, profile_of
 
 _OPPOSITES = """
 increase:decrease increases:decreases increased:decreased increasing:decreasing rise:fall rises:falls rising:falling

@@ -18,7 +18,7 @@ import numpy as np
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError, ModelError
-from climassay.io import parse_json
+from climassay.io import Row, parse_json, parse_rows, read_bytes
 from climassay.learning.calibration import prior_shift
 from climassay.learning.evaluation import RESAMPLES, Calibration, Evaluation, auroc, calibration, evaluate
 from climassay.learning.features import FeatureModels, ReadingModel
@@ -50,8 +50,7 @@ from climassay.metrics.entailment import (
 from climassay.metrics.factual_accuracy import PromptedSupport
 from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OptionScorer
-from climassay.models.profiles import ProfileSettings, profile_of
-from climassay.questions.rows import Row, parse_rows, read_bytes
+from climassay.prompts import ProfileSettings, profile_of
 
 LABELS: Mapping[str, int] = {
     "supports": 0, "entailment": 0, "entails": 0, "confirms": 0, "true": 0,

@@ -18,8 +18,7 @@ from climassay.errors import InputError
 from climassay.metrics.entailment import Entailment, Relations, prompted_shares, supports
 from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer, metric
 from climassay.models.contract import GenerationRequest, Generator, OptionScorer, Sampling
-from climassay.models.profiles import profile_of
-from climassay.prompts import Prompt, RenderedPrompt, load_prompt
+from climassay.prompts import Prompt, RenderedPrompt, load_prompt, profile_of
 
 T = TypeVar("T")
 ATTEMPTS = 2

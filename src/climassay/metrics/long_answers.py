@@ -25,8 +25,7 @@ from climassay.metrics.entailment import prompted_shares
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.metrics.registry import METRICS, LongAnswer, Metric, Scorer
 from climassay.models.contract import Generator, OptionScorer
-from climassay.models.profiles import profile_of
-from climassay.prompts import Prompt, load_prompt
+from climassay.prompts import Prompt, load_prompt, profile_of
 from climassay.questions import TYPES, Criterion
 from climassay.questions.types.longform.rubric import CriterionVerdict
 

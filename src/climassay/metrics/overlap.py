@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.metrics.registry import Batch, Candidates, Pair, References, answer_pairs, metric
-from climassay.models.bundled import bundled_path
+from climassay.models.bundled import bundled_path, refuse_kernels
 from climassay.models.encoders import BUNDLED_ENCODER, token_batches
-from climassay.models.model_files import refuse_kernels
 
 
 def character_bleu(references: References, candidates: Candidates) -> float:

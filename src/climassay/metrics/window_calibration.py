@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
+from climassay.io import Row, parse_rows, read_bytes
 from climassay.metrics.cloze import exact_match, phrase_cosines, phrases, sentence_encoder
 from climassay.models.contract import Encoder
 from climassay.questions import Question
-from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting import Axis, LinePlot, Point, Report, Section, Series, Table
 from climassay.statistics import Interval, percentile_interval
 

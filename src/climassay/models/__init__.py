@@ -17,4 +17,4 @@ from climassay.models.contract import (
     Work as Work,
     option_array as option_array,
 )
-from climassay.models.registry import DEFAULT_MODEL as DEFAULT_MODEL, load_model as load_model
+from climassay.models.provider import DEFAULT_MODEL as DEFAULT_MODEL, load_model as load_model

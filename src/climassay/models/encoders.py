@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 
 from climassay.errors import MissingExtraError, ModelError
 from climassay.io import write_file
-from climassay.models.bundled import bundled_path
+from climassay.models.bundled import bundled_path, encoder_fingerprint, file_digest, refuse_kernels, refuse_pickles
 from climassay.models.contract import Encoder, EncoderRole
-from climassay.models.cpu_settings import usable_cores
-from climassay.models.model_files import encoder_fingerprint, file_digest, refuse_kernels, refuse_pickles
+from climassay.models.local.loading import usable_cores
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
@@ -482,7 +481,9 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 _KEPT_AT_ONCE = 512
-"""Texts that are encoded before the cache is written: what an interruption can lose."""
+_KEPT_SHARE = 8
+"""Texts that are encoded before the cache is written, which an interruption can lose: at least so many, and this part
+of those it holds, for it is written as a whole."""
 
 
 def cached_vectors(
@@ -501,8 +502,9 @@ def cached_vectors(
         on_progress(len(texts) - len(missing))
     # Texts of about one length share batches, which are padded to their longest.
     missing.sort(key=lambda entry: len(entry[1]))
-    for start in range(0, len(missing), _KEPT_AT_ONCE):
-        chunk = missing[start : start + _KEPT_AT_ONCE]
+    while missing:
+        count = max(_KEPT_AT_ONCE, len(known) // _KEPT_SHARE)
+        chunk, missing = missing[:count], missing[count:]
         vectors = encoder.encode([text for _, text in chunk], on_progress=on_progress)
         known |= dict(zip((key for key, _ in chunk), vectors, strict=True))
         _write(file, known)

@@ -34,7 +34,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text, reason
-from climassay.models.provider import PROVIDERS
 from climassay.redaction import TrustedUrl, is_secret, note_secret, without_key
 from climassay.settings import filled, load_toml
 
@@ -156,19 +155,6 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
             f"base_url in {_table('NAME')}."
         )
     return Server(url, key, openai=general)
-
-
-def is_served(model: str) -> bool:
-    """Whether a model's name is that of a model behind a server: ``openai:`` or another provider of such comes first.
-
-    Raises:
-        InputError: The user's configuration cannot be read.
-    """
-    provider, separator, _ = model.partition(":")
-    if not separator:
-        return False
-    known = PROVIDERS.get(provider)
-    return provider in providers() if known is None else known.served
 
 
 def configuration_file() -> Path:
@@ -293,16 +279,6 @@ def price_from_options(prompt: float | None, completion: float | None) -> Price 
     if prompt is None or completion is None:
         raise InputError("Only one of --price-in and --price-out is given: the cost needs both.")
     return Price(prompt, completion)
-
-
-def model_price(model: str, prompt: float | None, completion: float | None, folder: Path) -> Price | None:
-    """What a model's tokens cost: as given (US dollars a million), else, for models of a server, by :func:`find_price`.
-
-    Raises:
-        InputError: Only one of the two prices is given, or the file cannot be read.
-    """
-    price = price_from_options(prompt, completion)
-    return find_price(model, folder) if price is None and is_served(model) else price
 
 
 def find_price(model: str, folder: Path) -> Price | None:

@@ -8,8 +8,10 @@ from climassay.questions.formats import (
     question_row as question_row,
     read_questions as read_questions,
 )
-from climassay.questions.question import (
+from climassay.questions.types import (
     GAP as GAP,
+    TYPES as TYPES,
+    QuestionType as QuestionType,
     KINDS as KINDS,
     LETTERS as LETTERS,
     LEVELS as LEVELS,
@@ -19,4 +21,3 @@ from climassay.questions.question import (
     Question as Question,
     option_letter as option_letter,
 )
-from climassay.questions.types import TYPES as TYPES, QuestionType as QuestionType

@@ -31,9 +31,8 @@ from textwrap import shorten
 from typing import Any
 
 from climassay.errors import InputError, MissingExtraError
-from climassay.questions.question import KINDS, LEVELS, Kind, Level, Question, option_letter
-from climassay.questions.rows import Row, parse_rows, read_bytes
-from climassay.questions.types import TYPES
+from climassay.io import Row, parse_rows, read_bytes
+from climassay.questions.types import KINDS, LEVELS, TYPES, Kind, Level, Question, option_letter
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice import OPTION_MARK
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
     from climassay.tuning.base import TuningBase as TuningBase
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         TuningData as TuningData,
         ValidateOn as ValidateOn,
         split_documents as split_documents,
-        split_groups as split_groups,
     )
     from climassay.tuning.result import (
         DataSummary as DataSummary,

@@ -32,7 +32,7 @@ class TuningConfig:
     """Each step has its own seed, also after an interruption."""
     targets: Annotated[
         tuple[str, ...],
-        Field(description="Layers to adapt, e.g. q_proj; all-linear: all but the one that gives the logits; repeat."),
+        Field(description="Layers to adapt, e.g. q_proj; all-linear: all but the output layer; repeat."),
         Flag(("--target",)),
     ] = (ALL_LINEAR,)
     epochs: Annotated[int, Field(ge=1, description="Passes over all data."), Flag()] = 1
@@ -45,19 +45,19 @@ class TuningConfig:
         float, Field(ge=0, lt=1, description="Share of the steps in which the learning rate rises."), Flag()
     ] = 0.05
     schedule: Annotated[
-        Schedule, Field(description="Course of the learning rate to 0 afterwards; constant keeps it."), Flag()
+        Schedule, Field(description="How the learning rate then falls to 0; constant keeps it."), Flag()
     ] = "cosine"
     weight_decay: Annotated[float, Field(ge=0, description="Weight decay of AdamW, decoupled."), Flag()] = 0.0
     batch_size: Annotated[int, Field(ge=1, description="Sequences in one forward pass; bounds the memory."), Flag()] = 8
     accumulation: Annotated[
-        int, Field(ge=1, description="Forward passes per step, whose gradients are added up."), Flag()
+        int, Field(ge=1, description="Forward passes per step (gradient accumulation)."), Flag()
     ] = 1
     max_length: Annotated[
         int, Field(ge=8, description="Maximum number of tokens per block of text and per example."), Flag()
     ] = 512
     """Prompts of longer examples are cut from the left."""
     max_gradient_norm: Annotated[
-        float, Field(ge=0, description="Norm to which longer gradients are scaled down; 0 leaves them alone."), Flag()
+        float, Field(ge=0, description="Norm at which gradients are clipped; 0: no clipping."), Flag()
     ] = 1.0
     dtype: Annotated[
         Dtype | None,
@@ -68,14 +68,14 @@ class TuningConfig:
     optimiser are always float32: steps of 1e-5 vanish in the 8 bits of a bfloat16."""
     gradient_checkpointing: Annotated[
         bool,
-        Field(description="Compute activations again instead of keeping them: less memory for a third more time."),
+        Field(description="Recompute activations instead of storing them: less memory, a third more time."),
         Flag(("--gradient-checkpointing",)),
     ] = False
     """Part of nothing that is learned."""
     seed: Annotated[int, Field(description="Seed of first values, of the order of the data and of the dropout.")] = 0
     patience: Annotated[
         int | None,
-        Field(ge=1, description="Evaluations without a lower validation loss after which the training ends."),
+        Field(ge=1, description="Evaluations without a lower validation loss after which training stops."),
         Flag(),
     ] = None
     evaluations: Annotated[

@@ -2,15 +2,14 @@
 
 import hashlib
 import json
-import random
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Literal
 
 from climassay.corpus.passages import shared_start
 from climassay.errors import InputError
+from climassay.learning.splits import split_groups
 from climassay.models.contract import Message
 
 
@@ -135,8 +134,6 @@ SAME_SHARE = 0.2
 _TELLING = 80
 """Characters of a paragraph that is not found in two documents by chance."""
 
-Item = TypeVar("Item")
-
 
 @dataclass(frozen=True)
 class ContinuedPretrainingData:
@@ -247,37 +244,3 @@ def split_documents(data: TextData, share: float, *, seed: int = 0) -> tuple[Tex
     """
     kept, held_out = split_groups(data.documents, [document.id for document in data.documents], share, seed=seed)
     return TextData(data.name, kept), TextData(f"{data.name}, held out", held_out)
-
-
-def split_groups(
-    items: Sequence[Item], groups: Sequence[Hashable], share: float, *, seed: int = 0
-) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Split items so that no group, for example the questions of one passage, appears on both sides.
-
-    Args:
-        items: In any order, which both sides keep.
-        groups: Of each item.
-        share: Of the items, for the second side, met as closely as whole groups in random order allow.
-        seed: Decides which.
-
-    Raises:
-        InputError: There are fewer than two groups, or the share is none.
-    """
-    if not 0 < share < 1:
-        raise InputError(f"The validation share is {share}: give a number between 0 and 1, for example 0.1.")
-    order = list(dict.fromkeys(groups))
-    if len(order) < 2:
-        raise InputError("Nothing can be held out: all of it comes from one text; give validation data of their own.")
-    random.Random(seed).shuffle(order)
-    sizes = Counter(groups)
-    wanted, held, chosen = share * len(items), 0, set[Hashable]()
-    for group in order[:-1]:
-        if chosen and held + sizes[group] / 2 > wanted:
-            continue
-        chosen.add(group)
-        held += sizes[group]
-    pairs = list(zip(items, groups, strict=True))
-    return (
-        tuple(item for item, group in pairs if group not in chosen),
-        tuple(item for item, group in pairs if group in chosen),
-    )

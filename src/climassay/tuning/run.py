@@ -24,9 +24,8 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from climassay.errors import InputError, ModelError
-from climassay.models.local.loading import LoadedModel
-from climassay.models.local.prompts import PromptFormat
-from climassay.models.model_files import file_digest
+from climassay.models.bundled import file_digest
+from climassay.models.local.loading import LoadedModel, PromptFormat
 from climassay.tuning.base import TuningBase
 from climassay.tuning.config import ALL_LINEAR, TuningConfig
 from climassay.tuning.data import TuningData

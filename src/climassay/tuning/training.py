@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from climassay.errors import InputError, ModelError
-from climassay.models.model_files import file_digest
+from climassay.models.bundled import file_digest
 from climassay.tuning.base import TuningBase
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TuningData, check_data

@@ -20,7 +20,7 @@ from climassay.factcheck.results.page import DEMONSTRATION, safe_link, source_de
 from climassay.factcheck.transcript import PassageCitation
 from climassay.grounding.answer import GroundedAnswer, removed_note, unchecked_note
 from climassay.grounding.citations import AnswerSentence, mark_quotations
-from climassay.models.profiles import profile_of
+from climassay.prompts import profile_of
 from climassay.reporting import counted
 from climassay.web.access import Asker, Reader, may_stop
 from climassay.web.app_state import App, AppState

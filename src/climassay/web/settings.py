@@ -54,13 +54,11 @@ def _load(name: str, workspace: Workspace, **own: Any) -> Generator:
 class ServerSettings:
     """Settings of ``climassay serve``."""
 
-    host: Annotated[str, Field(description="Address to listen on; 0.0.0.0: the whole network."), Flag()] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="Port; 0 takes a free one."), Flag()] = 8000
+    host: Annotated[str, Field(description="Address to listen on; 0.0.0.0: all networks."), Flag()] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one."), Flag()] = 8000
     address: Annotated[
         str,
-        Field(
-            description="Where people reach the server, if a proxy stands before it: https://..., perhaps with a path."
-        ),
+        Field(description="Public address of the server, if it is behind a proxy: https://..., perhaps with a path."),
         Flag(),
     ] = ""
     public: Annotated[
@@ -71,11 +69,11 @@ class ServerSettings:
     publisher: Annotated[str, Field(description="Organisation named in published verdicts."), Flag()] = ""
     debates: Annotated[
         tuple[Path, ...],
-        Field(description="File that sets up a debate; repeat it for a choice of several."),
+        Field(description="Debate configuration; repeat to offer a choice."),
         Flag(("--debate",)),
     ] = ()
     """Without one every collection is an advocate."""
-    model: Annotated[str, Field(description="Model of debates without such a file."), Flag()] = DEFAULT_MODEL
+    model: Annotated[str, Field(description="Model of debates without a configuration file."), Flag()] = DEFAULT_MODEL
     load: Callable[..., Generator] = _load
     """From the name of a model and the workspace to the model; a debate's own options are given as well."""
     upload_bytes: Annotated[int, Field(ge=1)] = 200 * 2**20
@@ -87,13 +85,11 @@ class ServerSettings:
     """Largest body of any other request."""
     session_days: Annotated[float, Field(gt=0)] = 14.0
     visitor_checks: Annotated[
-        int, Field(ge=1, description="Claims and questions an hour for somebody without an account."), Flag()
+        int, Field(ge=1, description="Claims and questions per hour for a visitor without an account."), Flag()
     ] = 20
     proxies: Annotated[
         str,
-        Field(
-            description="Addresses or networks of the proxies that say where visitors come from, by commas; *: anybody."
-        ),
+        Field(description="Addresses or networks of trusted proxies, separated by commas; *: any."),
         Flag(envvar="FORWARDED_ALLOW_IPS"),
     ] = "127.0.0.1,::1"
 

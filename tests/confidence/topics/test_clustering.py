@@ -12,7 +12,7 @@ from planted_statements import NoisyTopicEncoder, planted
 
 pytestmark = pytest.mark.model
 
-bertopic = pytest.importorskip("bertopic", reason="needs the extra topics")
+pytest.importorskip("hdbscan", reason="needs the extra topics")
 
 
 @pytest.fixture(scope="module")

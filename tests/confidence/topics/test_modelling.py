@@ -15,7 +15,7 @@ from scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.model
 
-pytest.importorskip("bertopic", reason="needs the extra topics")
+pytest.importorskip("hdbscan", reason="needs the extra topics")
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 SUBJECTS = (
     "sea level", "precipitation", "glacier", "crop", "health", "fisher", "coral", "ozone", "aerosol", "forest", "ocean",

@@ -2,8 +2,6 @@ import csv
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin
 from climassay.errors import InputError
@@ -12,9 +10,6 @@ from climassay.generation.annotation import (
     AnnotationSettings,
     AnnotationStore,
     ImportedLabel,
-    Label,
-    label_from_parts,
-    label_parts,
     read_annotations,
     read_table,
     write_annotations,
@@ -171,17 +166,3 @@ def test_what_is_no_file_of_annotations_is_told(text, sentence, tmp_path):
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=sentence):
         read_annotations(file)
-
-
-_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), min_size=1, max_size=8)
-_clean = _text.map(str.strip).filter(bool)
-
-
-@given(st.lists(_clean, min_size=2, max_size=5, unique_by=str.casefold), st.data())
-def test_an_edit_survives_being_taken_apart(options, data):
-    correct = data.draw(st.integers(0, len(options) - 1))
-    wording = Wording(data.draw(_clean), options[correct], tuple(options), correct)
-    one = DRAFTS[1]
-    for edit in (wording, None):
-        label = Label("k", DATASET, one.id, "ann", True, (), "", edit, None, 0.0, None, False)
-        assert label_from_parts({one.id: one}, one.id, "valid", (), label_parts(one, label)).wording == edit

@@ -1,9 +1,7 @@
 """Training on what experts said, with an encoder of words: what is tested is the loop, not the encoder."""
 
-import hashlib
 import shutil
 
-import numpy as np
 import pytest
 
 from annotated_drafts import DATASET, WRONG, begin
@@ -13,26 +11,16 @@ from climassay.generation.validation import TextReader, TrainedValidator
 from climassay.records import Records
 from climassay.workspace import Workspace
 from generated_drafts import draft
+from word_encoder import WordEncoder
 
 
-class WordEncoder:
-    """Unit vectors of words, hashed; counts the texts it was given."""
+class Interrupted(WordEncoder):
+    """Is stopped once it has been given so many texts."""
 
-    name, fingerprint, width = "local:words", "e" * 64, 32
-
-    def __init__(self, fails_after=None):
-        self.texts, self.fails_after = 0, fails_after
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        self.texts += len(texts)
-        if self.fails_after is not None and self.texts > self.fails_after:
+    def encode(self, texts, **options):
+        if len(self.encoded) + len(texts) > 30:
             raise KeyboardInterrupt
-        rows = np.zeros((len(texts), self.width), dtype=np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            for word in text.lower().split():
-                row[int(hashlib.sha256(word.encode()).hexdigest(), 16) % self.width] += 1
-            row /= max(1e-9, float(np.linalg.norm(row)))
-        return rows
+        return super().encode(texts, **options)
 
 
 def made(number):
@@ -63,7 +51,7 @@ def first(tmp_path_factory):
     assert store.new_labels(DATASET) == 40
     told = []
     tell = lambda *now: told.append(now)  # noqa: E731
-    found = retrain(records, workspace, DATASET, reader=TextReader(WordEncoder()), folds=2, progress=tell)
+    found = retrain(records, workspace, DATASET, reader=TextReader(WordEncoder(width=32)), folds=2, progress=tell)
     yield workspace, found, told, store
     records.close()
 
@@ -108,9 +96,9 @@ def test_training_judges_what_waits_and_puts_it_in_order(first):
 def test_an_interrupted_call_is_finished_by_the_next(first, second, monkeypatch):
     monkeypatch.setattr("climassay.generation.annotation.store.AT_ONCE", 5)
     _, _, store = second
-    whole = WordEncoder()
+    whole = WordEncoder(width=32)
     with pytest.raises(KeyboardInterrupt):
-        again(second, WordEncoder(fails_after=30))
+        again(second, Interrupted(width=32))
     assert store.validator(DATASET) is None
     judged = sum(item.p_valid is not None for item in store.items(DATASET))
     assert 0 < judged < 20
@@ -131,5 +119,5 @@ def test_labels_that_come_meanwhile_are_new_afterwards(second):
         if message == "Judging what waits":
             store.label(DATASET, "q0059", "bob", key="meanwhile", **WRONG)
 
-    again(second, WordEncoder(), progress=label)
+    again(second, WordEncoder(width=32), progress=label)
     assert store.new_labels(DATASET) == 1

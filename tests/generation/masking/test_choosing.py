@@ -18,8 +18,8 @@ from climassay.generation.masking import (
     read_glossary,
 )
 from climassay.generation.masking.words import word_features, zipf
-from climassay.models.contract import OptionScores
 from generated_drafts import draft, rejected
+from scripted_model import ScriptedModel
 
 
 def terms(statement):
@@ -35,13 +35,6 @@ def test_a_candidate_is_a_word_of_the_statement_that_stands_there_once(statement
         masked = replace(draft(1, "cloze"), wording=Wording(statement, word.term)).as_question()
         assert masked.question.count("<MASK>") == statement.count("<MASK>") + 1
         assert word.term not in terms(masked.question)
-
-
-def test_rarity_is_the_known_frequency():
-    # wordfreq's documentation: "the" has 7.73, a word it does not know counts as the end of the list.
-    assert zipf("the") == 7.73
-    assert zipf("qqqxqzz") == 1.0
-    assert zipf("sea-hysteresis") == zipf("hysteresis")
 
 
 def test_features_of_a_statement_worked_by_hand():
@@ -109,56 +102,35 @@ def test_what_is_not_to_be_masked_passes_through():
     assert (failed.decisions[-1].accepted, failed.decisions[-1].detail) == (None, "The server hung up.")
 
 
-class Scorer:
+def scorer():
     """Likes long words; without a statement it likes one word much more than all others."""
 
-    name, fingerprint, parameters = "scorer", "0" * 64, 1000
+    def choose(prompt, options):
+        if "broken" in prompt:
+            return RuntimeError("No.")
+        bonus = {" glow": 9.0} if "..." in prompt.rpartition("<user>")[2] else {" glow": 10.0, " incandescence": 5.0}
+        return [bonus.get(option, 0.0) - 20 for option in options]
 
-    def __init__(self):
-        self.requests = []
-
-    def option_logprobs(self, requests, *, on_result=None):
-        self.requests += requests
-        return [self._score(request) for request in requests]
-
-    def _score(self, request):
-        text = request.messages[-1].content
-        if "broken" in text:
-            return OptionScores.failed("No.")
-        bonus = {" glow": 9.0} if "..." in text else {" glow": 10.0, " incandescence": 5.0}
-        return OptionScores(tuple(bonus.get(option, 0.0) - 20 for option in request.options))
+    return ScriptedModel(choose, parameters=1000)
 
 
 def test_the_prompted_masker_takes_off_what_words_get_anyway():
     statement = "The glow is incandescence."
-    model = Scorer()
+    model = scorer()
     assert PromptedMasker(model).choose([statement])[0].term == "incandescence"
-    assert len(model.requests) == 2
-    assert model.requests[0].options == (" glow", " incandescence")
-    assert statement in model.requests[0].messages[-1].content
+    assert len(model.options) == 2
+    assert model.options[0][1] == (" glow", " incandescence")
+    assert statement in model.options[0][0]
     plain = PromptedMasker(model, calibrated=False, subject=Subject(field="botany"))
     assert plain.choose([statement])[0].term == "glow"
-    assert "botany" in model.requests[-1].messages[0].content
+    assert "botany" in model.options[-1][0]
 
 
 def test_the_prompted_masker_passes_failures_on():
-    chosen = PromptedMasker(Scorer()).choose(["It is.", "The broken glow fades.", "The glow fades."])
+    chosen = PromptedMasker(scorer()).choose(["It is.", "The broken glow fades.", "The glow fades."])
     assert chosen[0] is None
     assert chosen[1].error == "No."
     assert chosen[2].error is None
-
-
-class Complete(Scorer):
-    """All that an option scorer has."""
-
-    def render(self, messages, assistant_prefix=""):
-        return ""
-
-    def generate(self, requests, *, on_result=None):
-        return []
-
-    def close(self):
-        pass
 
 
 class Talker:
@@ -169,7 +141,7 @@ class Talker:
 
 def test_the_prompted_masker_by_name():
     for name in ("prompted", "prompted:local:smollm2"):
-        assert open_masker(name, model=Complete()).choose(["The glow is incandescence."])[0].term == "incandescence"
+        assert open_masker(name, model=scorer()).choose(["The glow is incandescence."])[0].term == "incandescence"
     with pytest.raises(InputError, match="talker gives no log-probabilities"):
         open_masker("prompted", model=Talker())
     with pytest.raises(InputError, match="nonsense"):

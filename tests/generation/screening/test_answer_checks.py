@@ -7,7 +7,7 @@ import pytest
 from climassay.errors import InputError
 from climassay.generation import Decision
 from climassay.generation.screening import REPLACED, SelfConsistency, Verification, answer_check, check_names
-from climassay.models.profiles import SMALL, STRONG
+from climassay.prompts import SMALL, STRONG
 from screened_drafts import OPTIONS, cloze, freeform, mcq
 from scripted_model import ScriptedModel
 

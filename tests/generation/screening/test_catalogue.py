@@ -7,6 +7,7 @@ from climassay.generation.screening import check_counts, screen, table
 from climassay.metrics.entailment import Relations
 from climassay.statistics import wilson_interval
 from screened_drafts import OPTIONS, PASSAGE, cloze, faults, freeform, mcq
+from scripted_entailment import ScriptedEntailment
 
 DRAFTS = [
     mcq(id="a"),
@@ -47,21 +48,8 @@ def test_only_screening_counts():
     assert check_counts([judged]) == ()
 
 
-class Scorer:
-    """Tells contradictions by what the statement says of temperatures."""
-
-    name = "scripted"
-
-    def __init__(self, found):
-        self.found = found
-        self.pairs = []
-
-    def score(self, pairs):
-        return [None if one is None else one.confirms for one in self.relations(pairs)]
-
-    def relations(self, pairs):
-        self.pairs += pairs
-        return [self.found for _ in pairs]
+def scorer(found):
+    return ScriptedEntailment(lambda *_: found)
 
 
 class OneProbability:
@@ -75,9 +63,9 @@ class OneProbability:
 
 
 def test_a_contradiction_stops_and_an_open_question_does_not():
-    assert faults(mcq(), entailment=Scorer(Relations(0.1, 0.8, 0.1))) == ["not entailed"]
-    assert faults(mcq(), entailment=Scorer(Relations(0.1, 0.1, 0.8))) == []
-    assert faults(mcq(), entailment=Scorer(Relations(0.1, 0.8, 0.1)), without=["not entailed"]) == []
+    assert faults(mcq(), entailment=scorer(Relations(0.1, 0.8, 0.1))) == ["not entailed"]
+    assert faults(mcq(), entailment=scorer(Relations(0.1, 0.1, 0.8))) == []
+    assert faults(mcq(), entailment=scorer(Relations(0.1, 0.8, 0.1)), without=["not entailed"]) == []
 
 
 def test_a_scorer_of_two_classes_stops_what_is_not_entailed():
@@ -85,7 +73,7 @@ def test_a_scorer_of_two_classes_stops_what_is_not_entailed():
     assert faults(cloze(), entailment=OneProbability(0.6)) == []
 
 
-@pytest.mark.parametrize("scorer", [Scorer(None), OneProbability(None)], ids=["relations", "score"])
+@pytest.mark.parametrize("scorer", [scorer(None), OneProbability(None)], ids=["relations", "score"])
 def test_a_failed_call_decides_nothing(scorer):
     first, last = screen([freeform()], entailment=scorer)[0].decisions
     assert (first.accepted, first.reason, first.by) == (None, "failed call", "not entailed")

@@ -8,6 +8,7 @@ import pytest
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording
 from climassay.generation.validation.labels import LabelledDraft, LabelSet
 from climassay.models.contract import Activations, OptionScores, Work
+from word_encoder import WordEncoder
 
 
 def draft(number, *, passage=None, kind="freeform", question=None, answer="It warms.", options=(), decisions=()):
@@ -21,20 +22,6 @@ def draft(number, *, passage=None, kind="freeform", question=None, answer="It wa
         origin=Origin("local:test", "f" * 64, (), 0),
         decisions=tuple(decisions),
     )
-
-
-class WordEncoder:
-    """Unit vectors of words, hashed."""
-
-    name, fingerprint, width = "local:words", "e" * 64, 32
-
-    def encode(self, texts, *, role="passage", on_progress=None):
-        rows = np.zeros((len(texts), self.width), dtype=np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            for word in text.lower().split():
-                row[int(hashlib.sha256(word.encode()).hexdigest(), 16) % self.width] += 1
-            row /= max(1e-9, float(np.linalg.norm(row)))
-        return rows
 
 
 class VerdictModel:
@@ -94,7 +81,7 @@ def make_draft():
 
 @pytest.fixture
 def encoder():
-    return WordEncoder()
+    return WordEncoder("local:words", width=32, fingerprint="e" * 64)
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from climassay.generation.validation.active_learning import (
     simulation_figure,
     simulation_report,
     simulation_tables,
-    split_items,
     summarise,
 )
+from climassay.learning.splits import random_split
 
 
 @given(
@@ -93,11 +93,11 @@ def made(n=90, *, signal=2.0, zero_shot=False, seed=0):
 
 def test_test_passages_are_never_labelled_and_shares_are_met():
     groups = np.arange(90) // 3
-    pool, test = split_items(groups, 0.3, 0, 7)
+    pool, test = random_split(groups, 0.3, seed=[0, 7])
     assert not set(groups[pool]) & set(groups[test])
     assert len(pool) + len(test) == 90
     assert 27 <= len(test) <= 29
-    assert not np.array_equal(test, split_items(groups, 0.3, 0, 8)[1])
+    assert not np.array_equal(test, random_split(groups, 0.3, seed=[0, 8]).test)
 
 
 def test_what_can_be_learned_is_learned_and_beats_no_validation():

@@ -15,7 +15,7 @@ from climassay.generation.validation.validators import (
     validation_request,
     write_learned,
 )
-from climassay.models.profiles import ProfileSettings
+from climassay.prompts import ProfileSettings
 
 
 def test_the_prompt_has_all_that_the_paper_shows(make_draft):

@@ -17,6 +17,7 @@ from climassay.generation.validation.validators import (
 )
 from climassay.learning import threshold_for
 from climassay.questions import KINDS
+from word_encoder import WordEncoder
 
 
 def test_random_labels_cannot_be_learned_across_passages():
@@ -111,8 +112,7 @@ def test_a_probe_reads_states_and_leaves_out_what_failed(labels, verdicts, tmp_p
 
 def test_other_encoders_and_damaged_files_are_refused(labels, encoder, tmp_path):
     validator = train_validator(labels, TextReader(encoder)).validator
-    other = type(encoder)()
-    other.fingerprint = "b" * 64
+    other = WordEncoder("local:words", width=32, fingerprint="b" * 64)
     with pytest.raises(InputError, match="cannot read local:words"):
         validator.with_reader(TextReader(other))
     file = tmp_path / "head"

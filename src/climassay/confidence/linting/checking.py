@@ -57,7 +57,7 @@ def tagger_rule(tagger: "Tagger", accuracy: MeasuredAccuracy | None, certainty: 
     Args:
         tagger: Trained on reports.
         accuracy: As it was measured; appears in every finding. None is reported as not measured.
-        certainty: Least probability of the tagger's level.
+        certainty: Minimum probability of the tagger's level.
 
     Raises:
         InputError: The certainty is not a probability above one half.

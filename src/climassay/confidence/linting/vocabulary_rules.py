@@ -50,7 +50,7 @@ _GAP = r"[\s*_-]+"
 
 def _phrase(amounts: str, head: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w-])(?:(?P<how>{_DEGREE}){_GAP})?(?P<word>{amounts}){_GAP}(?P<head>{head})\b(?![-\u2010]\w)",
+        rf"(?<![\w-])(?:(?P<how>{_DEGREE}){_GAP})?(?P<word>{amounts})(?:[-\u2010]?ish)?{_GAP}(?P<head>{head})\b(?![-\u2010]\w)",
         re.IGNORECASE,
     )
 
@@ -65,19 +65,27 @@ _MISCALLED = re.compile(
 )
 _CONFIDENT = re.compile(
     r"(?<![\w-])(?:(?P<how>\d{1,3}\s?%|(?:\w+ly|very|quite|rather))\s+)?confident\b(?=\s+that\b|\s*[,)])"
+    r"|(?<=\bwe )(?:can\s+)?confidently(?=\s+(?:conclude|state|say|assert|assess|attribute|project|expect)\b)"
     r"|\b(?:with|at)\s+(?P<percent>\d{1,3}\s?%)\s+confidence\b(?=\s+that\b)",
     re.IGNORECASE,
 )
+_AUXILIARIES = ("will", "would", "has", "have", "had")
 _CHANCE = _phrase(_AMOUNT, "likelihood|probability")
+_STATING_MOST = (
+    rf"most(?=\s+(?:im)?probably)|(?:{'|'.join(f'(?<={verb} )' for verb in _AUXILIARIES)})most(?=\s+(?:un)?likely)"
+)
+"""In "will most likely fall" it rates the outcome; in "the most likely cause", "most likely in summer" it compares."""
 _LIKELY = re.compile(
-    rf"(?<![\w-])(?P<how>{_DEGREE}|most(?=\s+(?:im)?probably)|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|(?:im)?probabl[ey]|certain(?:ly)?)\b(?![-\u2010]\w)"
-    r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|improbable|probably)\b(?!\s+not\s+the\b)",
+    rf"(?<![\w-])(?P<how>{_DEGREE}|{_STATING_MOST}|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|(?:im)?probabl[ey]|certain(?:ly)?)\b(?![-\u2010]\w)"
+    r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|in\s+all\s+(?:likelihood|probability)|improbable|probably)\b(?!\s+not\s+the\b)",
     re.IGNORECASE,
 )
 _PARTICULAR = re.compile(
     r"\s+(?:\w+ly\s+)?(?:\w+\s+)?(?:extent|degree|amounts?|kinds?|types?|areas?|regions?|cases?|circumstances|conditions)\b"
 )
 _NO_TERM = re.compile(r"\b(?:more|less|equally|most|least|as|so|how)\s+\Z", re.IGNORECASE)
+_ASKED_HOW = re.compile(r"\b(?:how|as|so)\s+\Z", re.IGNORECASE)
+_WHETHER = re.compile(r"\bwhether\b[^,.;:()]*\Z", re.IGNORECASE)
 _EVIDENCE = _phrase("|".join((_AMOUNT, *_EVIDENCE_ONLY.values())), "evidence")
 _AGREEMENT = _phrase("|".join((_AMOUNT, *_EVIDENCE_ONLY.values(), *_AGREEMENT_ONLY.values())), "agreement")
 _PAIR_WORD = rf"(?:(?:{_DEGREE})\s+)?(?:limited|{_AMOUNT}|\w+ed|\w+ive)"
@@ -98,10 +106,12 @@ _THAT_OR_IN = re.compile(r"\s+(?:that|in)\b|\s*[,.;)]", re.IGNORECASE)
 _TERMS = (
     (("low", "medium", "high"), ("confidence", "agreement")),
     (("limited", "medium", "robust"), ("evidence",)),
+    (("very",), ("low", "high")),
     (("very", "extremely"), ("likely", "unlikely")),
     (("virtually",), ("certain",)),
     (("exceptionally",), ("unlikely",)),
 )
+_CONFIDENCE_BEHIND = re.compile(r"[\s*_-]+confidence\b", re.IGNORECASE)
 _ENGLISH = frozenset(
     re.findall(
         r"\w+",
@@ -131,7 +141,7 @@ def _confidence(sentence: Sentence) -> Iterator[Remark]:
     for match in _CONFIDENCE.finditer(text):
         if _words(match).removesuffix(" confidence") in TAGS or _NOT_A_LEVEL.match(text, match.end()):
             continue
-        if not is_held_by_people(text, *match.span()):
+        if not (_ASKED_HOW.search(_before(text, match)) or is_held_by_people(text, *match.span())):
             yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
     for match in _CERTAINTY.finditer(text):
         framed = _THERE_IS.search(_before(text, match)) and _THAT_OR_IN.match(text, match.end())
@@ -166,6 +176,8 @@ def _likelihood(sentence: Sentence) -> Iterator[Remark]:
             continue
         if said.endswith("certain") and _PARTICULAR.match(text, match.end()):
             continue  # "in almost certain areas"
+        if _WHETHER.search(text[: match.start()]):
+            continue  # a question rates nothing
         yield _better(sentence, match, _likely_term(match), "is not a term of likelihood")
     for match in _CHANCE.finditer(text):
         framed = _THERE_IS.search(_before(text, match)) and _THAT.match(text, match.end())
@@ -293,6 +305,8 @@ def misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
         if one.start() <= done or re.fullmatch(r"[\s*_-]{1,4}", text[one.end() : other.start()]) is None:
             continue
         meant = _meant(one.group().lower(), other.group().lower())
+        if meant.endswith((" low", " high")) and not _CONFIDENCE_BEHIND.match(text, other.end()):
+            continue
         # Files made of pages leave words in two: "high confidenc e".
         if meant and not text[one.start() :].replace(" ", "").lower().startswith(meant.replace(" ", "")):
             done = other.start()

@@ -136,7 +136,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
     Raises:
         InputError: It cannot be read, or has no statement with a tag.
     """
-    from climassay.models.model_files import file_digest
+    from climassay.models.bundled import file_digest
 
     if path.suffix == ".tsv":
         read = read_climatex(path, paragraphs)

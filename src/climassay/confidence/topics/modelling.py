@@ -1,6 +1,6 @@
 """From statements to named topics.
 
-Groups of statements: BERTopic with seeded UMAP and HDBSCAN, and joining of what is alike.
+Groups of statements as BERTopic makes them: seeded UMAP, HDBSCAN and class-based TF-IDF; and joining of what is alike.
 
 Vectors are of a statement with its context, words of the statement alone: neighbouring statements share most of their
 context, so that its words would be counted many times over.
@@ -11,11 +11,9 @@ References:
     Maiya 2024, appendix C.2 (206 topics of 10,065 statements, joined to 49).
 """
 
-import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -43,7 +41,7 @@ from climassay.models.contract import Encoder, Generator
 from climassay.models.encoders import cached_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from scipy.sparse import csr_matrix
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -92,24 +90,25 @@ def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder
         raise InputError(f"Topics need at least {LEAST_STATEMENTS} tagged statements; there are {len(texts)}.")
     if settings.topics < 2:
         raise InputError("At least 2 topics must be wanted.")
-    with _quiet():
-        model, fine = _fine_clusters(texts, vectors, encoder, settings)
-        outliers = fine == OUTSIDE
-        if outliers.all():
-            raise InputError("The statements have no clusters: try a smaller --least, or give more statements.")
-        centres = cluster_centres(vectors, fine)
-        similarities = centres @ centres.T
-        if settings.reduction == "words":
-            from sklearn.preprocessing import normalize
+    with warnings.catch_warnings(action="ignore"):  # a seeded UMAP, for example, says that it is slower
+        fine = _fine_clusters(vectors, settings)
+    outliers = fine == OUTSIDE
+    if outliers.all():
+        raise InputError("The statements have no clusters: try a smaller --min-cluster-size or more statements.")
+    counts, terms_counted = _term_counts(texts)
+    centres = cluster_centres(vectors, fine)
+    similarities = centres @ centres.T
+    if settings.reduction == "words":
+        from sklearn.preprocessing import normalize
 
-            table = normalize(model.c_tf_idf_)[len(model.topic_sizes_) - len(centres) :]
-            similarities = np.asarray((table @ table.T).toarray(), dtype=np.float32)
-        joined = join_clusters(similarities, settings.topics)
-        if settings.outliers == "assign":
-            fine = np.where(outliers, nearest(vectors, centres), fine)
-        coarse = np.where(fine == OUTSIDE, OUTSIDE, joined[fine])
-        groups, order = _largest_first(coarse)
-        words = _words(model, texts, groups, settings)
+        weights = normalize(class_weights(counts, fine))
+        similarities = np.asarray((weights @ weights.T).toarray(), dtype=np.float32)
+    joined = join_clusters(similarities, settings.topics)
+    if settings.outliers == "assign":
+        fine = np.where(outliers, nearest(vectors, centres), fine)
+    coarse = np.where(fine == OUTSIDE, OUTSIDE, joined[fine])
+    groups, order = _largest_first(coarse)
+    words = _typical_words(class_weights(counts, groups).toarray(), terms_counted, encoder, settings)
     clustered = np.where(outliers, OUTSIDE, groups)
     sizes = tuple(int((joined == old).sum()) for old in order)
     return Grouping(groups, outliers, words, sizes, cluster_centres(vectors, clustered))
@@ -121,7 +120,7 @@ def map_of(vectors: FloatArray, seed: int, neighbours: int = 15) -> FloatArray:
     Raises:
         MissingExtraError: The extra ``topics`` is not installed.
     """
-    with _quiet():
+    with warnings.catch_warnings(action="ignore"):
         places = _umap(2, 0.1, seed, neighbours, vectors).fit_transform(vectors)
     return np.asarray(places, dtype=np.float32)
 
@@ -163,42 +162,79 @@ def join_clusters(similarities: FloatArray, wanted: int) -> IntArray:
     return np.asarray(cut_tree(tree, n_clusters=wanted)[:, 0], dtype=np.int64)
 
 
-def _fine_clusters(
-    texts: Sequence[str], vectors: FloatArray, encoder: Encoder, settings: TopicSettings
-) -> tuple[Any, IntArray]:
-    """A fitted BERTopic model, and each statement's cluster."""
-    bertopic, hdbscan = _import("bertopic"), _import("hdbscan")
-    least = min(settings.least, max(3, len(texts) // 10))
+def _fine_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
+    """Each statement's cluster, -1 for none."""
+    hdbscan = _import("hdbscan")
+    least = min(settings.least, max(3, len(vectors) // 10))
     # HDBSCAN's excess of mass may take nearly everything for one cluster, which says nothing about anything. Whether it
     # does can hang on the rounding of a processor; what is cut too fine is joined again.
-    most = max(least, int(_LARGEST * len(texts)))
+    most = max(least, int(_LARGEST * len(vectors)))
     clusters = hdbscan.HDBSCAN(min_cluster_size=least, max_cluster_size=most, metric="euclidean", core_dist_n_jobs=1)
-    model = bertopic.BERTopic(
-        embedding_model=_embedder(encoder),
-        umap_model=_umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors),
-        hdbscan_model=clusters,
-        vectorizer_model=_vectorizer(texts),
-        ctfidf_model=_ctfidf(),
-        top_n_words=_CANDIDATE_WORDS,
-        calculate_probabilities=False,
-    )
-    found, _ = model.fit_transform(list(texts), embeddings=vectors)
-    return model, np.asarray(found, dtype=np.int64)
+    reduced = _umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors).fit_transform(vectors)
+    return np.asarray(clusters.fit_predict(reduced), dtype=np.int64)
 
 
-def _words(model: Any, texts: Sequence[str], groups: IntArray, settings: TopicSettings) -> tuple[tuple[str, ...], ...]:
-    """Words of each group by c-TF-IDF, chosen by maximal marginal relevance."""
-    marginal = _import("bertopic.representation").MaximalMarginalRelevance
-    model.update_topics(
-        list(texts),
-        topics=groups.tolist(),
-        vectorizer_model=_vectorizer(texts),
-        ctfidf_model=_ctfidf(),
-        representation_model=marginal(diversity=settings.diversity, top_n_words=settings.words),
-        top_n_words=_CANDIDATE_WORDS,
-    )
-    found = (model.get_topic(group) for group in range(int(groups.max()) + 1))
-    return tuple(tuple(word for word, weight in words if word and weight > 0)[: settings.words] for words in found)
+def _term_counts(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
+    """How often each text has each word or pair of words, shape [texts, terms], and the terms.
+
+    Stop words are not counted, nor, where there are many statements, rare words.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vectorizer = CountVectorizer(analyzer=terms, min_df=3 if len(texts) >= _MANY else 1)
+    try:
+        counts = vectorizer.fit_transform(texts)
+    except ValueError:
+        raise InputError("The statements have no words but stop words.") from None
+    return counts, vectorizer.get_feature_names_out().tolist()
+
+
+def class_weights(counts: "csr_matrix", groups: IntArray) -> "csr_matrix":
+    """Class-based TF-IDF (Grootendorst 2022, section 3.3) with the square root of a group's frequencies of terms.
+
+    Args:
+        counts: Terms of each text, shape [texts, terms]; each term occurs.
+        groups: Group of each text, shape [texts]; -1, where it occurs, is a group whose weights are left out.
+
+    Returns:
+        Shape [groups, terms].
+    """
+    from scipy.sparse import csr_matrix, diags
+    from sklearn.preprocessing import normalize
+
+    first = int(groups.min())
+    texts = np.arange(len(groups))
+    members = csr_matrix((np.ones(len(groups)), (groups - first, texts)))
+    sums = members @ counts
+    inverse = np.log1p(int(sums.sum(axis=1).mean()) / sums.sum(axis=0).A1)
+    return csr_matrix(normalize(sums, norm="l1").sqrt() @ diags(inverse))[-first:]
+
+
+def _typical_words(
+    weights: NDArray[np.float64], words: Sequence[str], encoder: Encoder, settings: TopicSettings
+) -> tuple[tuple[str, ...], ...]:
+    """Words of each group: of those with most weight, shape [groups, terms], the ones of most marginal relevance."""
+    order = np.argsort(-weights, axis=1, kind="stable")[:, :_CANDIDATE_WORDS]
+    candidates = [
+        [words[place] for place in places if row[place] > 0] for row, places in zip(weights, order, strict=True)
+    ]
+    every = list(dict.fromkeys(word for group in candidates for word in group))
+    known = dict(zip(every, encoder.encode(every), strict=True))
+    wholes = encoder.encode([" ".join(group) for group in candidates])
+    chosen = []
+    for group, whole in zip(candidates, wholes, strict=True):
+        if not group:
+            chosen.append(())
+            continue
+        vectors = np.stack([known[word] for word in group])
+        relevance, similarities = (1 - settings.diversity) * (vectors @ whole), settings.diversity * vectors @ vectors.T
+        places = [int(relevance.argmax())]
+        while len(places) < min(settings.words, len(group)):
+            gain = relevance - similarities[:, places].max(axis=1)
+            gain[places] = -np.inf
+            places.append(int(gain.argmax()))
+        chosen.append(tuple(group[place] for place in sorted(places)))
+    return tuple(chosen)
 
 
 def _largest_first(coarse: IntArray) -> tuple[IntArray, list[int]]:
@@ -242,33 +278,6 @@ def _umap(components: int, spread: float, seed: int, neighbours: int, vectors: F
     )
 
 
-def _vectorizer(texts: Sequence[str]) -> Any:
-    """Counts words and pairs of words, without stop words and, where there are many statements, rare ones."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    try:
-        known = CountVectorizer(analyzer=terms, min_df=3 if len(texts) >= _MANY else 1).fit(texts).vocabulary_
-    except ValueError:
-        raise InputError("The statements have no words but stop words.") from None
-    return CountVectorizer(analyzer=terms, vocabulary=sorted(known))
-
-
-def _ctfidf() -> Any:
-    return _import("bertopic.vectorizers").ClassTfidfTransformer(reduce_frequent_words=True)
-
-
-def _embedder(encoder: Encoder) -> Any:
-    base: Any = _import("bertopic.backend").BaseEmbedder
-
-    class Embedder(base):  # type: ignore[misc]
-        """Gives BERTopic our vectors of words."""
-
-        def embed(self, documents: list[str], verbose: bool = False) -> FloatArray:  # noqa: ARG002
-            return encoder.encode(documents)
-
-    return Embedder()
-
-
 def _import(name: str) -> Any:
     import importlib
 
@@ -276,20 +285,6 @@ def _import(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise MissingExtraError(f"Topics need {name}: pip install 'climassay[topics]'.") from error
-
-
-@contextmanager
-def _quiet() -> "Iterator[None]":
-    """Without what the libraries say about their own settings; a seeded UMAP, for example, says that it is slower."""
-    logger = logging.getLogger("BERTopic")
-    before = logger.disabled  # BERTopic sets the level itself
-    logger.disabled = True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.disabled = before
 
 
 EXAMPLES = 8
@@ -336,7 +331,7 @@ def fit_topics(
         statements: In any order; duplicates are left out.
         encoder: Its vectors of sentences are kept in the cache.
         settings: The same statements, encoder and settings give the same topics.
-        place_untagged: Give untagged statements the nearest topic too.
+        place_untagged: Also assign untagged statements to the nearest topic.
         on_progress: Called with the number of sentences whose vectors are known since the last call; there are as many
             as :func:`context_sentences` gives.
 

@@ -25,7 +25,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,9 +74,11 @@ _GENERAL = (
     "values range ranges region regions area areas scenario scenarios case cases period periods time times scale "
     "scales system systems type types number numbers amount amounts factor factors process processes result results "
     "example examples use uses end large larger small smaller high higher low lower new long short term terms total "
-    "mean average"
+    "mean average median percentile percentiles chance assessed"
 )
 """Words that would fit every topic: alone, or together, they name none."""
+_ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
+"""Words that end so end no noun phrase; "variable" and "vegetable" may."""
 _GROWTH = 0.5
 """Share of a phrase's occurrences that one neighbour must appear beside, for the phrase to be incomplete without it."""
 _ENDS = 0.2
@@ -134,14 +136,14 @@ def phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
     Returns:
         A phrase for each term that is or begins a noun phrase of the texts, in their order, none twice.
     """
-    read = [list(_words(text)) for text in texts]
+    read = [_words(text) for text in texts]
     found = (_phrase(tuple(word.split()), read) for word in words)
     return tuple(dict.fromkeys(phrase for phrase in found if phrase))
 
 
 def written(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
     """Terms in the case in which the texts write them: acronyms and formulas in their own."""
-    return _written(words, [list(_words(text)) for text in texts])
+    return _written(words, [_words(text) for text in texts])
 
 
 def _written(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tuple[str, ...]:
@@ -191,7 +193,10 @@ def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
             break
         spans = grown
     ending = [span for span in spans if _ends(*span)]
-    if len(ending) < _ENDS * len(spans) or _is_participle(ending[0][0][ending[0][2] - 1].lower, texts):
+    if len(ending) < _ENDS * len(spans):
+        return ""
+    first, _, end = ending[0]
+    if _ADJECTIVE.search(first[end - 1].lower) or _is_participle(first[end - 1].lower, texts):
         return ""
     spellings = Counter(tuple(word.lower for word in text[start:end]) for text, start, end in ending)
     spelling = min(spellings, key=lambda words: (-spellings[words], words))
@@ -273,16 +278,18 @@ def _is_term(word: _Word) -> bool:
     )
 
 
-def _words(text: str) -> Iterator[_Word]:
+@lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[_Word, ...]:
     text = plain(text)
     units = {place for match in _UNIT.finditer(text) for place in range(match.start(), match.end())}
-    last, first = 0, True
+    words, last, first = [], 0, True
     for match in _TOKEN.finditer(text):
         gap = text[last : match.start()]
         first = first or any(sign in gap for sign in ".?!:")
         surface = match[0]
-        yield _Word(surface.casefold(), surface, first, not _BOUND.search(gap), match.start() in units)
+        words.append(_Word(surface.casefold(), surface, first, not _BOUND.search(gap), match.start() in units))
         last, first = match.end(), False
+    return tuple(words)
 
 
 @cache

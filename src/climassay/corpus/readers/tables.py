@@ -17,8 +17,7 @@ from climassay.corpus.readers.file_types import Read, reader
 from climassay.corpus.readers.markdown import markdown_blocks
 from climassay.corpus.readers.text import decode, paragraphs
 from climassay.errors import DocumentError
-from climassay.io import parse_json
-from climassay.questions.rows import read_parquet
+from climassay.io import parse_json, read_parquet
 
 # Usual names, best first; compared without case, spaces and punctuation.
 _USUAL_NAMES: dict[str, tuple[str, ...]] = {

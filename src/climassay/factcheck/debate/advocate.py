@@ -31,7 +31,7 @@ from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, Fol
 from climassay.grounding.citations import AnswerSentence
 from climassay.models.calibration import BLANK
 from climassay.models.contract import GenerationRequest
-from climassay.models.profiles import STRONG
+from climassay.prompts import STRONG
 
 _QUESTION_TOKENS = 48
 

@@ -36,8 +36,7 @@ from climassay.factcheck.debate.scheduler import (
 )
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import GenerationRequest, Sampling, object_schema
-from climassay.models.profiles import Profile
-from climassay.prompts import Prompt
+from climassay.prompts import Profile, Prompt
 
 if TYPE_CHECKING:
     from climassay.factcheck.checkability import Kind

@@ -35,8 +35,7 @@ from climassay.factcheck.transcript import (
 )
 from climassay.grounding.citations import AnswerSentence
 from climassay.models.contract import Encoder
-from climassay.models.profiles import STRONG, Profile
-from climassay.prompts import Prompt
+from climassay.prompts import STRONG, Profile, Prompt
 
 CONTEXT_PREFIX = "This claim is made in a climate-change context: "
 """Leippold et al. (2024): claims without context get it, so that fewer end without enough information."""

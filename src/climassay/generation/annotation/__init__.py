@@ -5,7 +5,7 @@ Liu et al. 2025 (ClimaQA), section 4.3 and appendix A.5. See docs/annotation.md.
 
 from typing import TYPE_CHECKING
 
-from climassay.lazy_exports import export_lazily
+from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
     from climassay.generation.annotation.agreement import Agreement as Agreement

@@ -24,8 +24,7 @@ from climassay.generation.annotation.labels import (
     label_parts,
 )
 from climassay.generation.draft import Draft, record_from
-from climassay.io import first_problem, parse_json, write_file
-from climassay.questions.rows import Row, parse_rows, read_bytes
+from climassay.io import Row, first_problem, parse_json, parse_rows, read_bytes, write_file
 from climassay.reporting.results import write_rows
 
 FORMAT = "climassay-annotations"

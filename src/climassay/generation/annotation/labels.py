@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
 from climassay.questions import option_letter
-from climassay.questions.types.base import Content
+from climassay.questions.types import Content
 from climassay.questions.types.longform.rubric import RUBRIC, ratings_agree
 from climassay.settings import Flag, check_bounds
 
@@ -37,7 +37,9 @@ class AnnotationSettings:
     __pydantic_config__ = ConfigDict(extra="forbid")  # of what the API is sent
 
     overlap: Annotated[
-        int, Field(ge=1, le=20, description="Labels that an item needs, by different people.", examples=[2]), Flag()
+        int,
+        Field(ge=1, le=20, description="Number of labels each item needs, by different people.", examples=[2]),
+        Flag(),
     ] = 1
     hide_confidence: Annotated[
         bool,
@@ -50,21 +52,25 @@ class AnnotationSettings:
     ] = 1800
     retrain_every: Annotated[
         int,
-        Field(ge=1, le=1_000_000, description="Newly settled items after which training the validator is offered."),
+        Field(
+            ge=1,
+            le=1_000_000,
+            description="Number of newly settled items after which retraining the validator is offered.",
+        ),
         Flag(),
     ] = 50
     include_rejected: Annotated[
         bool,
-        Field(description="Ask too about what only screening or the validator rejected."),
+        Field(description="Also ask about items that only screening or the validator rejected."),
         Flag(("--include-rejected/--usable-only",)),
     ] = False
     order: Annotated[
         Order,
-        Field(description="Items that come first: margin (the validator is least certain), paper or random."),
+        Field(description="Order of the queue: margin (the validator's least certain first), paper or random."),
         Flag(),
     ] = "margin"
     """See :func:`climassay.generation.validation.choose_next`."""
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="Seed of what the order leaves to chance."), Flag()] = 0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="Seed of the random part of the order."), Flag()] = 0
 
     def __post_init__(self) -> None:
         check_bounds(self, "The queue")

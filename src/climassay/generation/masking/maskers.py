@@ -33,8 +33,7 @@ from climassay.metrics.overlap import TokenEncoder, TokenVectors, token_encoder
 from climassay.models import load_model
 from climassay.models.contract import Generator, OptionRequest, OptionScorer
 from climassay.models.encoders import BUNDLED_ENCODER
-from climassay.models.profiles import ProfileSettings, profile_of
-from climassay.prompts import load_prompt
+from climassay.prompts import ProfileSettings, load_prompt, profile_of
 from climassay.questions import GAP, QuestionSet, read_questions
 from climassay.statistics import Estimate, proportion
 

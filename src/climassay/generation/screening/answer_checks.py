@@ -19,8 +19,7 @@ from climassay.generation.draft import Decision, Draft, Subject, gapped, has_ter
 from climassay.generation.screening.check import right_answer
 from climassay.generation.screening.checks import OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
-from climassay.models.profiles import Profile, profile_of
-from climassay.prompts import load_prompt
+from climassay.prompts import Profile, load_prompt, profile_of
 from climassay.questions import GAP, Kind, Question
 
 REASON = "self-inconsistency"

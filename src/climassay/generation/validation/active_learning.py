@@ -32,6 +32,7 @@ from climassay.generation.validation.validators import TextReader, Validator, dr
 from climassay.io import parse_json, read_text, write_file
 from climassay.learning import auroc, fit_path
 from climassay.learning.linear import Scaling, in_span
+from climassay.learning.splits import random_split
 from climassay.reporting import Axis, LinePlot, Point, Prose, Report, Section, Series, Table
 from climassay.statistics import Estimate, Interval, mean_estimates, proportion
 
@@ -174,7 +175,7 @@ class SimulationSettings:
     start: int = 20
     """Labels before the first choice, drawn at random."""
     batch: int = 10
-    """Labels a round."""
+    """Number of labels per round."""
     rounds: int | None = None
     """Choices made; None: until all training items are labelled."""
     regularisation: float = 10.0
@@ -263,7 +264,7 @@ def simulate(
 
 
 def _one_split(items: SimulationItems, settings: SimulationSettings, split: int) -> SplitResult:
-    pool, test = split_items(items.groups, settings.test_share, settings.seed, split)
+    pool, test = random_split(items.groups, settings.test_share, seed=[settings.seed, split])
     if len(pool) < settings.start:
         raise InputError(
             f"A simulation that starts with {settings.start} labels needs more than the {len(pool)} training items "
@@ -307,26 +308,6 @@ def _score(labels: int, valid: IntArray, given: FloatArray, share: float) -> Rou
     precision = float(valid[kept].mean()) if kept.any() else float(valid.mean())
     at_share = precision_at(share, valid, given).precision.value
     return RoundScores(labels, precision, float(kept.mean()), at_share, auroc(given, valid))
-
-
-def split_items(groups: IntArray, test_share: float, seed: int, split: int) -> tuple[IntArray, IntArray]:
-    """Places of training and of test items: whole groups in random order, until the test share of the items is met.
-
-    Args:
-        groups: Shape [items].
-        test_share: Share of the items, above 0 and below 1.
-        seed: With ``split``, decides the order.
-        split: Number of the split.
-    """
-    order = np.random.default_rng([seed, split]).permutation(np.unique(groups))
-    wanted, taken, size = test_share * len(groups), [], 0
-    for group in order[:-1]:
-        if size >= wanted:
-            break
-        taken.append(group)
-        size += int((groups == group).sum())
-    inside = np.isin(groups, taken)
-    return np.flatnonzero(~inside), np.flatnonzero(inside)
 
 
 def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:

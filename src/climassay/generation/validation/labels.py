@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 from climassay.generation.draft import Draft, SourcePassage, draft_from_row, question_draft
 from climassay.generation.screening.catalogue import format_share
+from climassay.io import Row, parse_rows, read_bytes
 from climassay.learning import Calibration, Evaluation, Threshold, calibration, evaluate, threshold_for
 from climassay.questions.formats import row_converter
-from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting import Category, StackedBar, StackedBars, Table
 from climassay.statistics import Estimate, proportion
 

@@ -47,12 +47,12 @@ from climassay.learning import (
     group_folds,
 )
 from climassay.learning.calibration import cross_fitted
-from climassay.learning.splits import FOLDS, held_out, splits_of
+from climassay.learning.splits import FOLDS, held_out, split_groups, splits_of
 from climassay.models.contract import OptionScorer
 from climassay.models.openai.client import effective_messages
 from climassay.models.openai.finetuning import FineTuningState, fine_tune, write_state
 from climassay.prompts import Prompt
-from climassay.tuning import ChatData, ChatExample, TuningConfig, split_groups
+from climassay.tuning import ChatData, ChatExample, TuningConfig
 
 if TYPE_CHECKING:
     from climassay.tuning import TuningProgress

@@ -39,8 +39,7 @@ from climassay.metrics.entailment import NAMES, content_words, pair_features
 from climassay.models import load_model
 from climassay.models.calibration import PLACEHOLDERS, content_free_correction, option_probabilities
 from climassay.models.contract import Encoder, Generator, OpenWeights, OptionRequest, OptionScorer, OptionScores
-from climassay.models.profiles import ProfileSettings, profile_of
-from climassay.prompts import Prompt, load_prompt
+from climassay.prompts import ProfileSettings, Prompt, load_prompt, profile_of
 from climassay.questions import KINDS, TYPES, option_letter
 
 FloatArray = NDArray[np.float64]

@@ -27,11 +27,9 @@ from climassay.models.contract import (
     TextCallback,
     Usage,
 )
-from climassay.models.local.caches import RowCache, SharedRun
-from climassay.models.local.network import Network
-from climassay.models.local.prefix_tree import PrefixTree, common_length
-from climassay.models.local.prompts import PromptFormat
-from climassay.models.local.reading import Reader, columns, same_distributions
+from climassay.models.local.loading import PromptFormat
+from climassay.models.local.network import Network, Reader, columns, same_distributions
+from climassay.models.local.prefix_tree import PrefixTree, RowCache, SharedRun, common_length
 from climassay.models.local.schema_grammar import Constraint, Grammars
 
 DEFAULT_MAX_TOKENS = 256

@@ -1,51 +1,346 @@
-"""Find a local model by name and load it (bundled, from a folder, or from the Hugging Face hub), or do without loading.
+"""Find a local model by name (bundled, a folder, or on the Hugging Face hub) and load it as the machine computes best.
 
-Answers that are on record are found by a model's fingerprint and the rendered prompt, and the weights may be in the
-workers of a cluster. So what a model said about itself when it was loaded (:class:`ModelInfo`) is kept in the cache
-folder, and as long as its files are the same it is loaded when it is first asked something.
+:class:`PromptFormat` turns messages into the text and the tokens that a model receives. Number format and threads on a
+CPU are both found by short measurements, because no rule is right.
+
+Processors with bfloat16 instructions (AVX512-BF16, AMX, Arm's BF16) compute a model in bfloat16 nearly twice as fast as
+in float32; others only imitate it, several times slower. The format is part of a model's fingerprint, by which answers,
+activations and trained files are found again, so a machine decides once: the decision lies in the cache folder.
+
+On a machine shared with others, two threads on two busy cores can be several times slower than one, for each parallel
+loop waits for the slower core; on a machine of one's own more threads are faster, up to some number.
 """
 
+import contextlib
+import functools
 import gc
 import hashlib
-import importlib.metadata
 import json
 import os
+import platform
 import re
-import threading
+import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError, MissingExtraError, ModelError
-from climassay.io import write_file
-from climassay.models.bundled import BUNDLED, bundled_path
+from climassay.models.bundled import BUNDLED, bundled_path, check_adapter, model_fingerprint, refuse_kernels
 from climassay.models.contract import (
-    Activations,
-    ActivationsCallback,
-    Completion,
-    CompletionCallback,
-    GenerationRequest,
-    Generator,
     Message,
-    OptionRequest,
-    OptionScores,
-    ScoresCallback,
-    TextCallback,
-    Work,
 )
-from climassay.models.cpu_settings import DTYPE_VARIABLE, fastest_cpu_dtype, gpu_devices, processor
-from climassay.models.local.prompts import PromptFormat
-from climassay.models.model_files import check_adapter, model_fingerprint, refuse_kernels
 from climassay.workspace import cache_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from climassay.models.local.model import LocalModel
+DTYPE_VARIABLE = "CLIMASSAY_DTYPE"
+THREADS_VARIABLE = "CLIMASSAY_THREADS"
+CPU_DTYPES = ("float32", "bfloat16")
+_CLEARLY_FASTER = 1.2
+_ROUNDS = 5
+_HOPELESS = 2.0
+_INPUTS, _OUTPUTS, _ROWS = 576, 1536, (64, 32)
+"""A layer of the bundled model: tokens of a prompt, and of 32 answers side by side. Larger models gain more."""
+_SECONDS_EACH = 0.15
+_CLEARLY_SLOWER = 1.25
+_chosen: int | None = None
+
+Measure = Callable[[], tuple[float, float]]
+
+
+def fastest_cpu_dtype(measure: Measure | None = None) -> str:
+    """``bfloat16`` where this CPU computes it at least 1.2 times as fast as float32, ``float32`` elsewhere.
+
+    ``$CLIMASSAY_DTYPE`` decides instead where it is set. Otherwise it is measured once for each kind of processor and
+    version of torch (some hundredths of a second) and read from the cache folder from then on.
+
+    Args:
+        measure: Gives the seconds in float32 and in bfloat16; by default those of multiplying a layer's weights.
+
+    Raises:
+        InputError: ``$CLIMASSAY_DTYPE`` is neither of the two.
+    """
+    wanted = os.environ.get(DTYPE_VARIABLE)
+    if wanted:
+        if wanted not in CPU_DTYPES:
+            raise InputError(f"{DTYPE_VARIABLE} is {wanted!r}: set it to {' or '.join(CPU_DTYPES)}.")
+        return wanted
+    return _decided_dtype(cache_folder(), measure or _dtype_seconds)
+
+
+@functools.cache
+def _decided_dtype(folder: Path, measure: Measure) -> str:
+    """The decision in the cache folder, made first where there is none; without one it holds for this process."""
+    import torch
+
+    kind = f"{processor()}\n{torch.__version__}"
+    file = folder / "dtypes" / f"{hashlib.sha256(kind.encode()).hexdigest()[:32]}.json"
+    if (kept := _read_dtype(file)) is not None:
+        return kept
+    plain, half = measure()
+    found = CPU_DTYPES[half * _CLEARLY_FASTER <= plain]
+    entry = {"dtype": found, "float32_seconds": plain, "bfloat16_seconds": half}
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Of processes that measure at the same time, the first decides for all.
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(json.dumps(entry))
+    return _read_dtype(file) or found
+
+
+def processor() -> str:
+    """Name and instructions of the CPU."""
+    try:
+        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        cpuinfo = ""
+    # Virtual machines of several generations go by one name; their instructions tell them apart.
+    lines = re.findall(r"^(?:model name|CPU part|flags|Features)\s*:.*", cpuinfo.partition("\n\n")[0], re.MULTILINE)
+    return "\n".join([platform.machine(), platform.processor(), *lines])
+
+
+def _read_dtype(file: Path) -> str | None:
+    """What was decided; a damaged file is removed."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))["dtype"]
+    except OSError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        found = None
+    if found in CPU_DTYPES:
+        return str(found)
+    with contextlib.suppress(OSError):
+        file.unlink()
+    return None
+
+
+def _dtype_seconds() -> tuple[float, float]:
+    """The shortest CPU times of a layer's work in float32 and in bfloat16, on one thread, in turns.
+
+    What other processes do hardly counts then. More threads share the memory's bandwidth, of which bfloat16 needs half,
+    so that what one thread says holds for them.
+    """
+    import torch
+
+    def seconds(dtype: torch.dtype) -> float:
+        started = time.thread_time()
+        for one in inputs[dtype]:
+            torch.nn.functional.linear(one, weights[dtype])
+        return time.thread_time() - started
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        dtypes = (torch.float32, torch.bfloat16)
+        weights = {dtype: torch.ones(_OUTPUTS, _INPUTS).to(dtype) for dtype in dtypes}
+        inputs = {dtype: [torch.ones(rows, _INPUTS).to(dtype) for rows in _ROWS] for dtype in dtypes}
+        for dtype in dtypes:
+            seconds(dtype)
+        plain = half = float("inf")
+        for number in range(_ROUNDS):
+            plain, half = min(plain, seconds(torch.float32)), min(half, seconds(torch.bfloat16))
+            if number and half > _HOPELESS * plain:
+                break
+        return plain, half
+    finally:
+        torch.set_num_threads(threads)
+
+
+def choose_threads(work: Callable[[], object]) -> int:
+    """Set torch's number of threads for this process, by measurement at the first call.
+
+    ``$CLIMASSAY_THREADS`` decides instead where it is set. Later calls in the same process do nothing.
+
+    Returns:
+        The number of threads in use.
+
+    Raises:
+        InputError: ``$CLIMASSAY_THREADS`` is not a positive whole number.
+    """
+    global _chosen
+    import torch
+
+    if _chosen is None:
+        wanted = os.environ.get(THREADS_VARIABLE)
+        if wanted and (not wanted.isdecimal() or int(wanted) < 1):
+            raise InputError(f"{THREADS_VARIABLE} is {wanted!r}: set it to a whole number of threads, for example 1.")
+        _chosen = int(wanted) if wanted else _fastest_threads(work)
+    torch.set_num_threads(_chosen)
+    return _chosen
+
+
+def _fastest_threads(work: Callable[[], object]) -> int:
+    """Try ever more threads (powers of two, and all cores) as long as that is not clearly slower."""
+    import torch
+
+    cores = usable_cores()
+    best, best_seconds = 1, float("inf")
+    for threads in sorted({1 << power for power in range(cores.bit_length())} | {cores}):
+        torch.set_num_threads(threads)
+        seconds = _mean_seconds(work)
+        if seconds < best_seconds:
+            best, best_seconds = threads, seconds
+        elif seconds > _CLEARLY_SLOWER * best_seconds:
+            break
+    return best
+
+
+def gpu_devices() -> list[str]:
+    """What a GPU would compute through; found without importing torch, which sees none where this is empty."""
+    there = [device for device in ("/dev/nvidia0", "/dev/kfd", "/dev/dxg") if Path(device).exists()]
+    return there or ["mps"] * (sys.platform == "darwin")
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _mean_seconds(work: Callable[[], object]) -> float:
+    """Mean time of the work after one run to warm up; the mean and not the best, for contention is what matters."""
+    started = time.perf_counter()
+    work()
+    if time.perf_counter() - started > 10 * _SECONDS_EACH:
+        return time.perf_counter() - started
+    started, runs = time.perf_counter(), 0
+    while time.perf_counter() - started < _SECONDS_EACH:
+        work()
+        runs += 1
+    return (time.perf_counter() - started) / runs
+
+
+PLAIN_STOPS = ("\nuser:\n", "\nsystem:\n", "\nassistant:\n")
+"""Where the answer of a model without chat template ends, should it go on to write the next turn."""
+_ROLE_LINE = r"(?<![^\n])(?:system|user|assistant):(?![^\n])"
+"""A line that opens a turn in the plain format."""
+_MARKUP = r"<+[^<>\s]+>+|\[/?[A-Z_]+\]"
+"""How the marks of chat templates look, for example ``<|im_start|>``, ``</s>``, ``<<SYS>>`` and ``[INST]``."""
+
+
+class PromptFormat:
+    """A tokenizer with its chat template, or with a plain format where it has none.
+
+    The plain format puts each turn under its role, so that an answer begins on a line of its own and no tokenizer
+    needs a leading space::
+
+        user:
+        Is it warming?
+
+        assistant:
+
+    Words of a message, and of the start of an answer, are only words: a control token that is spelled out in them
+    (``<|im_end|>`` in a claim, a passage, or what a model wrote before) would otherwise end the turn and open another
+    one. It gets a space behind its first character, ``< |im_end|>``, and is read as the characters that it consists of.
+    This is done to the text, before the template, so that the rendered prompt is what the model receives and what the
+    records know; a space cannot be removed again by a tokenizer that ignores invisible characters.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
+        self.tokenizer = tokenizer
+        self.has_template = bool(tokenizer.chat_template)
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Texts at which an answer ends beside the model's end token."""
+        return () if self.has_template else PLAIN_STOPS
+
+    @property
+    def opening_token(self) -> int | None:
+        """What a text without anything before it is conditioned on; None where the tokenizer has no such token."""
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        return next((int(token) for token in tokens if token is not None), None)
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        """The prompt as text.
+
+        Raises:
+            ModelError: The model's chat template does not accept these messages.
+        """
+        chat = [{"role": message.role, "content": self._as_words(message.content)} for message in messages]
+        begun = self._as_words(assistant_prefix)
+        if not self.has_template:
+            turns = "".join(f"{turn['role']}:\n{turn['content']}\n\n" for turn in chat)
+            return f"{turns}assistant:\n{begun}"
+        return self._apply_template(chat) + begun
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a rendered prompt; a template has written its special tokens as text already."""
+        return list(self.tokenizer.encode(text, add_special_tokens=not self.has_template))
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of many rendered prompts."""
+        encoded = self.tokenizer(list(texts), add_special_tokens=not self.has_template, return_attention_mask=False)
+        return [list(tokens) for tokens in encoded["input_ids"]]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of generated tokens, without special tokens."""
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+    def _as_words(self, text: str) -> str:
+        """Break up every control token in a text."""
+        if self._control is None:
+            return text
+        broken, count = self._control.subn(_broken, text)
+        while count:  # what is left of one may, with the space, be another
+            broken, count = self._control.subn(_broken, broken)
+        return broken
+
+    @cached_property
+    def _control(self) -> re.Pattern[str] | None:
+        """Finds what must not be spelled out in a message: control tokens, and the marks between turns.
+
+        Added tokens that are neither special nor look like marks, such as runs of spaces or words of a field, are left
+        alone. Templates may have marks that are not tokens of their own (``[INST]``): they are read off a rendered
+        chat.
+        """
+        turns = [{"role": role, "content": "x"} for role in ("system", "user", "assistant", "user")]
+        try:
+            specimen = self._apply_template(turns) if self.has_template else ""
+        except ModelError:
+            specimen = ""
+        added = self.tokenizer.added_tokens_decoder.values()
+        marks = {token.content for token in added if token.special or re.fullmatch(_MARKUP, token.content)}
+        marks |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, specimen))
+        # The longest first: of two that begin alike the tokenizer takes the longer one, too.
+        patterns = [
+            re.escape(mark) for mark in sorted(marks, key=lambda mark: (-len(mark), mark)) if not mark.isspace()
+        ]
+        if not self.has_template:
+            patterns.append(_ROLE_LINE)
+        return re.compile("|".join(patterns)) if patterns else None
+
+    def _apply_template(self, chat: list[dict[str, str]]) -> str:
+        """Some templates know no system role: then the system message goes in front of the first user message."""
+        try:
+            return self._template_text(chat)
+        except ModelError:
+            roles = [turn["role"] for turn in chat[:2]]
+            if roles != ["system", "user"]:
+                raise
+            merged = {"role": "user", "content": f"{chat[0]['content']}\n\n{chat[1]['content']}"}
+            return self._template_text([merged, *chat[2:]])
+
+    def _template_text(self, chat: list[dict[str, str]]) -> str:
+        from jinja2.exceptions import TemplateError
+
+        # Models that think aloud by default are asked not to: an answer, or an option to weigh, comes at once.
+        options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        try:
+            return str(self.tokenizer.apply_chat_template(chat, **options))
+        except TemplateError as error:
+            raise ModelError(f"The model's chat template does not accept these messages: {error}.") from error
+
+
+def _broken(match: re.Match[str]) -> str:
+    """A mark with a space in it; nothing but a space where it has only one character."""
+    mark = match[0]
+    if len(mark) == 1:
+        return " "
+    return f"{mark[:-1]} :" if mark.endswith(":") else f"{mark[0]} {mark[1:]}"
 
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -82,7 +377,7 @@ def load_local(
         device: As torch names it (``cpu``, ``cuda``, ``cuda:1``), or ``auto`` to spread a model over several GPUs; by
             default a GPU when there is one.
         dtype: One of :data:`DTYPES`; by default bfloat16 on a GPU (float16 where it has none), float16 on a
-            Mac's, and on a CPU what is faster there, see :func:`~climassay.models.cpu_settings.fastest_cpu_dtype`.
+            Mac's, and on a CPU what is faster there, see :func:`~climassay.models.local.loading.fastest_cpu_dtype`.
         adapter: Folder of a PEFT adapter; its weights are merged into the model.
 
     Raises:
@@ -299,161 +594,3 @@ class DescribedModel:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, without those of the chat template."""
         return [len(tokens) for tokens in self.prompts.encode_all(texts)]
-
-
-class LazyModel(DescribedModel):
-    """A local model that is loaded when it is first asked; the contract's ``OpenWeights``."""
-
-    def __init__(self, name: str, info: ModelInfo, load: "Callable[[], LocalModel]") -> None:
-        super().__init__(name, info)
-        self._load = load
-        self._lock = threading.Lock()
-
-    @cached_property
-    def _loaded(self) -> "LocalModel":
-        model = self._load()
-        if model.fingerprint != self.fingerprint:
-            raise ModelError(f"The files of {self.name} have changed since the command began: start it again.")
-        return model
-
-    def loaded(self) -> "LocalModel":
-        """The model itself.
-
-        Raises:
-            ModelError: It cannot be loaded.
-        """
-        with self._lock:
-            return self._loaded
-
-    def generate(
-        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
-    ) -> list[Completion]:
-        """Answer every request, in order; see the contract."""
-        return self.loaded().generate(requests, on_result=on_result) if requests else []
-
-    def generate_stream(
-        self,
-        requests: Sequence[GenerationRequest],
-        *,
-        on_text: TextCallback,
-        on_result: CompletionCallback | None = None,
-    ) -> list[Completion]:
-        """The same, with the text so far after every token; see the contract."""
-        if not requests:
-            return []
-        return self.loaded().generate_stream(requests, on_text=on_text, on_result=on_result)
-
-    def option_logprobs(
-        self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
-    ) -> list[OptionScores]:
-        """Weigh every request's options, in order; see the contract."""
-        return self.loaded().option_logprobs(requests, on_result=on_result) if requests else []
-
-    def harvest(
-        self,
-        requests: Sequence[OptionRequest],
-        *,
-        layers: Sequence[int] = (-1,),
-        token_budget: int | None = None,
-        on_result: ActivationsCallback | None = None,
-    ) -> list[Activations]:
-        """Hidden states at the last token of every option, float32 [options, layers, width]; see the contract."""
-        return self.loaded().harvest(requests, layers=layers, token_budget=token_budget, on_result=on_result)
-
-    @property
-    def work(self) -> Work:
-        """Computed so far; nothing before it is loaded."""
-        return self._loaded.work if "_loaded" in self.__dict__ else Work(0, 0)
-
-    def close(self) -> None:
-        """Give back the memory."""
-        if "_loaded" in self.__dict__:
-            self._loaded.close()
-
-
-def open_local(
-    name: str,
-    *,
-    device: str | None = None,
-    dtype: str | None = None,
-    adapter: str | None = None,
-    concurrency: int | None = None,
-    max_output_tokens: int | None = None,
-) -> "LocalModel | LazyModel":
-    """A local model, loaded at once only where it is not known from before; arguments and errors as for `LocalModel`.
-
-    Raises:
-        ModelError: The model cannot be found, verified or loaded.
-        MissingExtraError: The packages for local models are not installed.
-    """
-
-    def load() -> "LocalModel":
-        from climassay.models.local.model import LocalModel
-
-        return LocalModel(
-            name,
-            device=device,
-            dtype=dtype,
-            adapter=adapter,
-            concurrency=concurrency,
-            max_output_tokens=max_output_tokens,
-        )
-
-    plain, adapter_folder = split_adapter(name.removeprefix("local:"), adapter)
-    folder = find_folder(plain)
-    card = _card(folder, adapter_folder, device, dtype, max_output_tokens)
-    if (info := _kept_info(card)) is not None:
-        return LazyModel(name, info, load)
-    model = load()
-    if model.folder == folder:
-        _keep_info(card, model.info)
-    return model
-
-
-def loaded_model(model: Generator) -> "LocalModel | None":
-    """The local model itself, loaded; None where it is none."""
-    from climassay.models.local.model import LocalModel
-
-    found = model.loaded() if isinstance(model, LazyModel) else model
-    return found if isinstance(found, LocalModel) else None
-
-
-def _card(folder: Path, adapter: Path | None, device: str | None, dtype: str | None, limit: int | None) -> Path:
-    """Where it is kept what a model says about itself: by its files, how it is loaded, and what decides the rest."""
-    files = model_fingerprint(folder, adapter=adapter, chat_template=None, dtype="")
-    versions = [importlib.metadata.version(package) for package in ("torch", "transformers", "tokenizers")]
-    known = [
-        *(str(folder), files, device, dtype, limit, os.environ.get(DTYPE_VARIABLE), processor(), versions),
-        *(gpu_devices(), os.environ.get("CUDA_VISIBLE_DEVICES")),
-    ]
-    return cache_folder() / "models" / f"{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]}.json"
-
-
-def _kept_info(card: Path) -> ModelInfo | None:
-    """What a model said about itself, None where that is not known or the card is damaged."""
-    try:
-        kept = json.loads(card.read_text(encoding="utf-8"))
-        folder = Path(kept.pop("folder"))
-        return ModelInfo(prompts=PromptFormat(_plain_tokenizer(folder)), folder=folder, **kept)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None
-
-
-def _keep_info(card: Path, info: ModelInfo) -> None:
-    """Keep what a model says about itself, if its tokenizer read without its class is the same."""
-    own: Any = info.prompts.tokenizer
-    with suppress(OSError, ValueError, AttributeError, InputError):
-        read = _plain_tokenizer(info.folder)
-        same = own.backend_tokenizer.to_str() == read.backend_tokenizer.to_str()
-        same = same and type(own).apply_chat_template is type(read).apply_chat_template
-        if same and (own.special_tokens_map, own.chat_template) == (read.special_tokens_map, read.chat_template):
-            kept = {part.name: getattr(info, part.name) for part in fields(info) if part.name != "prompts"}
-            write_file(card, json.dumps(kept | {"folder": str(info.folder)}).encode())
-
-
-def _plain_tokenizer(folder: Path) -> Any:
-    """A model's tokenizer without its class, for which transformers would import torch: that takes seconds."""
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizers: Any = PreTrainedTokenizerFast
-    return tokenizers.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)

@@ -27,13 +27,10 @@ from climassay.models.contract import (
     Usage,
     Work,
 )
-from climassay.models.cpu_settings import choose_threads
 from climassay.models.local.generation import Generation
-from climassay.models.local.loading import DescribedModel, ModelInfo, load_local
-from climassay.models.local.network import Network
+from climassay.models.local.loading import DescribedModel, ModelInfo, PromptFormat, choose_threads, load_local
+from climassay.models.local.network import Network, Reader
 from climassay.models.local.prefix_tree import common_length
-from climassay.models.local.prompts import PromptFormat
-from climassay.models.local.reading import Reader
 
 Result = TypeVar("Result", OptionScores, Activations)
 

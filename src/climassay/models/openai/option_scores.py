@@ -7,10 +7,9 @@ So tokens are matched with options as texts; see :func:`score_options` for what 
 import math
 import re
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from climassay.models.local.prefix_tree import common_length
 from climassay.models.openai.replies import Position, TopLogprob
 
 BEFORE = " \t\r\n\"'`*_([{<#\u0120\u2581"
@@ -113,7 +112,8 @@ def generated_logprobs(chosen: int, options: Sequence[str]) -> tuple[float, ...]
 def tokens_to_distinguish(options: Sequence[str]) -> int:
     """How many tokens it takes at most until options that begin alike differ (a token is a character or more)."""
     bare = sorted(_bare(option).casefold() for option in options)
-    shared = max((common_length(one, other) for one, other in pairwise(bare)), default=0)
+    alike = (takewhile(lambda both: both[0] == both[1], zip(*pair, strict=False)) for pair in pairwise(bare))
+    shared = max((sum(1 for _ in characters) for characters in alike), default=0)
     return min(MOST_TOKENS, shared + 1)
 
 

@@ -26,6 +26,7 @@ from climassay.generation.annotation import (
     FoundItem,
     Item,
     ItemFilter,
+    Label,
 )
 from climassay.generation.annotation.labels import ItemFilterState, Order, is_rubric
 from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
@@ -41,11 +42,9 @@ from climassay.web.annotate.views import (
     address,
     agreement_of,
     holds_rubrics,
-    item_of,
     item_view,
     label_view,
     new_key,
-    own_item,
     own_label,
     queue_of,
     read_form,
@@ -56,10 +55,10 @@ from climassay.web.annotate.views import (
     train,
     training_offered,
     trainings,
-    visible_comments,
 )
+from climassay.web.api.base import named
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing, Refused
+from climassay.web.failures import Missing, Refused, missing
 from climassay.web.pages import PageNumber, Search, back_to, page, part_of, within
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
@@ -153,11 +152,39 @@ class DatasetRequest:
 
     def item(self, draft: str) -> Item:
         """An item; missing where there is none."""
-        return item_of(self.store, self.dataset, draft)
+        with missing():
+            return self.store.item(self.dataset, draft)
 
     def own_item(self, draft: str) -> Item:
-        """An item that the visitor may label; see :func:`~climassay.web.annotate.views.own_item`."""
-        return own_item(self.store, self.dataset, draft, self.user)
+        """An item that the visitor may label: one that they labelled before, or that wants a label of theirs.
+
+        The latter is kept for them from now on. Adjudicators may open every item.
+
+        Raises:
+            Missing: There is no such item.
+            Refused: It has the labels that it needs, or others are about to give them.
+        """
+        item, name = self.item(draft), self.user.name
+        # What was taken back lies before them again, perhaps beside another one.
+        if (
+            self.user.may("adjudicator")
+            or self.store.labels(self.dataset, draft=draft, annotator=name, current=False)
+            or self.store.take(self.dataset, draft, name)
+        ):
+            return item
+        raise Refused("This question has the labels that it needs, or others have it before them now.")
+
+    def visible_comments(self, item: Item) -> list[Comment]:
+        """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
+        labelled, found = own_label(item, self.user) is not None, self.store.comments(self.dataset, item.draft.id)
+        return [one for one in found if labelled or one.author == self.user.name]
+
+    def history(self, annotator: str, most: int, after: str | None) -> Sequence[Label]:
+        """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
+        name = annotator or self.user.name
+        if name != self.user.name and not self.user.may("adjudicator"):
+            raise Refused("What others said is for adjudicators.")
+        return self.store.history(self.dataset, name, most, after=after, decided=name != self.user.name)
 
     def progress_values(self, done: str) -> dict[str, Any]:
         """How far an annotator is, and the key of their newest label."""
@@ -168,30 +195,29 @@ class DatasetRequest:
         return {"progress": progress, "total": total, "said": said, "last": last[0].key if last else ""}
 
 
-def _for_annotators(request: Request, app: App, user: Annotator, dataset: str) -> DatasetRequest:
-    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+DatasetName = Annotated[str, named("Name of the dataset.", "clouds")]
 
 
-def _for_adjudicators(request: Request, app: App, user: Adjudicator, dataset: str) -> DatasetRequest:
-    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+def _request_of(role: Any) -> Any:
+    """What a request about one dataset depends on, by somebody of a role."""
+
+    def made(request: Request, app: App, user: role, dataset: DatasetName) -> DatasetRequest:
+        return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+
+    return Depends(made)
 
 
-def _for_admins(request: Request, app: App, user: Admin, dataset: str) -> DatasetRequest:
-    return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
-
-
-ByAnnotator = Annotated[DatasetRequest, Depends(_for_annotators)]
-ByAdjudicator = Annotated[DatasetRequest, Depends(_for_adjudicators)]
-ByAdmin = Annotated[DatasetRequest, Depends(_for_admins)]
+ByAnnotator = Annotated[DatasetRequest, _request_of(Annotator)]
+ByAdjudicator = Annotated[DatasetRequest, _request_of(Adjudicator)]
+ByAdmin = Annotated[DatasetRequest, _request_of(Admin)]
 
 
 def _item_page(
     asked: DatasetRequest, item: Item, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
     """The page on which an item is labelled; a form that could not be stored keeps its words."""
-    store, own = asked.store, own_label(item, asked.user)
-    comments = visible_comments(store, asked.dataset, item, asked.user)
-    confidence = not store.settings(asked.dataset).hide_confidence
+    own, comments = own_label(item, asked.user), asked.visible_comments(item)
+    confidence = not asked.store.settings(asked.dataset).hide_confidence
     return asked.show(
         "item",
         done=done,
@@ -464,10 +490,7 @@ def _place(found: FoundItem, dataset: str, user: User) -> str:
 def history(asked: ByAnnotator, annotator: str = "", after: str = "") -> Response:
     """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
     store, dataset, name = asked.store, asked.dataset, annotator or asked.user.name
-    own = name == asked.user.name
-    if not own and not asked.user.may("adjudicator"):
-        raise Refused("What others said is for adjudicators.")
-    labels = store.history(dataset, name, MOST_HISTORY + 1, after=after or None, decided=not own)
+    labels = asked.history(name, MOST_HISTORY + 1, after or None)
     here, whose = asked.address("history"), {"annotator": annotator} if annotator else {}
     older = {**whose, "after": labels[MOST_HISTORY - 1].key} if len(labels) > MOST_HISTORY else {}
     listed = [
@@ -480,7 +503,7 @@ def history(asked: ByAnnotator, annotator: str = "", after: str = "") -> Respons
     return asked.show(
         "history",
         annotator=name,
-        own=own,
+        own=name == asked.user.name,
         labels=listed,
         progress=store.progress(dataset, name),
         newest=f"{here}?{urlencode(whose)}" if after else "",

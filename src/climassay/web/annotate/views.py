@@ -42,7 +42,7 @@ from climassay.questions.types.longform.rubric import (
 from climassay.reporting.highlighting import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
-from climassay.web.failures import Refused, missing
+from climassay.web.failures import missing
 from climassay.web.jobs import Job, JobReport
 from climassay.web.pages import is_web_address
 
@@ -504,48 +504,16 @@ def agreement_of(app: AppState, dataset: str) -> Agreement:
     return app.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
 
 
-def item_of(store: AnnotationStore, dataset: str, draft: str) -> Item:
-    """An item; missing where there is no such dataset, or no such draft in it."""
-    with missing():
-        return store.item(dataset, draft)
-
-
 def holds_rubrics(store: AnnotationStore, dataset: str) -> bool:
     """Whether people write rubrics in a dataset."""
     first = next(store.items(dataset), None)
     return first is not None and is_rubric(first.draft.wording)
 
 
-def own_item(store: AnnotationStore, dataset: str, draft: str, user: User) -> Item:
-    """An item that somebody may label: one that they labelled before, or that wants a label of theirs.
-
-    The latter is kept for them from now on. Adjudicators may open every item.
-
-    Raises:
-        Missing: There is no such item.
-        Refused: It has the labels that it needs, or others are about to give them.
-    """
-    item = item_of(store, dataset, draft)
-    if user.may("adjudicator") or own_label(item, user) is not None:
-        return item
-    if store.labels(dataset, draft=draft, annotator=user.name, current=False):
-        # Taken back: it lies before them again, perhaps beside another one.
-        return item
-    if not store.take(dataset, draft, user.name):
-        raise Refused("This question has the labels that it needs, or others have it before them now.")
-    return item
-
-
 def own_label(item: Item, user: User) -> Label | None:
     """What somebody said about an item, and what still counts."""
     said = (label for label in item.labels if label.annotator == user.name and not label.adjudicates)
     return next(said, None)
-
-
-def visible_comments(store: AnnotationStore, dataset: str, item: Item, user: User) -> list[Comment]:
-    """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
-    labelled = own_label(item, user) is not None
-    return [one for one in store.comments(dataset, item.draft.id) if labelled or one.author == user.name]
 
 
 def total_of(progress: Progress) -> int:

@@ -5,17 +5,14 @@ no database can hold. Models of answers are made from the records themselves: Fa
 back, attribute by attribute.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from climassay.questions.types.longform.rubric import CriterionLevel
-from climassay.statistics import Estimate
 from climassay.web.access import Adjudicator, Admin, Annotator, Asker, Reader, bearer, visitor
 from climassay.web.accounts import User
 from climassay.web.app_state import App
@@ -40,17 +37,11 @@ def field(example: Any, description: str | None = None, **more: Any) -> Any:
     return Field(description=description, examples=[example], **more)
 
 
-def _no_nan(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _moment(value: Any) -> Any:
     """Seconds since 1970-01-01, as records have them, as a moment."""
     return datetime.fromtimestamp(value, UTC) if isinstance(value, float) and 0 <= value < 2e10 else value
 
 
-Figure = Annotated[float | None, BeforeValidator(_no_nan)]
-"""A computed number; null where it is not defined."""
 Moment = Annotated[
     AwareDatetime,
     BeforeValidator(_moment),
@@ -94,47 +85,26 @@ class Detail(Data):
     says: str = field("Input should be a valid boolean")
 
 
-class Share(Data):
-    """A mean, share or coefficient, with its confidence interval."""
-
-    value: Figure = field(0.82, "The mean, or the share from 0 to 1.")
-    low: Figure = field(0.71, "Lower end of the interval.")
-    high: Figure = field(0.9, "Upper end of the interval.")
-    n: int = field(60, "Independent items behind it.")
-    level: float = field(0.95, "Confidence level of the interval.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_estimate(cls, given: Any) -> Any:
-        if not isinstance(given, Estimate):
-            return given
-        low, high = given.interval
-        return {"value": given.value, "low": low, "high": high, "n": given.n, "level": given.level}
-
-
-class CriterionData(Data):
-    """A criterion of a rubric."""
-
-    text: str = field("Says that CO2 emits more than it absorbs there")
-    weight: float = field(2.0, "Its share in the rubric's score, above 0.")
-    level: CriterionLevel = field("must", "`must`: no adequate answer leaves it out; `should`: it makes one better.")
-    source: str = field("IPCC AR6 WG1, 7.2", "What it rests on; empty where nothing is named.")
-
-
 Entry = TypeVar("Entry")
 Source = TypeVar("Source")
-Answer = TypeVar("Answer", bound=Data)
 
 
 class Listed(Data, Generic[Entry]):
     """A part of a list, in an order that stays."""
 
     # Of each list's own class pydantic would look for the source in vain, through every module that is loaded.
-    model_config = ConfigDict(use_attribute_docstrings=False)
+    model_config = ConfigDict(
+        use_attribute_docstrings=False, json_schema_extra={"description": "A part of a list, in an order that stays."}
+    )
     items: list[Entry]
     next: str | int | None = Field(
         description="Value of `after` for the entries behind these; null where there are none.", examples=[None]
     )
+
+
+def listed(entry: Any) -> Any:
+    """The model of lists of something."""
+    return Listed[entry]
 
 
 def whole(entries: Sequence[Any]) -> dict[str, Any]:
@@ -165,9 +135,9 @@ class Extended:
         return getattr(self._record, name)
 
 
-def named_for(data: Answer, user: User | None) -> Answer:
-    """An answer with the name that somebody signs in by, which is for those who have an account themselves."""
-    return data if user is not None else data.model_copy(update={"by": None})
+def named_for(record: Any, user: User | None) -> Any:
+    """A record with the name that somebody signs in by, which is for those who have an account themselves."""
+    return record if user is not None else Extended(record, by=None)
 
 
 PREFIX = "/api/v1"

@@ -3,37 +3,38 @@
 from typing import Annotated, Any
 
 from fastapi import Request
-from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
+from pydantic import BeforeValidator, JsonValue
 from starlette.responses import JSONResponse, Response
 
-from climassay.factcheck.check_store import CheckReview, CheckState, CheckSummary, Opinion
+from climassay.factcheck.check_store import CheckReview, CheckSummary, Opinion
 from climassay.factcheck.configuration import Reviewed, settings_tables
 from climassay.factcheck.transcript import as_data
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
+from climassay.web.api.answers import Share, answer, at, page_at, said
 from climassay.web.api.base import (
     AfterName,
     Data,
     Limit,
-    Listed,
     Moment,
-    Share,
     ShortText,
     Text,
     area,
     failing,
     field,
     first_of,
+    listed,
     named,
     named_for,
     whole,
 )
-from climassay.web.api.server import JobData, job_data
+from climassay.web.api.server import JobData
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.pages import WantedChecks
 from climassay.web.checks.store import (
     Busy,
     ClaimForm,
+    SetUp,
     begin_again,
     begin_check,
     checks_of,
@@ -61,55 +62,59 @@ class ClaimToCheck(Data):
     """Who debates: a name that `GET /api/v1/checks/set-ups` lists; by default the first."""
 
 
-class SetUpData(Data):
-    """A way to debate that can be chosen."""
-
-    name: str = field("every collection")
-    advocates: Annotated[list[str], BeforeValidator(lambda given: [one.name for one in given])] = field(
-        ["primer"], "Names of those who debate.", validation_alias=AliasPath("settings", "advocates")
-    )
-    model: str = field("local:smollm2", validation_alias=AliasPath("settings", "model"))
-    rounds: int = field(3, "At most so many.", validation_alias=AliasPath("settings", "rounds"))
-
-
-class CheckData(Data):
-    """A check of a claim, without its debate."""
-
-    id: str = field("c9f3a1b2c4d5")
-    claim: str = field(SHOWN_CLAIM, validation_alias=AliasPath("claim", "text"))
-    source: str = field("https://example.org/column", validation_alias=AliasPath("claim", "source"))
-    date: str = field("2024-05-31", validation_alias=AliasPath("claim", "date"))
-    by: str | None = field("ada")
-    """Name of who asked; null for somebody without an account, and to readers without one."""
-    asked_at: Moment
-    ended_at: Moment | None
-    state: CheckState = field("done", "`waiting` until the debate has ended; then `done`, `failed` or `stopped`.")
-    error: str | None = field(None, "Why it failed, in one sentence.")
-    set_up: str = field("every collection")
-    job: str | None = field("j4f0c2d1e9a8b", "Id of the work: see `GET /api/v1/jobs/{job}`.")
-    run: str | None = field("r00c0ffee", "Id of the run in the records: see `GET /api/v1/runs/{run}`.")
-    outcome: str | None = field("verdict")
-    """`verdict`, `not enough information`, `not checkable`, `not about climate`, `failed`; null before the end."""
-    verdict: str | None = field("incorrect", validation_alias="label")
-    """A label of the scale; null where there is none."""
-    topic: str | None = field("1.6", "Contrarian claim of CARDS that it makes, where one is likely.")
-    seconds: float | None = field(48.2, "How long it was debated; null before the end.")
-    reviewed: Reviewed = field("unreviewed", "What most of the people who reviewed it hold.")
-    agree: int = field(0, "People whose last word is that they agree.")
-    disagree: int = field(0)
-    undecided: int = field(0)
-    page: Annotated[str, AfterValidator("/checks/{}".format)] = field("/checks/c9f3a1b2c4d5", validation_alias="id")
-    """Permanent address on this server."""
-
-
-class BegunCheck(Data):
-    """A check that was taken."""
-
-    check: CheckData
-    job: JobData | None
-    """The work; null where it was not begun yet."""
-    events: str | None = field("/jobs/j4f0c2d1e9a8b/events")
-    """Where browsers get the debate live, as server-sent events; programs take `GET /api/v1/jobs/{job}/events`."""
+CheckData = answer(
+    "Check",
+    CheckSummary,
+    "id by asked_at ended_at state error set_up job run outcome topic seconds reviewed agree disagree undecided",
+    claim=at("claim.text", str),
+    source=at("claim.source", str),
+    date=at("claim.date", str),
+    reviewed=said(Reviewed, "What most of the people who reviewed it hold."),
+    verdict=at("label", str | None, "A label of the scale; null where there is none."),
+    page=page_at("/checks/{}", "id"),
+)
+SetUpData = answer(
+    "SetUp",
+    SetUp,
+    "name",
+    advocates=at(
+        "settings.advocates",
+        Annotated[list[str], BeforeValidator(lambda given: [one.name for one in given])],
+        "Names of those who debate.",
+    ),
+    model=at("settings.model", str),
+    rounds=at("settings.rounds", int, "At most so many."),
+)
+BegunCheck = answer(
+    "BegunCheck",
+    "A check that was taken.",
+    check=CheckData,
+    job=said(JobData | None, "The work; null where it was not begun yet."),
+    events=said(
+        str | None,
+        "Where browsers get the debate live, as server-sent events; programs take `GET /api/v1/jobs/{job}/events`.",
+    ),
+)
+ReviewData = answer("Review", CheckReview, "by opinion comment current", by=str | None, at=at("made_at", Moment))
+TranscriptData = answer(
+    "Transcript",
+    "A check with its whole debate.",
+    check=CheckData,
+    settings=said(dict[str, JsonValue], "Who debated and by which rules: the tables of a file that sets up a debate."),
+    transcript=said(
+        dict[str, JsonValue],
+        "As `climassay check --json` writes it: claim, subclaims, advocates, rounds, verdict, sources, usage.",
+    ),
+)
+AgreementOfReaders = answer(
+    "AgreementOfReaders",
+    "How often people agree with the verdicts; a check counts once, however many reviewed it.",
+    agreed=said(
+        Share | None,
+        "Share of the checks with most reviewers for it, among those with a majority; null where there is none.",
+    ),
+    divided=said(int, "Checks with as many for as against, which are not counted."),
+)
 
 
 class ReviewToGive(Data):
@@ -119,56 +124,27 @@ class ReviewToGive(Data):
     comment: Text = field("The tide gauges say otherwise.", "At most 4,000 characters.", default="")
 
 
-class ReviewData(Data):
-    """What somebody said about a check."""
-
-    by: str | None = field("ada", "Who said it; null to readers without an account.")
-    opinion: Opinion = field("agree")
-    comment: str = field("The tide gauges say otherwise.")
-    at: Moment = Field(validation_alias="made_at")
-    current: bool = field(True, "Whether it is their last word.")
-
-
-class TranscriptData(Data):
-    """A check with its whole debate."""
-
-    check: CheckData
-    settings: dict[str, JsonValue] = field({"model": "local:smollm2", "rounds": 3})
-    """Who debated and by which rules: the tables of a file that sets up a debate."""
-    transcript: dict[str, JsonValue] = field({"scale": "climate-feedback", "rounds": []})
-    """As `climassay check --json` writes it: claim, subclaims, advocates, rounds, verdict, sources, usage."""
-
-
-class AgreementOfReaders(Data):
-    """How often people agree with the verdicts; a check counts once, however many reviewed it."""
-
-    agreed: Share | None
-    """Share of the checks with most reviewers for it, among those with a majority; null where there is none."""
-    divided: int = field(0, "Checks with as many for as against, which are not counted.")
-
-
 class TooMuchWaits(Failure):
     """More claims wait than can be checked soon."""
 
     status = 429
 
 
-@router.get("")
+@router.get("", response_model=listed(CheckData))
 def list_checks(
     app: App,
     user: Reader,
     wanted: WantedChecks,
     limit: Limit = 50,
     after: AfterName = None,
-) -> Listed[CheckData]:
+) -> Any:
     """All checks that fit, the newest first."""
-    found = checks_of(app).newest(wanted, most=limit + 1, after=after)
-    part = first_of(found, limit, lambda one: one.id)
-    return Listed(items=[_check(one, user) for one in part["items"]], next=part["next"])
+    found = [named_for(one, user) for one in checks_of(app).newest(wanted, most=limit + 1, after=after)]
+    return first_of(found, limit, lambda one: one.id)
 
 
-@router.post("", status_code=202, responses=failing(429))
-def check_claim(request: Request, app: App, user: Asker, asked: ClaimToCheck) -> BegunCheck:
+@router.post("", status_code=202, response_model=BegunCheck, responses=failing(429))
+def check_claim(request: Request, app: App, user: Asker, asked: ClaimToCheck) -> Any:
     """Have a claim checked.
 
     The debate goes on after the answer: watch its job, and read the verdict from the check when it has ended. A claim
@@ -182,8 +158,8 @@ def check_claim(request: Request, app: App, user: Asker, asked: ClaimToCheck) ->
     return _begun(app, user, check)
 
 
-@router.get("/set-ups", response_model=Listed[SetUpData])
-def list_set_ups(app: App, user: Asker) -> dict[str, Any]:
+@router.get("/set-ups", response_model=listed(SetUpData))
+def list_set_ups(app: App, user: Asker) -> Any:
     """The ways to debate that can be chosen; the first is taken where none is."""
     return whole(set_ups(app))
 
@@ -194,21 +170,20 @@ def get_agreement_of_readers(app: App, user: Reader) -> Any:
     return checks_of(app).agreement()
 
 
-@router.get("/{check}")
-def get_check(app: App, user: Reader, check: CheckId) -> CheckData:
+@router.get("/{check}", response_model=CheckData)
+def get_check(app: App, user: Reader, check: CheckId) -> Any:
     """How a check stands."""
-    return _check(found_check(app, check)[0].about, user)
+    return named_for(found_check(app, check)[0].about, user)
 
 
-@router.get("/{check}/transcript")
-def get_transcript(app: App, user: Reader, check: CheckId) -> TranscriptData:
+@router.get("/{check}/transcript", response_model=TranscriptData)
+def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
     """The whole debate; missing until it has ended."""
     kept = found_check(app, check)[0]
     if kept.transcript is None:
         raise Missing(f"The check {check} has no transcript: its state is {kept.about.state!r}.")
-    return TranscriptData(
-        check=_check(kept.about, user), settings=settings_tables(kept.settings), transcript=as_data(kept.transcript)
-    )
+    tables, transcript = settings_tables(kept.settings), as_data(kept.transcript)
+    return {"check": named_for(kept.about, user), "settings": tables, "transcript": transcript}
 
 
 @router.get(
@@ -239,31 +214,31 @@ def get_claim_review(app: App, user: Reader, check: CheckId) -> Response:
     return JSONResponse(claim_review_of(app, check), media_type=LD_JSON)
 
 
-@router.get("/{check}/reviews")
-def list_reviews(app: App, user: Reader, check: CheckId) -> Listed[ReviewData]:
+@router.get("/{check}/reviews", response_model=listed(ReviewData))
+def list_reviews(app: App, user: Reader, check: CheckId) -> Any:
     """What people said about a check, in order; earlier words of a person are kept."""
     found_check(app, check)
-    return Listed(items=[_review(one, user) for one in checks_of(app).reviews(check)], next=None)
+    return whole([named_for(one, user) for one in checks_of(app).reviews(check)])
 
 
-@router.post("/{check}/reviews")
-def review_check(app: App, user: Annotator, check: CheckId, review: ReviewToGive) -> ReviewData:
+@router.post("/{check}/reviews", response_model=ReviewData)
+def review_check(app: App, user: Annotator, check: CheckId, review: ReviewToGive) -> Any:
     """Agree, disagree or comment; a later word appears in place of the first, the same word changes nothing."""
     found_check(app, check)
     store = checks_of(app)
     store.review(check, user.name, review.opinion, review.comment)
-    return _review([one for one in store.reviews(check) if one.by == user.name and one.current][-1], user)
+    return [one for one in store.reviews(check) if one.by == user.name and one.current][-1]
 
 
-@router.post("/{check}/stop")
-def stop_check(app: App, user: Annotator, check: CheckId) -> CheckData:
+@router.post("/{check}/stop", response_model=CheckData)
+def stop_check(app: App, user: Annotator, check: CheckId) -> Any:
     """End a check that goes on: one's own, as an adjudicator anybody's. One that has ended stays as it is."""
     end_check(app, user, check)
-    return _check(checks_of(app).get(check).about, user)
+    return checks_of(app).get(check).about
 
 
-@router.post("/{check}/again", status_code=202, responses=failing(429))
-def ask_again(request: Request, app: App, user: Asker, check: CheckId) -> BegunCheck:
+@router.post("/{check}/again", status_code=202, response_model=BegunCheck, responses=failing(429))
+def ask_again(request: Request, app: App, user: Asker, check: CheckId) -> Any:
     """Go on with a check that broke or was stopped; what was answered is not asked again. Others stay as they are.
 
     One that was stopped goes on for who asked for it, and for adjudicators.
@@ -275,15 +250,7 @@ def ask_again(request: Request, app: App, user: Asker, check: CheckId) -> BegunC
     return _begun(app, user, check)
 
 
-def _check(about: CheckSummary, user: User | None) -> CheckData:
-    return named_for(CheckData.model_validate(about), user)
-
-
-def _review(review: CheckReview, user: User | None) -> ReviewData:
-    return named_for(ReviewData.model_validate(review), user)
-
-
-def _begun(app: AppState, user: User | None, check: str) -> BegunCheck:
+def _begun(app: AppState, user: User | None, check: str) -> Any:
     kept, job = found_check(app, check)
     events = None if job is None else f"/jobs/{job.id}/events"
-    return BegunCheck(check=_check(kept.about, user), job=None if job is None else job_data(job, user), events=events)
+    return {"check": named_for(kept.about, user), "job": job and named_for(job, user), "events": events}

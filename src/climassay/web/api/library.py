@@ -3,27 +3,27 @@
 from typing import Annotated, Any
 
 from fastapi import File, Form, Query, UploadFile
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from climassay.corpus.collection import remove_collection
 from climassay.corpus.collection_storage import StoredDocument
-from climassay.corpus.documents import Passage
+from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
 from climassay.web.access import Adjudicator, Admin, Reader
+from climassay.web.api.answers import Figure, answer, at, many, page_at, said
 from climassay.web.api.base import (
     NO_NUL,
     AfterName,
     AfterNumber,
     Data,
     Extended,
-    Figure,
     Limit,
-    Listed,
     ShortText,
     area,
     field,
+    listed,
     named,
     part_of,
 )
@@ -63,32 +63,50 @@ Everything = Annotated[
 Hits = Annotated[int, Query(description="Maximum number of hits.", ge=1, le=MOST_HITS)]
 
 
-class CollectionData(Data):
-    """A set of documents that can be searched."""
-
-    name: str = field("primer")
-    encoder: str = field("local:minilm", "Name of the model that its vectors come from.")
-    documents: Annotated[int, BeforeValidator(len)] = field(12)
-    passages: int = field(340)
-    bytes: int = field(5_400_000, "On disk, with vectors and index; 0 in an object store.")
-    page: Annotated[str, AfterValidator("/library/{}".format)] = field("/library/primer", validation_alias="name")
-    """Address of its page on this server."""
-
-
-class DocumentData(Data):
-    """A document of a collection."""
-
-    id: str = field("3f2a9c1d")
-    title: str = field("The carbon cycle")
-    source: str = field("carbon-cycle.pdf", "File name or address that it was read from.")
-    passages: int = field(31, "Stored.")
-    complete: bool = field(True, "Whether all its passages are stored.")
-    pages: int | None = field(18, "Number of the last page with text; null where the source has no pages.")
-    report: str | None = field("AR6 WG1", "Series or report that it belongs to.")
-    date: str | None = field("2021", "ISO 8601 date, or the year.")
-    edition: str | None = field(None)
-    licence: str | None = field("CC BY 4.0")
-    url: str | None = field("https://example.org/carbon-cycle")
+CollectionData = answer(
+    "Collection",
+    Contents,
+    "name encoder documents passages bytes",
+    documents=Annotated[int, BeforeValidator(len)],
+    page=page_at("/library/{}", "name"),
+)
+DocumentData = answer(
+    "Document",
+    StoredDocument,
+    "id title source passages pages report date edition licence url",
+    complete=said(bool, "Whether all its passages are stored."),
+)
+PassageData = answer(
+    "Passage",
+    Passage,
+    "id text document_id document source position headings first_page last_page url licence",
+    citation=said(str, "Where it stands, in words."),
+    page=said(str, "Permanent address on this server."),
+)
+HitData = answer(
+    "Hit",
+    Hit,
+    "rank score cosine",
+    score=Figure,
+    collection=str,
+    excerpt=said(str, "The sentences that hold most of the words looked for."),
+    passage=PassageData,
+)
+SearchData = answer(
+    "Search",
+    SearchResults,
+    "more hidden",
+    hits=many(HitData),
+    not_searched=at("failed", list[str], "Why collections could not be searched, a sentence each."),
+)
+UploadTakenData = answer(
+    "UploadTaken",
+    "Documents that will be added.",
+    job=said(str, "Id of the work: see `GET /api/v1/jobs/{job}`."),
+    collection=str,
+    files=said(list[str], "That were taken."),
+    refused=said(list[str], "Why files were not taken, a sentence each."),
+)
 
 
 class DocumentChange(Data):
@@ -97,65 +115,14 @@ class DocumentChange(Data):
     title: ShortText = field("The carbon cycle, second edition", "By which it is listed, found and cited from now on.")
 
 
-class PassageData(Data):
-    """Some 2,000 characters of a document: what is found and cited."""
-
-    id: str = field("3f2a9c1d-4")
-    text: str = field("The ocean takes up about a quarter of the carbon dioxide that people emit.")
-    document_id: str = field("3f2a9c1d")
-    document: str = field("The carbon cycle", "Title of the document.")
-    source: str = field("carbon-cycle.pdf")
-    position: int = field(4, "Number in the document, from 0.")
-    headings: list[str] = field(["Sinks", "The ocean"], "Outermost first.")
-    first_page: int | None = field(7)
-    last_page: int | None = field(8)
-    url: str | None = field("https://example.org/carbon-cycle#page=7")
-    licence: str | None = field("CC BY 4.0")
-    citation: str = field("The carbon cycle (carbon-cycle.pdf), Sinks > The ocean, pp. 7-8")
-    """Where it stands, in words."""
-    page: str = field("/library/primer/passages/3f2a9c1d-4", "Permanent address on this server.")
-
-
-class HitData(Data):
-    """A passage that was found."""
-
-    rank: int = field(1, "From 1.")
-    score: Figure = field(0.83, "What the list is sorted by; scores of different modes or collections do not compare.")
-    cosine: Figure = field(0.61, "Cosine similarity of query and passage, where it was computed.")
-    collection: str = field("primer")
-    excerpt: str = field("The ocean takes up about a quarter of the carbon dioxide that people emit.")
-    """The sentences that hold most of the words looked for."""
-    passage: PassageData
-
-
-class SearchData(Data):
-    """What a search found, best first."""
-
-    hits: list[HitData]
-    more: bool = field(True, "Whether there may be further hits.")
-    hidden: bool = field(False)
-    """Whether there are only passages that are less similar than the encoder's threshold; `all` shows them."""
-    not_searched: list[str] = field([], "Why collections could not be searched, a sentence each.")
-
-
-class UploadTakenData(Data):
-    """Documents that will be added."""
-
-    job: str = field("j4f0c2d1e9a8b", "Id of the work: see `GET /api/v1/jobs/{job}`.")
-    collection: str = field("primer")
-    files: list[str] = field(["carbon-cycle.pdf"], "That were taken.")
-    refused: list[str] = field(["notes.exe is of no kind that is taken here."])
-    """Why files were not taken, a sentence each."""
-
-
-@router.get("/collections", response_model=Listed[CollectionData])
-def list_collections(app: App, user: Reader, limit: Limit = 50, after: AfterName = None) -> dict[str, Any]:
+@router.get("/collections", response_model=listed(CollectionData))
+def list_collections(app: App, user: Reader, limit: Limit = 50, after: AfterName = None) -> Any:
     """All collections, by name."""
     return part_of(library_of(app).all_contents(), limit, lambda one: one.name, after)
 
 
 @router.get("/collections/{collection}", response_model=CollectionData)
-def get_collection(app: App, user: Reader, collection: CollectionName) -> Contents:
+def get_collection(app: App, user: Reader, collection: CollectionName) -> Any:
     """One collection."""
     return library_of(app).contents(collection)
 
@@ -167,15 +134,15 @@ def remove_a_collection(app: App, user: Admin, collection: CollectionName) -> No
     remove_collection(app.workspace, collection)
 
 
-@router.get("/collections/{collection}/documents", response_model=Listed[DocumentData])
+@router.get("/collections/{collection}/documents", response_model=listed(DocumentData))
 def list_documents(
     app: App, user: Reader, collection: CollectionName, limit: Limit = 50, after: AfterName = None
-) -> dict[str, Any]:
+) -> Any:
     """The documents of a collection, by id."""
     return part_of(library_of(app).contents(collection).documents, limit, lambda one: one.id, after)
 
 
-@router.post("/collections/{collection}/documents", status_code=202)
+@router.post("/collections/{collection}/documents", status_code=202, response_model=UploadTakenData)
 def add_documents(
     app: App,
     user: Adjudicator,
@@ -187,7 +154,7 @@ def add_documents(
     title: Annotated[ShortText, Form(description="Title for a single file, in place of its own.")] = "",
     licence: Annotated[ShortText, Form(description="Licence of all files.")] = "",
     url: Annotated[ShortText, Form(description="Address where the documents are to be found.")] = "",
-) -> UploadTakenData:
+) -> Any:
     """Add documents to a collection; one that is not there yet is made.
 
     The files are read after the answer, by a job. Files that are there already change nothing.
@@ -196,16 +163,16 @@ def add_documents(
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
     sent = [SentFile(file.filename or "", file.file) for file in files]
     addition = receive_addition(app, sent, collection=collection, title=title, licence=licence, url=url)
-    return UploadTakenData(
-        job=submit(app, addition, user.name),
-        collection=collection,
-        files=[file.shown for file in addition.upload.files],
-        refused=[file.reason for file in addition.upload.refused],
-    )
+    return {
+        "job": submit(app, addition, user.name),
+        "collection": collection,
+        "files": [file.shown for file in addition.upload.files],
+        "refused": [file.reason for file in addition.upload.refused],
+    }
 
 
 @router.get("/collections/{collection}/documents/{document}", response_model=DocumentData)
-def get_document(app: App, user: Reader, collection: CollectionName, document: DocumentId) -> StoredDocument:
+def get_document(app: App, user: Reader, collection: CollectionName, document: DocumentId) -> Any:
     """One document."""
     return library_of(app).contents(collection).document(document)
 
@@ -213,7 +180,7 @@ def get_document(app: App, user: Reader, collection: CollectionName, document: D
 @router.patch("/collections/{collection}/documents/{document}", response_model=DocumentData)
 def rename_document(
     app: App, user: Adjudicator, collection: CollectionName, document: DocumentId, change: DocumentChange
-) -> StoredDocument:
+) -> Any:
     """Give a document another title."""
     library = library_of(app)
     library.rename_document(collection, document, plain_text(change.title))
@@ -226,10 +193,10 @@ def remove_document(app: App, user: Admin, collection: CollectionName, document:
     library_of(app).remove_document(collection, document)
 
 
-@router.get("/collections/{collection}/documents/{document}/passages", response_model=Listed[PassageData])
+@router.get("/collections/{collection}/documents/{document}/passages", response_model=listed(PassageData))
 def list_passages(
     app: App, user: Reader, collection: CollectionName, document: DocumentId, limit: Limit = 50, after: AfterNumber = -1
-) -> dict[str, Any]:
+) -> Any:
     """The passages of a document, in its order; `after` is the position of the last one."""
     library = library_of(app)
     expected = library.contents(collection).document(document).expected
@@ -244,7 +211,7 @@ def get_passage(
     user: Reader,
     collection: CollectionName,
     passage: Annotated[str, named("Id of the passage.", "3f2a9c1d-4")],
-) -> Extended:
+) -> Any:
     """One passage."""
     return _passage(collection, found_passage(library_of(app), collection, passage))
 
@@ -261,7 +228,7 @@ def search_in_collection(
     ] = "",
     everything: Everything = False,
     limit: Hits = 10,
-) -> Extended:
+) -> Any:
     """Search one collection."""
     wanted = _with_words(search_spec(q, mode, document, everything, limit))
     return _search(search_collection(library_of(app), collection, wanted))
@@ -270,7 +237,7 @@ def search_in_collection(
 @router.get("/search", response_model=SearchData)
 def search_everywhere(
     app: App, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
-) -> Extended:
+) -> Any:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare."""
     return _search(search_all(library_of(app), _with_words(search_spec(q, mode, "", everything, limit))))
 
@@ -285,7 +252,7 @@ def _passage(collection: str, passage: Passage) -> Extended:
     return Extended(passage, page=f"/library/{collection}/passages/{passage.id}")
 
 
-def _search(results: SearchResults) -> Extended:
+def _search(results: SearchResults) -> Any:
     hits = [
         Extended(
             one.hit,
@@ -295,4 +262,4 @@ def _search(results: SearchResults) -> Extended:
         )
         for one in results.found
     ]
-    return Extended(results, hits=hits, not_searched=results.failed)
+    return Extended(results, hits=hits)

@@ -7,11 +7,13 @@ import inspect
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, get_args
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.openapi.utils import get_openapi
+from fastapi.params import Depends
 from fastapi.routing import iter_route_contexts
 from markdown_it import MarkdownIt
 from markupsafe import Markup
@@ -66,8 +68,8 @@ _DONE = {
     "202": "It is taken; the work goes on after the answer.",
     "204": "It is done.",
 }
-_FORM = "Body_add_documents"
-_NAME = re.compile(r"Listed_(\w+?)(?:Data)?_$")
+_LIST = re.compile(r"Listed[_\[](\w+?)[_\]](?=\W)")
+_FORM = re.compile(r"Body_add_documents\w*")
 _REFERENCE = re.compile(r"#/components/schemas/(\w+)")
 _SIGNED_IN: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 _SIGNED_IN_TO_CHANGE: list[dict[str, list[str]]] = [{"token": []}, {"session": [], "csrf": []}]
@@ -89,8 +91,22 @@ def show_document(app: App) -> Response:
 @router.get("/api/docs", include_in_schema=False)
 def show_reference(request: Request, app: App) -> Response:
     """The same for people: every operation with its fields and examples, without a script."""
-    made = app.shared("api:reference", lambda: _reference(_document(app)))
-    return page(request, "api/reference.html.j2", **made, failures=sorted(WHY.items()))
+    document = _document(app)
+    components = document["components"]["schemas"]
+    return page(
+        request,
+        "api/reference.html.j2",
+        document=document,
+        failures=sorted(WHY.items()),
+        words=_rendered,
+        limits=limits_of,
+        kind=type_of,
+        model_of=model_of,
+        content_of=content_of,
+        resolved=lambda schema: _resolved(schema, components),
+        curl=lambda path, method: curl(document, path, method),
+        example=lambda schema: pretty(example_of(schema, components)) if schema else "",
+    )
 
 
 def _document(app: AppState) -> dict[str, Any]:
@@ -123,8 +139,7 @@ def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
     for route in iter_route_contexts(operations.routes):
         if route.endpoint is None or route.path_format is None:
             continue
-        wanted = inspect.signature(route.endpoint).parameters["user"].annotation
-        role = next(role for kind, role in ROLE_OF if kind == wanted)
+        role = _role_of(route.endpoint)
         for method in route.methods or ():
             operation = made["paths"][route.path_format][method.lower()]
             known = _SIGNED_IN if method in SAFE_METHODS else _SIGNED_IN_TO_CHANGE
@@ -138,28 +153,23 @@ def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
             for status in answers.keys() & _DONE.keys():
                 if answers[status]["description"] == "Successful Response":
                     answers[status]["description"] = _DONE[status]
-    return _renamed(made)
+    # What is sent as a form and lists have names made by FastAPI and pydantic.
+    text = _LIST.sub(r"\1List", _FORM.sub("Upload", json.dumps(made)))
+    named: dict[str, Any] = json.loads(text)
+    schemas = named["components"]["schemas"]
+    schemas["Upload"] |= {"title": "Upload", "description": "Files, and what is known of them."}
+    schemas["JsonValue"]["description"] = "Any JSON."
+    return named
 
 
-def _renamed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with names of models as people say them: ``User`` and ``UserList``."""
-    text = json.dumps(document)
-    schemas = document["components"]["schemas"]
-    [form] = [name for name in schemas if name.startswith(_FORM)]
-    names = {name: _NAME.sub(r"\1List", name).removesuffix("Data") for name in schemas}
-    names[form] = "Upload"
-    if len(set(names.values())) < len(names):
-        raise ValueError(f"Two models of the API have one name: {sorted(names.values())}.")
-    for name, plain in names.items():
-        text = text.replace(f'"#/components/schemas/{name}"', f'"#/components/schemas/{plain}"')
-    made: dict[str, Any] = json.loads(text)
-    renamed = {names[name]: {**schema, "title": names[name]} for name, schema in made["components"]["schemas"].items()}
-    renamed["Upload"]["description"] = "Files, and what is known of them."
-    renamed["JsonValue"]["description"] = "Any JSON."
-    for name in names.keys() - {form}:
-        renamed[names[name]].setdefault("description", "A part of a list, in an order that stays.")
-    made["components"]["schemas"] = renamed
-    return made
+def _role_of(function: Any) -> str:
+    """For whom an operation is, by the type of its user or of that of what it depends on; empty where none is named."""
+    for one in inspect.signature(function).parameters.values():
+        found = next((role for kind, role in ROLE_OF if kind == one.annotation), "")
+        depends = [part.dependency for part in get_args(one.annotation)[1:] if isinstance(part, Depends)]
+        if found or (found := "".join(map(_role_of, depends))):
+            return found
+    return ""
 
 
 Schema = Mapping[str, Any]
@@ -172,6 +182,12 @@ _LIMITS = {
     "default": "default",
 }
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
+
+
+@cache
+def _rendered(text: str, block: bool = True) -> Markup:
+    """Markdown as HTML."""
+    return Markup(_MARKDOWN.render(text) if block else _MARKDOWN.renderInline(text))
 
 
 def example_of(schema: Schema, components: Mapping[str, Schema]) -> Any:
@@ -191,110 +207,60 @@ def example_of(schema: Schema, components: Mapping[str, Schema]) -> Any:
 
 
 def _resolved(schema: Schema, components: Mapping[str, Schema]) -> Schema:
-    return components[_model(schema)] if "$ref" in schema else schema
+    return components[model_of(schema)] if "$ref" in schema else schema
 
 
-def _reference(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page shows of a document."""
-    components = document["components"]["schemas"]
-    operations = [
-        _operation(document["servers"][0]["url"], path, method.upper(), entry, components)
-        for path, methods in document["paths"].items()
-        for method, entry in methods.items()
-    ]
-    return {
-        "about": Markup(_MARKDOWN.render(document["info"]["description"])),
-        "areas": [(tag, [one for one in operations if tag["name"] in one["tags"]]) for tag in document["tags"]],
-        "models": [
-            (name, Markup(_MARKDOWN.render(schema.get("description", ""))), _fields(schema))
-            for name, schema in sorted(components.items())
-        ],
-    }
-
-
-def _operation(
-    root: str, path: str, method: str, entry: Mapping[str, Any], components: Mapping[str, Schema]
-) -> dict[str, Any]:
-    parameters = entry.get("parameters", [])
-    media, schema = _content(entry.get("requestBody", {}))
-    body = _resolved(schema, components)
-    address = f"{root}{path}"
-    examples = {one["name"]: example_of(one["schema"], components) for one in parameters if one.get("required")}
-    for name in [name for name in examples if f"{{{name}}}" in address]:
-        address = address.replace(f"{{{name}}}", quote(str(examples.pop(name)), safe=""))
-    if examples:
-        address += f"?{urlencode(examples, doseq=True)}"
-    curl = [f"curl -X {method} '{address}'", '-H "Authorization: Bearer $TOKEN"']
-    if media == "multipart/form-data":
-        curl.append("-F 'files=@carbon-cycle.pdf'")
-    elif media:
-        sent = _pretty(example_of(schema, components)).replace("'", "'\\''").replace("\n", "\n  ")
-        curl += [f"-H 'Content-Type: {media}'", f"-d '{sent}'"]
-    good = min(status for status in entry["responses"] if status.startswith("2"))
-    answer_media, answer = _content(entry["responses"][good])
-    return {
-        "tags": entry["tags"],
-        "anchor": entry["operationId"],
-        "method": method,
-        "path": path,
-        "about": Markup(_MARKDOWN.render(entry["description"])),
-        "parameters": [_field(one["name"], one["schema"] | one, bool(one.get("required"))) for one in parameters],
-        "body": _fields(body),
-        "body_media": media,
-        "status": good,
-        "media": answer_media,
-        "model": _model(answer),
-        "failures": sorted(status for status in entry["responses"] if status != good),
-        "curl": " \\\n  ".join(curl),
-        "example": _pretty(example_of(answer, components)) if answer else "",
-    }
-
-
-def _content(holder: Mapping[str, Any]) -> tuple[str, Schema]:
+def content_of(holder: Mapping[str, Any]) -> tuple[str, Schema]:
     """Media type and schema of a body or an answer; empty where there is none."""
     return next(((media, one.get("schema", {})) for media, one in holder.get("content", {}).items()), ("", {}))
 
 
-def _pretty(value: Any) -> str:
+def curl(document: Mapping[str, Any], path: str, method: str) -> str:
+    """A command that asks for an operation, with examples of everything that it needs."""
+    operation, components = document["paths"][path][method], document["components"]["schemas"]
+    needed = [one for one in operation.get("parameters", ()) if one["required"]]
+    examples = {one["name"]: example_of(one["schema"], components) for one in needed}
+    address = document["servers"][0]["url"] + path.format_map(
+        {one: quote(str(examples[one]), safe="") for one in examples}
+    )
+    if asked := {one["name"]: examples[one["name"]] for one in needed if one["in"] == "query"}:
+        address += f"?{urlencode(asked, doseq=True)}"
+    lines = [f"curl -X {method.upper()} '{address}'", '-H "Authorization: Bearer $TOKEN"']
+    media, schema = content_of(operation.get("requestBody", {}))
+    if media == "multipart/form-data":
+        lines.append("-F 'files=@carbon-cycle.pdf'")
+    elif media:
+        sent = pretty(example_of(schema, components)).replace("'", "'\\''").replace("\n", "\n  ")
+        lines += [f"-H 'Content-Type: {media}'", f"-d '{sent}'"]
+    return " \\\n  ".join(lines)
+
+
+def pretty(value: Any) -> str:
+    """JSON for people."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _fields(schema: Schema) -> list[dict[str, Any]]:
-    required = schema.get("required", ())
-    return [_field(name, part, name in required) for name, part in schema.get("properties", {}).items()]
+def limits_of(schema: Schema) -> str:
+    """The limits of a value and what it is by default, in words."""
+    parts = [schema, *schema.get("anyOf", ())]
+    found = [(word, part.get(name)) for part in parts for name, word in _LIMITS.items()]
+    return ", ".join(
+        f"{word} {json.dumps(value, ensure_ascii=False)}" for word, value in found if value not in (None, "", [])
+    )
 
 
-def _field(name: str, schema: Schema, required: bool) -> dict[str, Any]:
-    """A parameter, or a field of what is sent or answered; ``model`` is the one that it, or each of its entries, is."""
-    limits = [
-        f"{word} {json.dumps(part[limit], ensure_ascii=False)}"
-        for part in (schema, *schema.get("anyOf", ()))
-        for limit, word in _LIMITS.items()
-        if part.get(limit) not in (None, "", [])
-    ]
-    return {
-        "name": name,
-        "type": _type(schema),
-        "model": _model(schema),
-        "required": required,
-        "where": schema.get("in", ""),
-        "about": Markup(_MARKDOWN.renderInline(schema.get("description", ""))),
-        "limits": ", ".join(limits),
-    }
-
-
-def _type(schema: Schema) -> str:
+def type_of(schema: Schema) -> str:
     """The type of a value in the words of JSON Schema."""
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
+        return " or ".join(dict.fromkeys(type_of(one) for one in schema["anyOf"]))
     if "enum" in schema or "const" in schema:
         return " or ".join(json.dumps(one, ensure_ascii=False) for one in schema.get("enum") or [schema["const"]])
     if schema.get("type") == "array":
-        return f"list of {_type(schema['items'])}" if "items" in schema else "list"
-    return (_model(schema) if "$ref" in schema else "") or schema.get("format") or schema.get("type") or "any value"
+        return f"list of {type_of(schema['items'])}" if "items" in schema else "list"
+    return (model_of(schema) if "$ref" in schema else "") or schema.get("format") or schema.get("type") or "any value"
 
 
-def _model(schema: Schema) -> str:
-    """Name of the model that a value is or holds; empty where there is none."""
+def model_of(schema: Schema) -> str:
+    """Name of the model that a value, or each of its entries, is; empty where there is none."""
     found = _REFERENCE.search(json.dumps(schema))
     return found[1] if found else ""

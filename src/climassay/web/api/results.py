@@ -4,39 +4,47 @@ import json
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
-from fastapi import Path, Query
-from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
+from fastapi import Depends, Path, Query
+from pydantic import BeforeValidator, JsonValue
 
+from climassay.evaluation.comparing import RunComparison, RunScore
 from climassay.evaluation.report import is_wrong
+from climassay.evaluation.results import Outcome
 from climassay.generation import Draft
 from climassay.generation.dataset_results import dataset_stats
-from climassay.generation.dataset_store import State
+from climassay.generation.dataset_store import DatasetSummary, State
 from climassay.generation.draft import draft_row
-from climassay.grounding.references import ReferenceStatus
-from climassay.grounding.text_check import Status as SentenceStatus
-from climassay.questions import Kind, Level
-from climassay.questions.types.longform.rubric import CriterionVerdict
+from climassay.generation.pipeline import StreamCounts
+from climassay.grounding.references import CheckedReference
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
+from climassay.questions import Kind, Level, Question
 from climassay.records import tables
-from climassay.records.queries import UsageGroup, run_lines, run_settings, usage_by, usage_by_model
+from climassay.records.queries import (
+    ModelUsage,
+    RunSummary,
+    UsageGroup,
+    UsageRow,
+    run_lines,
+    run_settings,
+    usage_by,
+    usage_by_model,
+)
 from climassay.reporting import Table
-from climassay.reporting.tables import Align, Mark
+from climassay.reporting.tables import Column, Mark
+from climassay.statistics.intervals import PairedComparison
 from climassay.web.access import Adjudicator, Annotator, Reader
+from climassay.web.api.answers import Figure, Share, answer, at, many, page_at, said
 from climassay.web.api.base import (
     NO_NUL,
     PRINTABLE,
     AfterName,
     AfterNumber,
-    CriterionData,
-    Data,
     Extended,
-    Figure,
     Limit,
-    Listed,
-    Moment,
-    Share,
     area,
-    field,
     first_of,
+    listed,
     named,
     part_of,
     whole,
@@ -44,7 +52,8 @@ from climassay.web.api.base import (
 from climassay.web.app_state import App
 from climassay.web.failures import Missing
 from climassay.web.results.pages import MOST_RUNS, compared, dataset_store, marks_of, placed_drafts
-from climassay.web.results.questions import QuestionFilter, grid_columns, grid_rows, index_of
+from climassay.web.results.questions import Column as GridColumn
+from climassay.web.results.questions import GridQuery, QuestionFilter, QuestionQuery, grid_columns, grid_rows, index_of
 from climassay.web.results.stored_run import StoredRun, found_run, found_summary
 
 router = area("", "results")
@@ -54,303 +63,141 @@ DatasetName = Annotated[str, named("Name of the dataset.", "clouds")]
 Word = Annotated[str, Query(pattern=NO_NUL, max_length=200)]
 
 
-class RunData(Data):
-    """One command that asked models, in numbers."""
-
-    id: str = field("r00c0ffee", validation_alias=AliasPath("summary", "id"))
-    command: str = field("evaluate run", validation_alias=AliasPath("summary", "command"))
-    status: str = field("done", validation_alias=AliasPath("summary", "status"))
-    """`running`, `done`, `failed` or `interrupted`."""
-    version: str = field("0.7.0", "Version of climassay.", validation_alias=AliasPath("summary", "version"))
-    started_at: Moment = Field(validation_alias=AliasPath("summary", "started_at"))
-    ended_at: Moment | None = Field(validation_alias=AliasPath("summary", "ended_at"))
-    models: list[str] = field(["local:smollm2"], "Whose answers it has.")
-    asked: int = field(240, "Answers asked for, failed ones included.", validation_alias=AliasPath("summary", "asked"))
-    failed: int = field(0, validation_alias=AliasPath("summary", "failed"))
-    served: int = field(12, validation_alias=AliasPath("summary", "served"))
-    """Answers of earlier runs that it was served from the records."""
-    tokens: int = field(51_200, "Tokens of prompts and completions.")
-    cost: Figure = field(0.42, validation_alias=AliasPath("summary", "cost"))
-    """US dollars, of what has a price; null where nothing has."""
-    page: Annotated[str, AfterValidator("/results/{}".format)] = Field(
-        validation_alias=AliasPath("summary", "id"), examples=["/results/r00c0ffee"]
-    )
-    """Address of its page on this server."""
-
-
-class ModelUsageData(Data):
-    """What was asked of one model."""
-
-    model: str = field("local:smollm2")
-    fingerprint: str = field("5e1f", "Hash over weights, adapter, tokenizer, template and number format.")
-    answers: int = field(240)
-    failed: int = field(0)
-    attempts: int = field(240, "Requests sent, retries included.")
-    prompt_tokens: int = field(48_000)
-    completion_tokens: int = field(3_200)
-    reasoning_tokens: int = field(0, "Completion tokens that the model spent on reasoning before its answer.")
-    cost: Figure = field(None, "US dollars; null where it has no price.")
-    unpriced: int = field(240, "Answers with tokens but without a known price.")
-
-
-class RunDetailsData(Data):
-    """One run with how it was set up and what it used."""
-
-    run: RunData
-    config: dict[str, JsonValue] = field({"seed": 0}, "As the command understood it; depends on the command.")
-    seeds: dict[str, JsonValue] = field({"bootstrap": 0})
-    error: str | None = field(None, "Why it failed.")
-    usage: list[ModelUsageData]
-    stored: dict[str, int] = field({"outcomes": 240, "cells": 6}, "Rows that it stored, by the name of their table.")
-
-
-class MarkData(Data):
-    """A cell that is set off."""
-
-    row: int = field(0, "From 0.")
-    column: int = field(3)
-    marks: list[Mark] = field(["best"])
-
-
-class ColumnData(Data):
-    """A column of a table."""
-
-    heading: str = field("MCQ Overall n=120", validation_alias="label")
-    align: Align = field("right")
-
-
-class TableData(Data):
-    """A table as the run's page shows it."""
-
-    number: int = field(1, "From 1, in the order of the page.")
-    section: str = field("Scores")
-    title: str = field("Multiple choice and cloze")
-    note: str = field("In brackets: 95% intervals.")
-    columns: list[ColumnData]
-    rows: list[list[str]] = field([["small", "default", "41.7"]], "Cells as they are shown.")
-    strong: list[int] = field([], "Rows that are set off, from 0.")
-    marks: list[MarkData]
-
-
-class AskedData(Data):
-    """A question that was asked."""
-
-    number: int = field(0, "In the run, from 0; `GET /api/v1/runs/{run}/questions/{number}` has the answers.")
-    benchmark: str = field("primer")
-    id: str = field("mcq-17")
-    kind: Kind = field("mcq")
-    level: Level | None = field("base")
-    question: str = field("What drives the seasonal cycle of carbon dioxide?", "A cloze statement has `<MASK>`.")
-
-
-class QuestionData(AskedData):
-    """A question that was asked, with how its answers did."""
-
-    answer: str = field("Growth and decay of plants", "The reference.")
-    options: list[str] = field(["Volcanoes", "Growth and decay of plants"])
-    correct: int | None = field(1, "Index of the correct option, from 0.")
-    audience: str = field("", "Long answers: for whom they are; empty where nobody is named.")
-    rubric: list[CriterionData]
-    """Long answers: what a good one says."""
-    answers: int = field(6, "Number of answers by models.")
-    wrong: int = field(2)
-
-
-class JudgedCriterionData(Data):
-    """What a judge says of one criterion of the rubric."""
-
-    verdict: CriterionVerdict = field("partly met")
-    reason: str = field("It names the gas and not the effect.")
-    quotation: str = field("CO2 is rising.", "From the answer; empty where nothing is quoted.")
-    quoted: bool = field(True, "Whether the quotation stands in the answer.")
-
-
-class RatingData(Data):
-    """What a judge says of one dimension of adequacy."""
-
-    dimension: str = field("accuracy")
-    rating: float = field(4.0, "From 1 (not usable) to 5 (no fault).")
-    reason: str = field("All figures are right.")
-    issues: list[str] = field(["vague"])
-    quotation: str = field("")
-    quoted: bool = field(True)
-
-
-class AssessmentData(Data):
-    """What a judge says of a long answer."""
-
-    criteria: list[JudgedCriterionData]
-    """In the order of the rubric; empty without one, and where the judge failed."""
-    ratings: list[RatingData]
-    """Empty where the judge failed."""
-    errors: list[str] = field([], "Why the judge failed.")
-
-
-class ReferenceData(Data):
-    """A reference of an answer, and whether what it points to exists."""
-
-    text: str = field("[1]")
-    status: ReferenceStatus = field("exists")
-    reason: str = field("It is the first passage that was given.")
-    document: str | None = field("Physical climate", "Title of the document of the collections that it names.")
-
-
-class PointData(Data):
-    """A sentence of a long answer, and what the collections say of it."""
-
-    text: str = field("The stratosphere cools.")
-    status: SentenceStatus = field("supported")
-    reason: str = field("A passage says so.")
-    references: list[ReferenceData]
-
-
-class AnswerData(Data):
-    """What one model said in one setting."""
-
-    model: str = field("small")
-    setting: str = field("default")
-    answer: str = field("Volcanoes")
-    chosen: int | None = field(0, "Multiple choice: index of the chosen option.")
-    probability: Figure = field(0.61, "Probability of the chosen option among all options, where it is known.")
-    wrong: bool = field(True)
-    scores: dict[str, Figure] = field({"accuracy": 0.0}, "By metric.")
-    violations: list[str] = field([], "Rules of the answer that were not kept.")
-    passages: list[str] = field(["3f2a9c1d-4"], "Ids of what the model was given.")
-    assessment: AssessmentData | None
-    """Long answers: what the judge says, behind the scores; null without a judge."""
-    points: list[PointData]
-    """Long answers: their sentences, where collections were named to look them up in."""
-    error: str | None = field(None)
-
-
-class GridColumnData(Data):
-    """One model in one setting of a run."""
-
-    run: str = field("r00c0ffee")
-    model: str = field("small")
-    setting: str = field("default")
-
-
-class GridCellData(Data):
-    """An answer in the grid of questions."""
-
-    wrong: bool = field(True)
-    failed: Annotated[bool, BeforeValidator(lambda error: error is not None)] = field(False, validation_alias="error")
-    scores: dict[str, Figure] = field(
-        {"accuracy": 0.25}, "By metric; accuracy over several option orders is their mean."
-    )
-    violations: list[str] = field([], "Rules of the answer that were not kept.")
-
-
-class GridRowData(AskedData):
-    """A question with an answer by each column."""
-
-    cells: list[GridCellData | None]
-    """One per column; null where the question was not asked there."""
-
-
-class GridData(Listed[GridRowData]):
-    """Questions by models and settings, of one run or of two."""
-
-    columns: list[GridColumnData]
-
-
-class AnsweredQuestionData(Data):
-    """A question with everything that was said to it."""
-
-    question: QuestionData
-    context: str | None = field("Plants take up carbon dioxide in summer.", "The text that it was made from.")
-    answers: list[AnswerData]
-    passages: dict[str, str] = field({"3f2a9c1d-4": "Plants take up carbon dioxide in summer."})
-    """Texts that models were given, by id."""
-
-
-class CellScoreData(Data):
-    """One model in one setting of one run."""
-
-    run: str = field("r00c0ffee")
-    benchmark: str = field("primer", validation_alias=AliasPath("cell", "benchmark"))
-    model: str = field("small", validation_alias=AliasPath("cell", "model"))
-    setting: str = field("default", validation_alias=AliasPath("cell", "setting"))
-    score: Share = Field(validation_alias="estimate")
-
-
-class CellTestData(Data):
-    """Two cells of different runs, on the questions that both were asked."""
-
-    first: int = field(0, "Place in `scores`.")
-    second: int = field(1)
-    difference: Share
-    """Mean of second minus first."""
-    p_value: float = field(0.04)
-    p_holm: float = field(0.12, "Adjusted over all tests of the comparison.")
-
-
-class ComparisonData(Data):
-    """One metric of several runs."""
-
-    metric: str = field("accuracy")
-    level: str = field("overall")
-    scores: list[CellScoreData]
-    tests: list[CellTestData]
-
-
-class UsageData(Data):
-    """What was used by one model, by one command or on one day."""
-
-    name: str = field("local:smollm2", "The model, the command, or the day (UTC).")
-    answers: int = field(240, "Asked for, failed ones included.")
-    failed: int = field(0)
-    served: int = field(12, "From the records instead.")
-    attempts: int = field(240)
-    prompt_tokens: int = field(48_000)
-    completion_tokens: int = field(3_200)
-    reasoning_tokens: int = field(0, "Completion tokens that the model spent on reasoning before its answer.")
-    cost: Figure = field(None, "US dollars, of what has a price; null where nothing has.")
-    unpriced: int = field(240)
-
-
-class DatasetData(Data):
-    """A dataset of generated questions."""
-
-    name: str = field("clouds")
-    made_at: Moment
-    drafts: dict[State, int] = field({"accepted": 40, "rejected": 18, "failed": 2}, validation_alias="states")
-    """By what became of them, as the line left them."""
-    page: Annotated[str, AfterValidator("/results/datasets/{}".format)] = Field(
-        validation_alias="name", examples=["/results/datasets/clouds"]
-    )
-    """Address of its page on this server."""
-
-
-class YieldData(Data):
-    """What came of one kind and level."""
-
-    kind: Kind = field("mcq")
-    level: Level = field("base")
-    asked: int = field(30)
-    accepted: int = field(21)
-    failed: int = field(1, "Never written.")
-
-
-class RemovalData(Data):
-    """Why drafts were rejected."""
-
-    step: str = field("screen")
-    reason: str = field("off topic")
-    drafts: dict[Kind, int] = field({"mcq": 3}, "By kind.")
-
-
-class DatasetStatsData(Data):
-    """A dataset in numbers, experts' decisions included."""
-
-    dataset: DatasetData
-    accepted: int = field(40, "Questions of all kinds.")
-    streams: list[YieldData]
-    removed: list[RemovalData]
-    failures: dict[str, int] = field({"the model's answer was cut off": 2})
-    """Drafts that were never written, by what went wrong."""
-    sources: dict[str, int] = field({"Clouds and Climate": 40}, "Accepted questions by title of the source.")
+RunData = answer(
+    "Run",
+    RunSummary,
+    "id command status version started_at ended_at asked failed served cost",
+    below="summary",
+    models=said(list[str], "Whose answers it has."),
+    tokens=said(int, "Tokens of prompts and completions."),
+    page=page_at("/results/{}", "summary.id"),
+)
+USAGE = "answers failed attempts prompt_tokens completion_tokens reasoning_tokens cost unpriced"
+ModelUsageData = answer("ModelUsage", ModelUsage, f"model fingerprint {USAGE}")
+UsageData = answer("Usage", UsageRow, f"name served {USAGE}")
+RunDetailsData = answer(
+    "RunDetails",
+    "One run with how it was set up and what it used.",
+    run=RunData,
+    config=said(dict[str, JsonValue], "As the command understood it; depends on the command."),
+    seeds=dict[str, JsonValue],
+    error=said(str | None, "Why it failed."),
+    usage=many(ModelUsageData),
+    stored=said(dict[str, int], "Rows that it stored, by the name of their table."),
+)
+MarkData = answer("Mark", "A cell that is set off.", row=said(int, "From 0."), column=int, marks=list[Mark])
+ColumnData = answer("Column", Column, "align", heading=at("label", str))
+TableData = answer(
+    "Table",
+    "A table as the run's page shows it.",
+    number=said(int, "From 1, in the order of the page."),
+    section=str,
+    title=str,
+    note=str,
+    columns=many(ColumnData),
+    rows=said(list[list[str]], "Cells as they are shown."),
+    strong=said(list[int], "Rows that are set off, from 0."),
+    marks=many(MarkData),
+)
+_ASKED: dict[str, Any] = {
+    "number": said(int, "In the run, from 0; `GET /api/v1/runs/{run}/questions/{number}` has the answers."),
+    "benchmark": str,
+}
+QuestionData = answer(
+    "Question",
+    Question,
+    "id kind level question answer options correct audience rubric",
+    **_ASKED,
+    answers=said(int, "Number of answers by models."),
+    wrong=int,
+)
+JudgedCriterionData = answer("JudgedCriterion", CriterionJudgement, "verdict reason quotation quoted")
+RatingData = answer("Rating", DimensionRating, "dimension rating reason issues quotation quoted")
+AssessmentData = answer("Assessment", Assessment, "criteria ratings errors")
+ReferenceData = answer("Reference", CheckedReference, "text status reason document")
+PointData = answer("Point", CheckedSentence, "text status reason references")
+_SCORES = said(dict[str, Figure], "By metric; accuracy over several option orders is their mean.")
+AnswerData = answer(
+    "Answer",
+    Outcome,
+    "answer chosen probability scores violations passages assessment points error",
+    model=at("cell.model", str),
+    setting=at("cell.setting", str),
+    wrong=bool,
+    scores=_SCORES,
+)
+GridColumnData = answer("GridColumn", GridColumn, "run model setting")
+GridCellData = answer(
+    "GridCell",
+    Outcome,
+    "scores violations",
+    wrong=bool,
+    failed=at("error", Annotated[bool, BeforeValidator(lambda error: error is not None)]),
+    scores=_SCORES,
+)
+GridRowData = answer(
+    "GridRow",
+    Question,
+    "id kind level question",
+    **_ASKED,
+    cells=said(many(GridCellData | None), "One per column; null where the question was not asked there."),
+)
+GridData = answer(
+    "Grid",
+    "Questions by models and settings, of one run or of two.",
+    items=many(GridRowData),
+    next=said(int | None, "Value of `after` for the entries behind these; null where there are none."),
+    columns=many(GridColumnData),
+)
+AnsweredQuestionData = answer(
+    "AnsweredQuestion",
+    "A question with everything that was said to it.",
+    question=QuestionData,
+    context=said(str | None, "The text that it was made from."),
+    answers=many(AnswerData),
+    passages=said(dict[str, str], "Texts that models were given, by id."),
+)
+CellScoreData = answer(
+    "CellScore",
+    RunScore,
+    "run",
+    benchmark=at("cell.benchmark", str),
+    model=at("cell.model", str),
+    setting=at("cell.setting", str),
+    score=at("estimate", Share),
+)
+CellTestData = answer(
+    "CellTest",
+    PairedComparison,
+    "p_value p_holm",
+    first=said(int, "Place in `scores`."),
+    second=int,
+    difference=said(Share, "Mean of second minus first."),
+)
+ComparisonData = answer(
+    "Comparison", RunComparison, "metric level", scores=many(CellScoreData), tests=many(CellTestData)
+)
+DatasetData = answer(
+    "Dataset",
+    DatasetSummary,
+    "name made_at",
+    drafts=at("states", dict[State, int], "By what became of them, as the pipeline left them."),
+    page=page_at("/results/datasets/{}", "name"),
+)
+YieldData = answer("Yield", StreamCounts, "asked accepted failed", kind=Kind, level=Level)
+RemovalData = answer(
+    "Removal", "Why drafts were rejected.", step=str, reason=str, drafts=said(dict[Kind, int], "By kind.")
+)
+DatasetStatsData = answer(
+    "DatasetStats",
+    "A dataset in numbers, experts' decisions included.",
+    dataset=DatasetData,
+    accepted=said(int, "Questions of all kinds."),
+    streams=many(YieldData),
+    removed=many(RemovalData),
+    failures=said(dict[str, int], "Drafts that were never written, by what went wrong."),
+    sources=said(dict[str, int], "Accepted questions by title of the source."),
+)
 
 
 def _row(given: Any) -> Any:
@@ -358,20 +205,21 @@ def _row(given: Any) -> Any:
     return json.loads(json.dumps(draft_row(given))) if isinstance(given, Draft) else given
 
 
-class DraftData(Data):
-    """A generated question, with everything that was decided about it."""
+DraftData = answer(
+    "Draft",
+    "A generated question, with everything that was decided about it.",
+    id=at("draft.id", str),
+    kind=at("draft.kind", Kind),
+    level=at("draft.level", Level),
+    state=State,
+    draft=said(
+        Annotated[dict[str, JsonValue], BeforeValidator(_row)],
+        "As `climassay generate export` writes it: wording, passages, origin, decisions.",
+    ),
+)
 
-    id: str = field("q0123456789ab", validation_alias=AliasPath("draft", "id"))
-    kind: Kind = field("freeform", validation_alias=AliasPath("draft", "kind"))
-    level: Level = field("base", validation_alias=AliasPath("draft", "level"))
-    state: State = field("accepted")
-    draft: Annotated[dict[str, JsonValue], BeforeValidator(_row)] = Field(
-        examples=[{"wording": {"question": "Why?", "answer": "Because."}}]
-    )
-    """As `climassay generate export` writes it: wording, passages, origin, decisions."""
 
-
-@router.get("/runs", response_model=Listed[RunData])
+@router.get("/runs", response_model=listed(RunData))
 def list_runs(
     app: App,
     user: Reader,
@@ -379,7 +227,7 @@ def list_runs(
     text: Annotated[Word, Query(description="In the id, the command or the configuration, whatever its case.")] = "",
     limit: Limit = 50,
     after: AfterName = None,
-) -> dict[str, Any]:
+) -> Any:
     """All runs that fit, the newest first."""
     found = run_lines(app.database, command=command, text=text, most=limit + 1, after=after)
     return first_of(found, limit, lambda one: one.summary.id)
@@ -397,7 +245,7 @@ def compare_several_runs(
     level: Annotated[
         Literal["overall", "base", "reasoning", "hypothetical"], Query(description="Level of the questions.")
     ] = "overall",
-) -> Extended:
+) -> Any:
     """One metric of several runs, with paired tests on the questions that they share."""
     found = compared(app, list(dict.fromkeys(run)), metric, level)
     places = {id(score): number for number, score in enumerate(found.scores)}
@@ -406,7 +254,7 @@ def compare_several_runs(
 
 
 @router.get("/runs/{run}", response_model=RunDetailsData)
-def get_run(app: App, user: Reader, run: RunId) -> dict[str, Any]:
+def get_run(app: App, user: Reader, run: RunId) -> Any:
     """One run: how it was set up, what it used, and what it stored."""
     found_summary(app, run)
     [line] = run_lines(app.database, run=run, most=1)
@@ -418,7 +266,7 @@ def get_run(app: App, user: Reader, run: RunId) -> dict[str, Any]:
     return {"run": line, "config": config, "seeds": seeds, "error": error, "usage": usage, "stored": stored}
 
 
-@router.get("/runs/{run}/tables", response_model=Listed[TableData])
+@router.get("/runs/{run}/tables", response_model=listed(TableData))
 def list_tables(
     app: App,
     user: Reader,
@@ -426,7 +274,7 @@ def list_tables(
     published: Annotated[
         Literal["", "gold", "silver"], Query(description="Results of the paper to show beside an experiment's.")
     ] = "",
-) -> dict[str, Any]:
+) -> Any:
     """The tables of a run's page, computed from what it stored."""
     sections = found_run(app, run).report(published).sections
     blocks = ((section.heading, block) for section in sections for block in section.blocks)
@@ -439,23 +287,19 @@ def list_tables(
     )
 
 
-@router.get("/runs/{run}/questions", response_model=Listed[QuestionData])
+@router.get("/runs/{run}/questions", response_model=listed(QuestionData))
 def list_questions(
     app: App,
     user: Reader,
     run: RunId,
-    benchmark: Annotated[Word, Query(description="Only questions of this benchmark.")] = "",
-    kind: Annotated[Kind | Literal[""], Query(description="Only questions of this kind.")] = "",
-    level: Annotated[Level | Literal[""], Query(description="Only questions of this level.")] = "",
+    asked: Annotated[QuestionQuery, Depends()],
     model: Annotated[Word, Query(description="Only this model's answers are counted.")] = "",
-    wrong: Annotated[bool, Query(description="Only questions with a wrong answer.")] = False,
-    text: Annotated[Word, Query(description="In the question, its reference or an answer.")] = "",
     limit: Limit = 50,
     after: AfterNumber = -1,
-) -> dict[str, Any]:
+) -> Any:
     """The questions of an evaluation, in its order; `after` is the number of the last one."""
     index = index_of(app, run)
-    wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip())
+    wanted = QuestionFilter(asked.benchmark, asked.kind, asked.level, model, asked.wrong, asked.text.strip())
     part = first_of(index.numbers(wanted, limit + 1, after=after), limit, lambda number: number)
     stored = index.part(part["items"])
     numbered = zip(part["items"], stored.questions, strict=True)
@@ -467,30 +311,16 @@ def get_grid(
     app: App,
     user: Reader,
     run: RunId,
-    beside: Annotated[Word, Query(description="Id of another run, whose columns follow.")] = "",
-    benchmark: Annotated[Word, Query(description="Only questions of this benchmark.")] = "",
-    kind: Annotated[Kind | Literal[""], Query(description="Only questions of this kind.")] = "",
-    level: Annotated[Level | Literal[""], Query(description="Only questions of this level.")] = "",
-    text: Annotated[Word, Query(description="In the question, its reference or an answer.")] = "",
-    right: Annotated[
-        int | None, Query(description="Only questions answered rightly in this column, from 0.", ge=0)
-    ] = None,
-    fails: Annotated[
-        int | None, Query(description="Only questions answered wrongly in this column, from 0.", ge=0)
-    ] = None,
-    wrong: Annotated[bool, Query(description="Only questions with a wrong answer.")] = False,
-    invalid: Annotated[bool, Query(description="Only questions with a failed or invalid answer.")] = False,
-    unstable: Annotated[bool, Query(description="Only questions on whose option orders a model disagrees.")] = False,
+    asked: Annotated[GridQuery, Depends()],
     limit: Limit = 50,
     after: AfterNumber = -1,
-) -> dict[str, Any]:
+) -> Any:
     """Questions that fit, with every model and setting of the run, and of another run; `after` is the last number."""
-    index, other, columns = grid_columns(app, run, beside)
-    unknown = [place for place in (right, fails) if place is not None and place >= len(columns)]
+    index, other, columns = grid_columns(app, run, asked.beside)
+    unknown = [place for place in (asked.right, asked.fails) if place is not None and place >= len(columns)]
     if unknown:
         raise Missing(f"The grid has {len(columns)} columns, numbered from 0; there is no column {unknown[0]}.")
-    good, bad = (None if place is None else columns[place] for place in (right, fails))
-    wanted = QuestionFilter(benchmark, kind, level, "", wrong, text.strip(), good, bad, invalid, unstable)
+    wanted = asked.filter(columns)
     part = first_of(index.numbers(wanted, limit + 1, after=after), limit, lambda number: number)
     rows = [
         Extended(
@@ -510,7 +340,7 @@ def get_question(
     user: Reader,
     run: RunId,
     number: Annotated[int, Path(description="Number of the question, from 0.", ge=0, le=2**31 - 1, examples=[0])],
-) -> dict[str, Any]:
+) -> Any:
     """One question with every answer to it, its scores, and what the models were given."""
     index = index_of(app, run)
     if number >= len(index):
@@ -528,28 +358,28 @@ def get_question(
     }
 
 
-def _question(stored: StoredRun, number: int, key: tuple[str, str], model: str) -> Extended:
+def _question(stored: StoredRun, number: int, key: tuple[str, str], model: str) -> Any:
     ours = [outcome for outcome in stored.outcomes[key] if model in ("", outcome.cell.model)]
     counted = {"answers": len(ours), "wrong": sum(map(is_wrong, ours))}
     return Extended(stored.questions[key], number=number, benchmark=key[0], **counted)
 
 
-@router.get("/usage", response_model=Listed[UsageData])
+@router.get("/usage", response_model=listed(UsageData))
 def list_usage(
     app: App, user: Annotator, by: Annotated[UsageGroup, Query(description="What is added up.")] = "model"
-) -> dict[str, Any]:
+) -> Any:
     """What all runs used: tokens, cost, failures, and what the records saved."""
     return whole(usage_by(app.database, by))
 
 
-@datasets.get("", response_model=Listed[DatasetData])
-def list_datasets(app: App, user: Reader, limit: Limit = 50, after: AfterName = None) -> dict[str, Any]:
+@datasets.get("", response_model=listed(DatasetData))
+def list_datasets(app: App, user: Reader, limit: Limit = 50, after: AfterName = None) -> Any:
     """All generated datasets, by name."""
     return part_of(dataset_store(app).list(), limit, lambda one: one.name, after)
 
 
 @datasets.get("/{dataset}", response_model=DatasetStatsData)
-def get_dataset(app: App, user: Reader, dataset: DatasetName) -> dict[str, Any]:
+def get_dataset(app: App, user: Reader, dataset: DatasetName) -> Any:
     """Yield by kind and level, reasons for rejection, sources."""
     stats = dataset_stats(dataset, placed_drafts(app, dataset))
     return {
@@ -564,7 +394,7 @@ def get_dataset(app: App, user: Reader, dataset: DatasetName) -> dict[str, Any]:
     }
 
 
-@datasets.get("/{dataset}/drafts", response_model=Listed[DraftData])
+@datasets.get("/{dataset}/drafts", response_model=listed(DraftData))
 def list_drafts(
     app: App,
     user: Adjudicator,
@@ -572,7 +402,7 @@ def list_drafts(
     state: Annotated[State | Literal[""], Query(description="Only drafts of which this became.")] = "",
     limit: Limit = 50,
     after: AfterName = None,
-) -> dict[str, Any]:
+) -> Any:
     """The drafts of a dataset by id, with what the line and the experts decided.
 
     Experts' words are in them, which is why they are not for annotators who have yet to judge.

@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields
 from functools import cache
-from typing import Annotated, Any, Literal, cast, get_args
+from itertools import count
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -41,6 +42,7 @@ from climassay.records.store import cached
 from climassay.reporting import Prose, Report, Section, Table, as_csv, as_latex, as_markdown
 from climassay.reporting.html import (
     FIGURES,
+    Block,
     as_svg,
     block_script,
     block_style,
@@ -116,31 +118,27 @@ TABLE_FORMS: Mapping[str, Callable[[Table], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BlockView:
+class BlockView(NamedTuple):
     """A block of a report on its way to a page."""
 
     html: Any
     """Escaped markup."""
-    kind: str
-    """``table``, ``figure`` or empty for what is neither."""
-    title: str
-    downloads: tuple[tuple[str, str], ...]
-    """Form and address."""
-    rows: int
-    """Rows of a table."""
+    kind: Literal["table", "figure", ""] = ""
+    title: str = ""
+    files: Sequence[tuple[str, str]] = ()
+    """Form and address of each file that it can be had as."""
+    rows: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SectionView:
+class SectionView(NamedTuple):
     """A heading, its id on the page, and its blocks."""
 
     id: str
     heading: str
-    blocks: tuple[BlockView, ...]
+    blocks: Sequence[BlockView]
 
 
-def section_views(report: Report, address: str, query: Mapping[str, str] | None = None) -> tuple[SectionView, ...]:
+def section_views(report: Report, address: str, query: Mapping[str, str] | None = None) -> list[SectionView]:
     """Sections with rendered blocks; blocks are numbered over the whole report.
 
     Args:
@@ -149,22 +147,22 @@ def section_views(report: Report, address: str, query: Mapping[str, str] | None 
         query: Passed on to these files.
     """
     end = "?" + urlencode(query, safe=",") if query else ""
-    number, views = 0, []
-    for place, section in enumerate(report.sections, start=1):
-        blocks = []
-        for block in section.blocks:
-            number += 1
-            html = render_block(block, f"s{place}", number)
-            if isinstance(block, Table):
-                files = tuple((form, f"{address}/tables/{number}.{form}{end}") for form in TABLE_FORMS)
-                blocks.append(BlockView(html, "table", block.title, files, len(block.rows)))
-            elif isinstance(block, FIGURES):
-                file = ("svg", f"{address}/figures/{number}.svg{end}")
-                blocks.append(BlockView(html, "figure", block.title, (file,), 0))
-            else:
-                blocks.append(BlockView(html, "", "", (), 0))
-        views.append(SectionView(f"s{place}", section.heading, tuple(blocks)))
-    return tuple(views)
+    numbers = count(1)
+
+    def view(block: Block, section: str) -> BlockView:
+        number = next(numbers)
+        html = render_block(block, section, number)
+        if isinstance(block, Table):
+            files = [(form, f"{address}/tables/{number}.{form}{end}") for form in TABLE_FORMS]
+            return BlockView(html, "table", block.title, files, len(block.rows))
+        if isinstance(block, FIGURES):
+            return BlockView(html, "figure", block.title, [("svg", f"{address}/figures/{number}.svg{end}")])
+        return BlockView(html)
+
+    return [
+        SectionView(f"s{place}", one.heading, [view(block, f"s{place}") for block in one.blocks])
+        for place, one in enumerate(report.sections, start=1)
+    ]
 
 
 NamedReport = tuple[Report, str]
@@ -473,10 +471,10 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: S
         # Of a long report the overview has the first section, and of the others what is neither table nor figure.
         kinds = (show.removesuffix("s"),) if show else ("",)
         kept = (
-            (one, tuple(block for block in one.blocks if block.kind in kinds or (not show and place == 0)))
+            one._replace(blocks=[block for block in one.blocks if block.kind in kinds or (not show and place == 0)])
             for place, one in enumerate(sections)
         )
-        sections = tuple(replace(one, blocks=blocks) for one, blocks in kept if blocks)
+        sections = [one for one in kept if one.blocks]
     return {
         "report": report,
         "sections": sections,

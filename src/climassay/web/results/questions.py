@@ -6,12 +6,13 @@ A page reads the rows of its questions only, which it finds by :mod:`climassay.e
 import json
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 import sqlalchemy as sa
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from climassay.evaluation.question_index import (
@@ -28,7 +29,7 @@ from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.metrics.registry import Metric
-from climassay.questions import Question, option_letter
+from climassay.questions import Kind, Level, Question, option_letter
 from climassay.records import tables
 from climassay.records.queries import (
     RunDetails,
@@ -53,9 +54,10 @@ MOST_BESIDE = 100
 """Newest runs of a command from which one is chosen to stand beside another."""
 REQUESTS = 25
 """Requests on one page."""
-Word = Annotated[str, Query(max_length=200)]
-Place = Annotated[str, Query(pattern=r"^[0-9]{0,4}$")]
-"""Number of a column of the grid, from 0; empty for none."""
+Word = Annotated[str, Query(pattern=r"^[^\x00]*$", max_length=200)]
+Number = Annotated[int, Field(ge=0, le=9999)]
+Place = Annotated[Number | None, BeforeValidator(lambda given: None if given == "" else given)]
+"""Number of a column of the grid, from 0; none where it is empty."""
 _ANSWER_ROWS = ("outcomes", "predictions")
 _LONG = (*_ANSWER_ROWS, "questions", "passages")
 """Tables of a run of which a page reads some rows only; of all others it reads all."""
@@ -89,6 +91,36 @@ class QuestionFilter:
     """Only questions with an answer that failed or breaks the rules of an answer."""
     unstable: bool = False
     """Only questions to which the option orders of a model disagree."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionQuery:
+    """Which questions of a run are asked for, in the addresses of pages and of the API."""
+
+    benchmark: Annotated[Word, Query(description="Only questions of this benchmark.")] = ""
+    kind: Annotated[Kind | Literal[""], Query(description="Only questions of this kind.")] = ""
+    level: Annotated[Level | Literal[""], Query(description="Only questions of this level.")] = ""
+    text: Annotated[Word, Query(description="In the question, its reference or an answer.")] = ""
+    wrong: Annotated[bool, Query(description="Only questions with a wrong answer.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class GridQuery(QuestionQuery):
+    """Which questions of a run are asked for in its grid, and what stands beside it."""
+
+    beside: Annotated[Word, Query(description="Id of another run, whose columns follow.")] = ""
+    right: Annotated[Place, Query(description="Only questions answered rightly in this column, from 0.")] = None
+    fails: Annotated[Place, Query(description="Only questions answered wrongly in this column, from 0.")] = None
+    invalid: Annotated[bool, Query(description="Only questions with a failed or invalid answer.")] = False
+    unstable: Annotated[bool, Query(description="Only questions on whose option orders a model disagrees.")] = False
+
+    def filter(self, columns: Sequence[Column], model: str = "") -> QuestionFilter:
+        """The filter that is asked for; a column that is not there excludes nothing."""
+        good, bad = (None if place is None else next(iter(columns[place:]), None) for place in (self.right, self.fails))
+        words = self.text.strip()
+        return QuestionFilter(
+            self.benchmark, self.kind, self.level, model, self.wrong, words, good, bad, self.invalid, self.unstable
+        )
 
 
 class QuestionIndex:
@@ -283,25 +315,15 @@ def show_questions(
     app: App,
     _user: Reader,
     run: str,
-    benchmark: Word = "",
-    kind: Word = "",
-    level: Word = "",
+    asked: Annotated[GridQuery, Depends()],
     model: Word = "",
-    wrong: bool = False,
-    text: Search = "",
-    right: Place = "",
-    fails: Place = "",
-    invalid: bool = False,
-    unstable: bool = False,
     order: Annotated[str, Query(pattern=r"^(wrong|question|[0-9]{1,4})?$")] = "",
     direction: Literal["", "down"] = "",
-    beside: Word = "",
     number: PageNumber = 1,
 ) -> Response:
     """A grid of the questions that fit: a row per question, a column per model and setting, of this run and another."""
-    index, other, columns = grid_columns(app, run, beside)
-    good, bad = (next(iter(columns[int(place) :]), None) if place else None for place in (right, fails))
-    wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip(), good, bad, invalid, unstable)
+    index, other, columns = grid_columns(app, run, asked.beside)
+    wanted = asked.filter(columns, model)
     total = index.count(wanted)
     shown = within(number, total, PAGE)
     by: Any = next(iter(columns[int(order) :]), "") if order.isdigit() else order
@@ -322,9 +344,10 @@ def show_questions(
         line.summary for command in COMMANDS for line in run_lines(app.database, command=command, most=MOST_BESIDE)
     ]
     others = {one.id: one.name for one in (*([other.summary] if other else []), *listed) if one.id != run}
-    filters = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
-    filters |= {"beside": beside, "right": right, "fails": fails}
-    filters |= {name: "true" for name, on in (("wrong", wrong), ("invalid", invalid), ("unstable", unstable)) if on}
+    given = asdict(asked) | {"model": model, "text": wanted.text}
+    # A column of number 0 is asked for, too.
+    set_ones = {name: one for name, one in given.items() if one not in (None, "") and one is not False}
+    filters = {name: "true" if one is True else str(one) for name, one in set_ones.items()}
     address = f"/results/{run}/questions"
     return page(
         request,
@@ -338,8 +361,8 @@ def show_questions(
         columns=columns,
         runs=runs,
         others=others,
-        right=right,
-        fails=fails,
+        right=filters.get("right", ""),
+        fails=filters.get("fails", ""),
         order=order,
         direction=direction,
         beside=other.run if other else "",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types.base import GAP, Content, Lengths, QuestionType
+from climassay.questions.types import GAP, Content, Lengths, QuestionType
 
 if TYPE_CHECKING:
-    from climassay.questions.question import Question
+    from climassay.questions.types import Question
 
 GAPS = re.compile(r"<\s*(?:mask|blank)\s*>|\[\s*(?:mask|blank)\s*\]|_{4,}", re.IGNORECASE)
 _WRAPPING = "*_`\"'“”‘’ "

@@ -1,6 +1,6 @@
 """Questions that are answered in one or two sentences."""
 
-from climassay.questions.types.base import QuestionType
+from climassay.questions.types import QuestionType
 
 SENTENCES = 2
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types.base import Content, Lengths, QuestionType
+from climassay.questions.types import Content, Lengths, QuestionType
 from climassay.questions.types.longform.rubric import read_written, written_ratings
 from climassay.questions.types.longform.rubric import RUBRIC, read_rubric, written_rubric
 
 if TYPE_CHECKING:
-    from climassay.questions.question import Question
+    from climassay.questions.types import Question
 
 
 class LongForm(QuestionType):

@@ -7,12 +7,12 @@ Things to be rated are the options of an item; the answer has one line for each 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal, get_args
 
 from climassay.errors import InputError
+from climassay.questions.types import Criterion, CriterionLevel
 
-CriterionLevel = Literal["must", "should"]
 CriterionVerdict = Literal["met", "partly met", "not met", "contradicted"]
 RUBRIC = "Rubric"
 """The one option of an item whose rubric people write: their answer is the rubric, as :func:`written_rubric` has it."""
@@ -20,20 +20,6 @@ MOST_CRITERIA = 50
 _BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _LEVEL = re.compile(r"^(?:\[(must|should)\]|\((must|should)\)|(must|should):)\s*", re.IGNORECASE)
 _WEIGHT = re.compile(r"\s*[\[(](?:weight:?\s*|x\s*)?(\d+(?:\.\d+)?)(?:\s*(?:points?|pts?))?[\])]\s*$", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """One thing that a good answer says."""
-
-    text: str
-    """As an examiner would read it, for example ``Says that the stratosphere cools``."""
-    weight: float = 1.0
-    """Its share in the rubric's score, above 0."""
-    level: CriterionLevel = "must"
-    """``must``: an answer without it is not adequate. ``should``: it makes a good answer better."""
-    source: str = ""
-    """What the criterion rests on: a passage in its own words, a reference, or nothing."""
 
 
 def read_rubric(value: object) -> tuple[Criterion, ...]:

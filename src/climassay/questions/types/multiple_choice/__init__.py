@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types.base import LETTERS, Content, Lengths, QuestionType, option_letter
+from climassay.questions.types import LETTERS, Content, Lengths, QuestionType, option_letter
 
 if TYPE_CHECKING:
-    from climassay.questions.question import Question
+    from climassay.questions.types import Question
 
 DISTRACTORS = 3
 OPTIONS = DISTRACTORS + 1

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types.base import Content, Lengths, QuestionType, TypeCheck
+from climassay.questions.types import Content, Lengths, QuestionType, TypeCheck
 
 if TYPE_CHECKING:
-    from climassay.questions.question import Question
+    from climassay.questions.types import Question
 
 TRUE, FALSE = "True", "False"
 _SAYINGS = {
