@@ -69,7 +69,18 @@ class Bars(Progress):
         if self._display is not None:
             yield _Bar(self._display, description, total)
             return
-        with bars(self._console) as display:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        words = TextColumn("{task.description}", markup=False)
+        columns = (words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=self._console) as display:
             self._display = display
             try:
                 yield _Bar(display, description, total)
@@ -194,27 +205,6 @@ class _Bar(Task):
     ) -> None:
         self._display.update(self._id, description=description, completed=completed, total=total)
         self._show(self._display)
-
-
-def bars(console: "Console") -> "RichProgress":
-    """A rich display with count, rate-aware time left and time spent."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console)
 
 
 def default_progress() -> Progress:
