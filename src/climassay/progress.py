@@ -69,18 +69,7 @@ class Bars(Progress):
         if self._display is not None:
             yield _Bar(self._display, description, total)
             return
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        words = TextColumn("{task.description}", markup=False)
-        columns = (words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=self._console) as display:
+        with _bars(self._console) as display:
             self._display = display
             try:
                 yield _Bar(display, description, total)
@@ -130,7 +119,7 @@ class NotebookBars(Bars):
         if self._display is not None:
             yield _Bar(self._display, description, total, self._show)
             return
-        self._display = bars(self._console)
+        self._display = _bars(self._console)
         with _below_the_cell(keep=True) as self._show:
             try:
                 yield _Bar(self._display, description, total, self._show)
@@ -183,6 +172,23 @@ def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
     finally:
         if handle is not None:
             handle.update(last if keep else HTML(""))
+
+
+def _bars(console: "Console") -> "RichProgress":
+    """A display with count, time spent and time left."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    words = TextColumn("{task.description}", markup=False)
+    return Progress(
+        words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(), console=console
+    )
 
 
 class _Bar(Task):
