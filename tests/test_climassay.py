@@ -21,10 +21,10 @@ from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, parse
 from climassay.generation import CountSpec, Recipe, WriterSpec
 from climassay.generation.recipe import StopSpec
 from climassay.primer import gold_questions
+from climassay.progress import Progress, Task
 from climassay.questions import QuestionSet
 from climassay.records import Records
 from climassay.records.queries import list_runs
-from climassay.reporting.results import Progress, Task
 from climassay.session import Session
 from climassay.workspace import Workspace
 from counting_model import CountingModel

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from climassay.demo import run_demo, term_questions
-from climassay.reporting.results import Progress
+from climassay.progress import Progress
 from climassay.workspace import Workspace
 from command_line import done
 from debate_workspaces import make_model, stored

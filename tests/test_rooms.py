@@ -12,7 +12,7 @@ SOURCE = Path(climassay.__file__).parent
 ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 FLOW = (
-    ("__version__", "claim_identity", "errors", "redaction"),
+    ("__version__", "claim_identity", "progress", "errors", "redaction"),
     ("registry", "workspace"),
     ("io",),
     ("settings", "statistics"),

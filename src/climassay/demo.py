@@ -21,11 +21,11 @@ from climassay.grounding import answer_card, written
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import number_format
+from climassay.progress import Progress
 from climassay.prompts import ProfileSettings
 from climassay.questions import GAP, option_letter
 from climassay.reporting import Case, Cases, Prose, Report, Section
 from climassay.reporting.html import Block
-from climassay.reporting.results import Progress
 from climassay.session import Session
 from climassay.workspace import Workspace
 
@@ -301,7 +301,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
 def _write_rows(demo: _Demo, name: str, rows: list[dict[str, Any]]) -> Path:
     """Write rows as JSON lines into the workspace, where the commands shown find them."""
     file = demo.workspace.root / name
-    write_file(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+    write_file(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return file
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from pydantic import Field
 
 from climassay.models.provider import MaxOutputTokens, ModelAccess, is_served, load_as_set, model_price
-from climassay.reporting.results import Progress, default_progress
+from climassay.progress import Progress, default_progress
 from climassay.settings import Flag
 from climassay.workspace import Workspace, cache_folder
 

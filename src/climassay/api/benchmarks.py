@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
-from climassay.reporting.results import Result, Shown, Task
+from climassay.progress import Task
+from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import skipped_note
 from climassay.session import ModelOptions, Place, Session, one_or_several
 

@@ -8,8 +8,9 @@ from typing import Any
 from climassay.corpus.collection import AddProgress, CollectionSummary
 from climassay.corpus.collection_storage import CollectionSettings, StoredDocument, distinct_titles
 from climassay.corpus.documents import Hit, Passage
+from climassay.progress import Task
 from climassay.reporting import counted
-from climassay.reporting.results import Result, Task
+from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 
 EXCERPT = 240

@@ -1,4 +1,4 @@
-"""How far a job is, and what it gives back: tables, data, rows, a report, a view for notebooks, and files of them."""
+"""What a job gives back: tables, data, rows, a report, a view for notebooks, and files of them."""
 
 import csv
 import io
@@ -6,10 +6,8 @@ import itertools
 import json
 import math
 import re
-import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,143 +16,11 @@ from xml.sax.saxutils import escape
 
 from climassay.errors import InputError, MissingExtraError
 from climassay.io import safe_cell, write_file
-from climassay.reporting.html import Block, Report, Section, block_style, render_block, write_page
+from climassay.reporting.html import Block, Report, Section, block_style, render_block
 from climassay.reporting.tables import Table, as_csv, as_markdown, headed_cells
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress as RichProgress
     from rich.text import Text
-
-
-class Task:
-    """One piece of work; this one shows nothing."""
-
-    def advance(self, count: int = 1) -> None:
-        """Say that so many more units are done."""
-
-    def update(
-        self, *, description: str | None = None, completed: float | None = None, total: float | None = None
-    ) -> None:
-        """Change what is shown; None leaves it as it is."""
-
-
-class Progress:
-    """Shows how far long work is; this one shows nothing."""
-
-    @contextmanager
-    def task(self, description: str, total: float | None = None) -> Iterator[Task]:  # noqa: ARG002
-        """Show a task until it ends.
-
-        Args:
-            description: What is being done.
-            total: Units of work; None where that is not known.
-        """
-        yield Task()
-
-    @contextmanager
-    def waiting(self, words: str) -> Iterator[None]:  # noqa: ARG002
-        """Say what is waited for, until it is there."""
-        yield
-
-    @contextmanager
-    def preview(self) -> Iterator[Callable[[str], None] | None]:
-        """Show a text while it is written, until the whole text is there; None where nobody would see it."""
-        yield None
-
-    def say(self, words: str) -> None:
-        """Tell something in passing."""
-
-
-class Bars(Progress):
-    """Progress bars with count and time left, by default on standard error; in a notebook below the cell."""
-
-    def __init__(self, console: "Console | None" = None) -> None:
-        from rich.console import Console
-
-        self._console = console or Console(stderr=True, markup=False, emoji=False)
-        self._display: RichProgress | None = None
-
-    @contextmanager
-    def task(self, description: str, total: float | None = None) -> Iterator[Task]:
-        """Show a bar until the task ends; tasks within a task appear in the same display."""
-        if self._display is not None:
-            yield _Bar(self._display, description, total)
-            return
-        with bars(self._console) as display:
-            self._display = display
-            try:
-                yield _Bar(display, description, total)
-            finally:
-                self._display = None
-
-    @contextmanager
-    def waiting(self, words: str) -> Iterator[None]:
-        """Show a spinner with the words."""
-        from rich.text import Text
-
-        if self._display is not None:
-            yield
-            return
-        with self._console.status(Text(words)):
-            yield
-
-    @contextmanager
-    def preview(self) -> Iterator[Callable[[str], None] | None]:
-        """Show each text in the place of the one before."""
-        from rich.live import Live
-        from rich.text import Text
-
-        if self._display is not None or not (self._console.is_terminal or self._console.is_jupyter):
-            yield None
-            return
-        with Live(console=self._console, transient=True, auto_refresh=False) as live:
-            yield lambda text: live.update(Text(text, style="dim"), refresh=True)
-
-    def say(self, words: str) -> None:
-        """Print a line above the bars."""
-        self._console.print(words, highlight=False)
-
-
-class _Bar(Task):
-    def __init__(self, display: "RichProgress", description: str, total: float | None) -> None:
-        self._display, self._id = display, display.add_task(description, total=total)
-
-    def advance(self, count: int = 1) -> None:
-        self._display.advance(self._id, count)
-
-    def update(
-        self, *, description: str | None = None, completed: float | None = None, total: float | None = None
-    ) -> None:
-        self._display.update(self._id, description=description, completed=completed, total=total)
-
-
-def bars(console: "Console") -> "RichProgress":
-    """A rich display with count, rate-aware time left and time spent."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console)
-
-
-def default_progress() -> Progress:
-    """Bars in a notebook; nothing elsewhere."""
-    shell = sys.modules.get("IPython")
-    kind = type(shell.get_ipython()).__name__ if shell is not None else ""
-    return Bars() if kind == "ZMQInteractiveShell" else Progress()
 
 
 ROW_SUFFIXES = (".csv", ".xlsx", ".jsonl")
@@ -194,18 +60,19 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], otherwise: str = "
     Raises:
         InputError: The file cannot be written.
     """
+    data: str | bytes
     suffix = path.suffix.lower()
     match suffix if suffix in ROW_SUFFIXES else otherwise:
         case ".csv":
             flat = [_flat(row) for row in rows]
-            data = "".join(csv_lines(_columns(flat), flat)).encode("utf-8", "surrogateescape")
+            data = "".join(csv_lines(_columns(flat), flat))
         case ".xlsx":
             flat, out = [_flat(row) for row in rows], io.BytesIO()
             write_workbook(out, _columns(flat), flat)
             data = out.getvalue()
         case _:
             lines = (json.dumps(dict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-            data = "".join(lines).encode("utf-8", "surrogateescape")
+            data = "".join(lines)
     write_file(path, data)
 
 
@@ -219,7 +86,7 @@ def write_table(path: Path, table: Table) -> None:
     if path.suffix.lower() in (".xlsx", ".jsonl"):
         write_rows(path, [dict(zip(headings, map(_as_number, row), strict=True)) for row in cells])
     else:
-        write_file(path, as_csv(table).encode("utf-8", "surrogateescape"))
+        write_file(path, as_csv(table))
 
 
 def _as_number(cell: str) -> str | int | float:
@@ -373,9 +240,9 @@ class Result:
             case ".json":
                 write_file(path, (json_text(self.to_dict()) + "\n").encode("utf-8", "backslashreplace"))
             case ".html" | ".htm":
-                write_page(self.page(), path)
+                write_file(path, self.page())
             case ".md":
-                write_file(path, self.markdown().encode("utf-8", "surrogateescape"))
+                write_file(path, self.markdown())
             case suffix if suffix in ROW_SUFFIXES:
                 write_rows(path, self.rows())
             case _:
