@@ -3,11 +3,15 @@
 from dataclasses import asdict, replace
 
 from climassay.claim_identity import claim_id
-from climassay.evaluation.results import save_experiment
+from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
 from climassay.evaluation.scores import score_mcq
 from climassay.evaluation.tasks import Prediction
 from climassay.factcheck import as_data
+from climassay.grounding.references import CheckedReference
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.long_answers import Assessment, CriterionJudgement
 from climassay.models.contract import Completion, GenerationRequest, Message, Usage
+from climassay.questions import Criterion, Question
 from climassay.records import RecordedModel
 from experiments import LEVELS, experiment, question
 from factcheck_transcripts import checked, full_transcript
@@ -106,4 +110,21 @@ def store_factchecks(records, *, published=True):
         run.save_results("transcript", [as_data(one) for one in done])
         if published:
             run.save_results("published", [{"claim": claim_id(key), "verdict": label} for key, label in truths.items()])
+    return run.id
+
+
+def store_long_answer(records, *ratings) -> str:
+    """A run with a long answer: its rubric, a judgement, ratings, and a point whose reference was made up."""
+    cell = Cell("b", "small", "default", "longform")
+    rubric = (Criterion("Says <b>why</b>", 2, "should", "p. 3"),)
+    asked = Question("q", "longform", "Why?", "", audience="a pupil", rubric=rubric)
+    judged = CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools")
+    reference = CheckedReference("[1]", "number", "invented", "There is no such passage.")
+    point = CheckedSentence("CO2 cools.", 0, "contradicted", "The book says that it warms.", references=(reference,))
+    assessment = Assessment((judged,), ratings)
+    scores = {"rubric_score": 0.0, "rubric_uncontradicted": 0.0}
+    answer = Outcome(cell, "q", None, "CO2 cools.", scores, assessment=assessment, points=(point,))
+    record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)
+    with records.run(COMMANDS[0], {}) as run:
+        save_experiment(run, Experiment(run.id, "n", {}, (record,), (answer,), {"b": (asked,)}))
     return run.id

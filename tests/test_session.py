@@ -1,12 +1,14 @@
 """A session opens what it is asked for once, and closes it at the end."""
 
 import io
+import sys
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 import climassay
-from climassay.progress import Bars, Progress
+from climassay.progress import Bars, NotebookBars, Progress
 from climassay.records import RecordedModel
 from climassay.session import ModelOptions, Session
 from climassay.workspace import Workspace
@@ -150,3 +152,34 @@ def test_progress_is_silent_unless_somebody_looks(capsys):
         outer.advance()
         inner.update(description="Reading more")
     assert "Asking" in capsys.readouterr().err
+
+
+def test_a_notebook_shows_bars_below_the_cell_without_widgets(monkeypatch, capsys):
+    handles = []
+
+    def display(thing, display_id):
+        shown = [drawn(thing)]
+        handles.append(shown)
+        return SimpleNamespace(update=lambda other: shown.append(drawn(other)))
+
+    def drawn(thing):
+        return thing if isinstance(thing, str) else thing._repr_mimebundle_([], [])["text/plain"]
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display, HTML=str))
+    bars = NotebookBars()
+    with bars.task("Asking", total=2) as outer, bars.task("Reading", total=1) as inner:
+        outer.advance()
+        inner.advance()
+        outer.update(description="Asking the last", completed=2)
+    (bar,) = handles
+    assert "0/2" in bar[0]
+    assert "Asking the last" in bar[-1]
+    assert "2/2" in bar[-1]
+    assert "1/1" in bar[-1], "the tasks within a task are seen"
+    with bars.waiting("Loading ..."):
+        pass
+    with bars.preview() as show:
+        show("A sentence.")
+    assert handles[1:] == [["Loading ...\n", ""], ["A sentence.\n", ""]], "nothing is left behind"
+    assert capsys.readouterr() == ("", "")

@@ -27,10 +27,10 @@ from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.scheduler import Ask, AskOptions, AskText
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, load_scale
 from climassay.grounding import answer_question, open_collections
+from climassay.io import write_file
 from climassay.models import Generator, load_model
 from climassay.models.servers import TrustedUrl, price_from_options
 from climassay.records import RecordedModel, Records
-from climassay.reporting.html import write_page
 from climassay.workspace import Workspace, cache_folder
 
 FOLDER = Path(__file__).parent
@@ -112,7 +112,7 @@ def check_claims(place: Workspace, store: Records, model: Generator, data: Path,
         print("|", " | ".join(map(str, row)), "|")
         if pages:
             pages.mkdir(parents=True, exist_ok=True)
-            write_page(factcheck_page(transcript), pages / f"{number:02}.html")
+            write_file(pages / f"{number:02}.html", factcheck_page(transcript))
     print(f"\nOn the same of two sides as published: {sum(sides)} of {len(sides)} verdicts; {removed(transcripts)}")
 
 

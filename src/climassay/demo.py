@@ -301,7 +301,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
 def _write_rows(demo: _Demo, name: str, rows: list[dict[str, Any]]) -> Path:
     """Write rows as JSON lines into the workspace, where the commands shown find them."""
     file = demo.workspace.root / name
-    write_file(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+    write_file(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return file
 
 

@@ -177,18 +177,21 @@ STALE_SECONDS = 3600
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_file(place: Path, data: bytes) -> None:
+def write_file(place: Path, data: bytes | str) -> None:
     """Write a file at once: a reader sees all of it or what was there before, also when the disk is full.
 
     A link is followed, and what is not a file (``/dev/stdout``, a pipe) is written to as it is.
 
     Args:
         place: Its folder is made where it is missing.
-        data: All of its bytes.
+        data: All of its bytes, or a text. A name that is not UTF-8 may appear in a text; it is written as the bytes
+            that it is.
 
     Raises:
         InputError: It cannot be written there.
     """
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogateescape")
     try:
         if place.exists() and not (place.is_file() or place.is_dir()):
             place.write_bytes(data)

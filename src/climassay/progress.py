@@ -3,11 +3,16 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
+
+_REDRAWN = 0.2
+"""Seconds between two drawings in a notebook."""
 
 
 class Task:
@@ -50,7 +55,7 @@ class Progress:
 
 
 class Bars(Progress):
-    """Progress bars with count and time left, by default on standard error; in a notebook below the cell."""
+    """Progress bars with count and time left, by default on standard error."""
 
     def __init__(self, console: "Console | None" = None) -> None:
         from rich.console import Console
@@ -64,7 +69,7 @@ class Bars(Progress):
         if self._display is not None:
             yield _Bar(self._display, description, total)
             return
-        with bars(self._console) as display:
+        with _bars(self._console) as display:
             self._display = display
             try:
                 yield _Bar(display, description, total)
@@ -88,7 +93,7 @@ class Bars(Progress):
         from rich.live import Live
         from rich.text import Text
 
-        if self._display is not None or not (self._console.is_terminal or self._console.is_jupyter):
+        if self._display is not None or not self._console.is_terminal:
             yield None
             return
         with Live(console=self._console, transient=True, auto_refresh=False) as live:
@@ -99,21 +104,78 @@ class Bars(Progress):
         self._console.print(words, highlight=False)
 
 
-class _Bar(Task):
-    def __init__(self, display: "RichProgress", description: str, total: float | None) -> None:
-        self._display, self._id = display, display.add_task(description, total=total)
+class NotebookBars(Bars):
+    """The same below the cell of a notebook, in any front end and without widgets."""
 
-    def advance(self, count: int = 1) -> None:
-        self._display.advance(self._id, count)
+    def __init__(self) -> None:
+        from rich.console import Console
 
-    def update(
-        self, *, description: str | None = None, completed: float | None = None, total: float | None = None
-    ) -> None:
-        self._display.update(self._id, description=description, completed=completed, total=total)
+        super().__init__(Console(quiet=True, force_jupyter=False))
+        self._show: Callable[[Any], None] = lambda _: None
+
+    @contextmanager
+    def task(self, description: str, total: float | None = None) -> Iterator[Task]:
+        """See :class:`Bars`; a change of a task draws the display anew."""
+        if self._display is not None:
+            yield _Bar(self._display, description, total, self._show)
+            return
+        self._display = _bars(self._console)
+        with _below_the_cell(keep=True) as self._show:
+            try:
+                yield _Bar(self._display, description, total, self._show)
+            finally:
+                self._display = None
+
+    @contextmanager
+    def waiting(self, words: str) -> Iterator[None]:
+        """Show the words until it is there."""
+        from rich.text import Text
+
+        with _below_the_cell() as show:
+            if self._display is None:
+                show(Text(words))
+            yield
+
+    @contextmanager
+    def preview(self) -> Iterator[Callable[[str], None] | None]:
+        """Show each text in the place of the one before."""
+        from rich.text import Text
+
+        with _below_the_cell() as show:
+            yield lambda text: show(Text(text, style="dim"))
+
+    def say(self, words: str) -> None:
+        """Print a line."""
+        print(words)
 
 
-def bars(console: "Console") -> "RichProgress":
-    """A rich display with count, rate-aware time left and time spent."""
+@contextmanager
+def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
+    """Show one thing in the place of another, five times a second at most; the last one is kept, or wiped away."""
+    from IPython.display import HTML, display
+
+    handle: Any = None
+    last, drawn = None, -inf
+
+    def show(thing: Any) -> None:
+        nonlocal handle, last, drawn
+        last = thing
+        if monotonic() - drawn >= _REDRAWN:
+            drawn = monotonic()
+            if handle is None:
+                handle = display(thing, display_id=True)
+            else:
+                handle.update(thing)
+
+    try:
+        yield show
+    finally:
+        if handle is not None:
+            handle.update(last if keep else HTML(""))
+
+
+def _bars(console: "Console") -> "RichProgress":
+    """A display with count, time spent and time left."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -123,18 +185,36 @@ def bars(console: "Console") -> "RichProgress":
         TimeRemainingColumn,
     )
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+    words = TextColumn("{task.description}", markup=False)
+    return Progress(
+        words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(), console=console
     )
-    return Progress(*columns, console=console)
+
+
+class _Bar(Task):
+    def __init__(
+        self,
+        display: "RichProgress",
+        description: str,
+        total: float | None,
+        show: Callable[["RichProgress"], None] = lambda _: None,
+    ) -> None:
+        self._display, self._show, self._id = display, show, display.add_task(description, total=total)
+        show(display)
+
+    def advance(self, count: int = 1) -> None:
+        self._display.advance(self._id, count)
+        self._show(self._display)
+
+    def update(
+        self, *, description: str | None = None, completed: float | None = None, total: float | None = None
+    ) -> None:
+        self._display.update(self._id, description=description, completed=completed, total=total)
+        self._show(self._display)
 
 
 def default_progress() -> Progress:
     """Bars in a notebook; nothing elsewhere."""
     shell = sys.modules.get("IPython")
     kind = type(shell.get_ipython()).__name__ if shell is not None else ""
-    return Bars() if kind == "ZMQInteractiveShell" else Progress()
+    return NotebookBars() if kind == "ZMQInteractiveShell" else Progress()

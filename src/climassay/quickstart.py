@@ -453,7 +453,7 @@ def _write_recipe(context: QuickstartContext, count: int) -> "Recipe":
         counts="\n".join(f"{kind} = {number}" for kind, number in counts.items() if number),
         asked=DRAFTS_A_QUESTION * count,
     )
-    write_file(_recipe_file(context), text.encode())
+    write_file(_recipe_file(context), text)
     return load_recipe(_recipe_file(context))
 
 
@@ -548,7 +548,7 @@ def _write_experiment(context: QuickstartContext, files: Sequence[str]) -> Path:
         files=", ".join(f'"{one}"' for one in files),
         model=context.model_name,
     )
-    write_file(file, text.encode())
+    write_file(file, text)
     return file
 
 

@@ -103,21 +103,6 @@ def test_benchmark_gives_the_figures_with_intervals_and_baselines_flat(climassay
 
 
 @pytest.mark.model
-def test_a_second_run_is_served_from_disk_and_says_the_same(climassay, table):
-    first = benchmark(climassay, table, "--aspect", "relevance", "--method", "ppairs")
-    again = benchmark(climassay, table, "--aspect", "relevance", "--method", "ppairs")
-    assert (again["tokens_computed"], again["passes"], again["computed"], again["stored"]) == (0, 0, 0, 30)
-    assert again["tokens_two_pass"] == first["tokens_two_pass"] > 0
-    changing = {"run", "passes", "tokens_computed", "computed", "stored"}
-    assert {k: v for k, v in again.items() if k not in changing} == {
-        k: v for k, v in first.items() if k not in changing
-    }
-    afresh = benchmark(climassay, table, "--aspect", "relevance", "--no-cache")
-    assert (afresh["stored"], afresh["computed"]) == (0, 30)
-    assert afresh["accuracy_differing"] == first["accuracy_differing"]
-
-
-@pytest.mark.model
 def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path):
     endings = {"csv": "csv", "markdown": "md", "html": "html", "predictions": "jsonl"}
     files = {name: tmp_path / f"out.{ending}" for name, ending in endings.items()}
@@ -143,6 +128,18 @@ def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path
     places = [json.loads(line) for line in files["predictions"].read_text().splitlines()]
     assert len(places) == 18 * 15
     assert sorted(row["place"] for row in places[:15]) == sorted([1, 2, 3] * 5)
+
+
+def test_several_wordings_give_the_spread(climassay, table):
+    found = benchmark(
+        climassay, table, "--aspect", "relevance", "--wording", 1, "--wording", 3, "--method", "zero-shot"
+    )
+    (spread,) = found["spread_over_wordings"]
+    values = [row["accuracy_differing"]["value"] for row in found["results"]]
+    assert spread["wordings"] == [1, 3]
+    assert spread["accuracy_differing"] == {
+        "mean": pytest.approx(sum(values) / 2), "lowest": min(values), "highest": max(values),
+    }  # fmt: skip
 
 
 def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, probe, tmp_path):

@@ -54,15 +54,6 @@ def test_calibrate_window_on_the_primer(climassay, tmp_path):
     assert "mean cosine" in html.read_text()
 
 
-def test_calibrate_window_on_a_file(climassay, tmp_path):
-    file = tmp_path / "labelled.csv"
-    rows = [("ice", "snow", 1), ("ice", "lava", 0), ("sea", "ocean", 1), ("sea", "desert", 0)]
-    lines = [f"The {a} of the <MASK> is large.,{a},{b},{c}" for a, b, c in rows]
-    file.write_text("\n".join(["statement,reference,answer,correct", *lines]))
-    out = done(climassay("metrics calibrate-window", file))
-    assert "2 right and 2 wrong answers to 2 statements" in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

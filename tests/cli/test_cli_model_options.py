@@ -123,27 +123,3 @@ def test_models_of_the_web_pages_are_loaded_with_the_commands_options(tmp_path, 
     with closing(load_model("openai:m", **given)) as served, closing(smollm2()) as local:
         assert limits[0] == served.fingerprint
         assert limits[1] != local.fingerprint
-
-
-def test_several_models_are_compared_and_each_gets_the_options(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    rows = [{"id": f"q{n}", "question": f"Which one is {n}?", "options": list("wxyz"), "answer": "a"} for n in range(6)]
-    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with ApiServer() as server:
-        code, out, err = run_command(
-            monkeypatch, capsys, "evaluate", "mcq", tmp_path / "questions.jsonl", "--scoring", "letter",
-            "-m", "openai:one", "-m", "openai:two", "--base-url", server.url, "--max-output-tokens", 700,
-            "-o", tmp_path / "two.md", "--predictions", tmp_path / "all.jsonl", "--json", "-w", tmp_path / "work",
-        )  # fmt: skip
-    assert code == 0, err
-    asked = {(request.body["model"], request.body["max_tokens"]) for request in server.asked}
-    assert asked == {("one", 700), ("two", 700)}
-    assert {request.headers["authorization"] for request in server.asked} == {"Bearer sk-test"}
-    result = json.loads(out)
-    assert [one["model"] for one in result["models"]] == ["openai:one", "openai:two"]
-    assert {row["model"] for row in result["scores"]["accuracy"]} == {"openai:one", "openai:two"}
-    [pair] = result["scores"]["paired"]
-    assert (pair["family"], pair["fixed"]) == ("models", "default")
-    assert (pair["first"], pair["second"], pair["difference"]["n"]) == ("openai:one", "openai:two", 6)
-    assert "| openai:two | default | letter |" in (tmp_path / "two.md").read_text(encoding="utf-8")
-    assert (tmp_path / "all.jsonl").read_text(encoding="utf-8").count('"model": "openai:two"') == 6

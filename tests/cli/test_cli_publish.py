@@ -39,6 +39,18 @@ def contents(folder):
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
+def test_steps_in_any_order_give_the_same_folder(climassay, tmp_path):
+    file = write_silver(tmp_path)
+    for name, runs in {
+        "at once": [[]],
+        "later": [["--data-only"], ["--lm-eval"], ["--inspect"]],
+        "again": [[], []],
+    }.items():
+        for options in runs:
+            done(climassay("generate publish", file, "-o", tmp_path / name, *options))
+    assert contents(tmp_path / "later") == contents(tmp_path / "at once") == contents(tmp_path / "again")
+
+
 def test_a_published_folder_is_published_again(climassay, tmp_path):
     climassay("generate publish", write_silver(tmp_path), "-o", tmp_path / "one", "--data-only")
     done(climassay("generate publish", tmp_path / "one", "-o", tmp_path / "two", "--data-only", "--name", "silver"))
@@ -65,6 +77,12 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(climassay, tmp_p
     err = refused(climassay("generate publish", file, "-o", tmp_path / "out", *options))
     assert word in err
     assert not (tmp_path / "out").exists()
+
+
+def test_tasks_are_not_left_behind_by_other_data(climassay, tmp_path):
+    file, out = write_silver(tmp_path), tmp_path / "out"
+    climassay("generate publish", file, "-o", out)
+    assert "leave behind" in refused(climassay("generate publish", file, "-o", out, "--data-only"))
 
 
 def test_rows_that_cannot_be_used_are_told(climassay, tmp_path):

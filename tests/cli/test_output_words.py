@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.cli.options import shown_progress, stderr_console, stdout_console, waiting
+from climassay.cli.options import shown_progress, stderr_console, stdout_console
 
 NAME = "local:models/[red]new[/blue]:smile:"
 
@@ -15,12 +15,12 @@ def test_brackets_are_printed(console, capsys):
 
 
 def test_brackets_are_no_markup_of_what_is_waited_for(capsys):
-    with waiting(f"Loading {NAME} ..."), shown_progress(False).task(f"Asking {NAME}", total=2):
+    with shown_progress(False).waiting(f"Loading {NAME} ..."), shown_progress(False).task(f"Asking {NAME}", total=2):
         pass
     assert f"Asking {NAME}" in capsys.readouterr().err
 
 
 def test_the_quiet_wait_in_silence(capsys):
-    with waiting("Loading ...", quiet=True):
+    with shown_progress(True).waiting("Loading ..."):
         pass
     assert capsys.readouterr().err == ""

@@ -89,3 +89,11 @@ def test_predictions_that_are_not_of_the_scale(score, tmp_path):
 )
 def test_bad_input_is_one_sentence(score, table, arguments, words):
     assert words in refused(score(table, *arguments))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("expert,model\n", "has no rows"), ("expert,model\n,correct\n", "No row has a true verdict")]
+)
+def test_a_table_without_verdicts_is_told(score, tmp_path, content, words):
+    (tmp_path / "t.csv").write_text(content)
+    assert words in refused(score(tmp_path / "t.csv", *COLUMNS))

@@ -159,26 +159,6 @@ class TestCleaning:
             "climate projections of the non-CO2 gases that this part of the text goes on about."
         )
 
-    def test_note_marks_go_exponents_stay(self, tmp_path: Path) -> None:
-        page = [
-            *column(OTHER, 50, 700, 480),
-            Text(50, 600, "The balance is 340 W m"),
-            Text(182, 600, "-2", 6, rise=4),
-            Text(193, 600, "in the mean."),
-            Text(265, 600, "3", 6, rise=4),
-            Text(272, 600, "It covers 510 million km"),
-            Text(416, 600, "2", 6, rise=4),
-            Text(423, 600, "of CO"),
-            Text(453, 600, "2", 6, rise=-2),
-            Text(460, 600, "rich air."),
-            Text(50, 100, "3 Averaged over day and night and all seasons of the year.", 7),
-        ]
-        document = only_document(read_bytes(tmp_path, build_pdf([page])))
-        assert texts(document)[1:] == [
-            "The balance is 340 W m⁻² in the mean. It covers 510 million km² of CO2 rich air.",
-            "Averaged over day and night and all seasons of the year.",
-        ]
-
     @pytest.mark.parametrize(("rise", "moved"), [(4, 0), (0, 4), (3.3, 0), (2, 0)])
     def test_note_marks_go_wherever_they_are_glued(self, tmp_path: Path, rise: float, moved: float) -> None:
         """By the text rise or by another baseline, high or low: PDFium cuts the line at some of them."""

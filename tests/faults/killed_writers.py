@@ -15,7 +15,6 @@ EARLIER = b"what was there before"
 
 def writers() -> dict[str, Callable[[Path], object]]:
     """What writes a file of the user's, by name."""
-    from climassay.cli.options import write_text
     from climassay.confidence.statement import write_statements
     from climassay.confidence.topics.naming import write_names
     from climassay.confidence.topics.topic import write_topics
@@ -24,15 +23,13 @@ def writers() -> dict[str, Callable[[Path], object]]:
     from climassay.generation.annotation.labels import AnnotationSettings
     from climassay.io import write_file
     from climassay.models.openai.finetuning import FineTuningState, write_state
-    from climassay.reporting.html import write_page
     from generated_drafts import draft
     from planted_statements import planted, topics_of
 
     statements = planted(1, ("cloud", "ocean"))
     return {
         "a file": lambda path: write_file(path, b"new" * 1000),
-        "a table": lambda path: write_text(path, "a,b\n" * 1000),
-        "a page": lambda path: write_page("<html>" * 1000, path),
+        "a text": lambda path: write_file(path, "a,b\n" * 1000),
         "drafts": lambda path: write_drafts(path, [draft(number) for number in range(5)]),
         "statements": lambda path: write_statements(statements, path),
         "topics": lambda path: write_topics(topics_of(statements, [0, 1]), path),

@@ -50,6 +50,24 @@ def test_a_hub_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.Monkey
         load_local("somebody/some-model")
 
 
+def test_from_the_hub_only_what_is_needed_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    folder = save_tiny(tmp_path)
+    asked: list[tuple[str, list[str]]] = []
+
+    def fetched(name: str, *, allow_patterns: list[str], ignore_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns))
+        assert ignore_patterns == ["*/*"]
+        return str(folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetched)
+    assert load_local("somebody/some-model").fingerprint == load_local(str(folder)).fingerprint
+    ((name, patterns),) = asked
+    assert name == "somebody/some-model"
+    assert not any(pattern.endswith((".bin", ".pt", ".py", ".pth")) for pattern in patterns)
+
+
 def test_an_adapter_must_be_there_and_no_pickle(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "model")
     adapter = tmp_path / "adapter"

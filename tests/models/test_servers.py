@@ -117,6 +117,13 @@ def test_a_table_without_a_key_gets_none_and_one_whose_key_is_not_set_says_so(co
             find_server(provider, base_url)
 
 
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "CLIMASSAY_API_KEY"])
+def test_a_key_is_taken_from_either_variable_without_its_line_end(variable, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv(variable, f"{GENERAL}\n")
+    assert find_server("openai").key == GENERAL
+
+
 def test_trust_goes_with_the_address():
     url = TrustedUrl("HTTP://User:word@LOCALHOST:80/v1/?key=x")
     assert normalised_base_url(url) == "http://localhost/v1"

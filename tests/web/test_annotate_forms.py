@@ -19,12 +19,6 @@ def said(about, **fields):
     return read_form(LabelForm(**{"key": "k", "verdict": "valid"} | fields), about)
 
 
-def test_invalid_keeps_each_reason_once_in_their_order():
-    label = said(FREEFORM, verdict="invalid", reason=["other", "bad context", "other"], remark=" so \r\nit is ")
-    assert (label.accepted, label.reasons, label.remark) == (False, ("other", "bad context"), "so \nit is")
-    assert label.wording is None
-
-
 @pytest.mark.parametrize(
     ("about", "term", "expected"),
     [(CLOZE, "dust", None), (CLOZE, "Mineral", "Mineral"), (OPEN_CLOZE, "aerosol", "aerosol")],
@@ -33,11 +27,6 @@ def test_invalid_keeps_each_reason_once_in_their_order():
 def test_a_chosen_term_is_a_wording_where_it_is_another_one(about, term, expected):
     wording = said(about, term=term).wording
     assert wording == (None if expected is None else Wording(about.wording.question, expected))
-
-
-def test_an_edit_of_options_keeps_the_marked_answer_in_step():
-    edited = said(MCQ, verdict="edit", question="Where?", option=["a", "b ", "c"], correct="1").wording
-    assert edited == Wording("Where?", "b", ("a", "b", "c"), 1)
 
 
 def test_an_edit_that_changes_nothing_is_no_edit():

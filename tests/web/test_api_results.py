@@ -8,14 +8,11 @@ from annotated_dataset import DATASET
 from api_parts import serving
 from climassay.evaluation import load_experiment
 from climassay.evaluation.comparing import compare_runs
-from climassay.evaluation.results import Cell, CellRecord, Experiment, Outcome, experiment_of, save_experiment
-from climassay.grounding.references import CheckedReference
-from climassay.grounding.text_check import CheckedSentence
-from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
-from climassay.questions import Criterion, Question
+from climassay.evaluation.results import experiment_of
+from climassay.metrics.long_answers import DimensionRating
 from climassay.records.queries import list_runs as stored_runs
 from climassay.records.queries import run_details
-from stored_runs import ask
+from stored_runs import ask, store_long_answer
 
 
 @pytest.fixture(scope="module")
@@ -125,26 +122,14 @@ def test_get_question(server):
 
 
 def test_a_long_answer_has_its_rubric_and_what_was_found_in_it(server):
-    cell = Cell("b", "small", "default", "longform")
-    asked = Question(
-        "q", "longform", "Why?", "", audience="a pupil", rubric=(Criterion("Says why", 2, "should", "p. 3"),)
-    )
-    judged = Assessment(
-        (CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools"),), (DimensionRating("accuracy", 2.0),)
-    )
-    reference = CheckedReference("[1]", "number", "invented", "There is no such passage.")
-    points = (CheckedSentence("CO2 cools.", 0, "contradicted", "The book says otherwise.", references=(reference,)),)
-    answer = Outcome(cell, "q", None, "CO2 cools.", {"rubric_score": 0.0}, assessment=judged, points=points)
-    record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)
-    with server.place.records.run("evaluate mcq", {}) as run:
-        save_experiment(run, Experiment(run.id, "n", {}, (record,), (answer,), {"b": (asked,)}))
-    seen = server.get(f"/runs/{run.id}/questions/0")
-    [listed] = server.get(f"/runs/{run.id}/questions")["items"]
+    run = store_long_answer(server.place.records, DimensionRating("accuracy", 2.0))
+    seen = server.get(f"/runs/{run}/questions/0")
+    [listed] = server.get(f"/runs/{run}/questions")["items"]
     assert listed == seen["question"]
     assert listed["audience"] == "a pupil"
-    assert listed["rubric"] == [{"text": "Says why", "weight": 2.0, "level": "should", "source": "p. 3"}]
+    assert listed["rubric"] == [{"text": "Says <b>why</b>", "weight": 2.0, "level": "should", "source": "p. 3"}]
     [said] = seen["answers"]
-    assert said["scores"] == {"rubric_score": 0.0}
+    assert said["scores"] == {"rubric_score": 0.0, "rubric_uncontradicted": 0.0}
     assert [one["verdict"] for one in said["assessment"]["criteria"]] == ["contradicted"]
     assert [(one["dimension"], one["rating"]) for one in said["assessment"]["ratings"]] == [("accuracy", 2.0)]
     [point] = said["points"]

@@ -116,16 +116,6 @@ def test_below_a_path_one_is_sent_to_sign_in_and_back(below):
     assert 'value="/account"' in below().get(asked.headers["location"]).text
 
 
-@pytest.mark.parametrize(
-    "address", ["https://example.org/a?b=c", "https://example.org/a#b", 'https://example.org/"x', "ftp://example.org/a"]
-)
-def test_an_address_that_cannot_be_one_is_refused(address):
-    from climassay.errors import InputError
-
-    with pytest.raises(InputError, match="address"):
-        ServerSettings(address=address)
-
-
 # ------------------------------------------------------------------------------------------------ slow bodies
 
 

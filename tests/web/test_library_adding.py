@@ -66,16 +66,6 @@ def test_a_pdf_becomes_a_document_that_is_found(place, client_of):
     assert "<mark>glacier</mark>" in client.get("/library/seas?q=glaciers").text
 
 
-def test_the_same_file_again_changes_nothing(place, client_of):
-    client = client_of("adjudicator")
-    added(place, client)
-    before = documents(place)
-    job, page = added(place, client)
-    assert "already there" in page
-    assert job.result["documents"] == job.result["passages"] == 0
-    assert documents(place) == before
-
-
 def test_each_file_has_its_own_fate(place, client_of):
     files = [
         BOOK,
@@ -148,23 +138,6 @@ def test_a_killed_job_goes_on_with_what_is_missing(place_on, place):
         told = [event.body["shown"] for event in later.jobs.events(job) if event.kind == "file"]
     assert told == ["a.txt", "b.txt", "c.txt"]
     assert sorted(document.source for document in documents(later)) == ["a.txt", "b.txt", "c.txt"]
-
-
-def test_a_job_can_be_stopped(place, client_of):
-    client = client_of("adjudicator")
-
-    class Slow(TellingEncoder):
-        def encode(self, texts, *, role="passage", on_progress=None):
-            place.jobs.stop(place.jobs.list(adding.KIND)[0].id)
-            for _ in range(400):
-                on_progress(0)
-                place.jobs.wait_for_news(0.05)
-            raise AssertionError("The job went on.")
-
-    teach(place, Slow())
-    job, page = added(place, client)
-    assert job.state == "stopped"
-    assert ">stopped</span>" in page
 
 
 @pytest.mark.parametrize(

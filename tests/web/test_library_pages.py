@@ -80,14 +80,6 @@ def test_a_search_marks_the_words_it_found_in_all_their_forms(admin):
     assert "Part I › Section 2, p. 2" in answer.text
 
 
-def test_a_search_can_be_kept_to_one_document(place, reader):
-    add_book(place, "oceans")
-    other = add_book(place, "oceans", title="Ice", texts=(GLACIER,))
-    answer = reader.get("/library/oceans", params={"q": "glacier", "document": other})
-    assert hits(answer) == [f"{other}-0"]
-    assert f'<option value="{other}" selected>' in answer.text
-
-
 def test_search_across_all_collections_fuses_their_ranks(place, reader):
     one = add_book(place, "one", texts=(OCEAN, "The ocean is deep."))
     two = add_book(place, "two", texts=(OCEAN + " It is wide.",))

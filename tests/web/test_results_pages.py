@@ -9,15 +9,11 @@ from xml.dom import minidom
 
 import pytest
 
-from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
-from climassay.grounding.text_check import CheckedSentence
-from climassay.metrics.long_answers import Assessment, CriterionJudgement
-from climassay.questions import Criterion, Question
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.html import report_data
 from experiments import experiment, question
 from html_pages import Page
-from stored_runs import ask, store_experiment, store_factchecks, store_mcq
+from stored_runs import ask, store_experiment, store_factchecks, store_long_answer, store_mcq
 
 
 @pytest.fixture
@@ -185,21 +181,13 @@ def test_ids_of_questions_may_hold_anything(reader, place):
 
 
 def test_a_long_answer_is_shown_with_its_rubric_and_what_was_found_in_it(reader, place):
-    cell = Cell("b", "small", "default", "longform")
-    asked = Question("q", "longform", "Why?", "", rubric=(Criterion("Says <b>why</b>", 2, "must"),))
-    said = Assessment((CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools"),))
-    points = (CheckedSentence("CO2 cools.", 0, "contradicted", "The book says that it warms."),)
-    scores = {"rubric_score": 0.0, "rubric_uncontradicted": 0.0}
-    answer = Outcome(cell, "q", None, "CO2 cools.", scores, assessment=said, points=points)
-    record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)
-    with place.records.run(COMMANDS[0], {}) as run:
-        save_experiment(run, Experiment(run.id, "n", {}, (record,), (answer,), {"b": (asked,)}))
-    page = page_of(reader, f"/results/{run.id}/questions/q")
-    for text in ("Says <b>why</b>", "must, weight 2", "contradicted", "It says otherwise.", "CO2 cools"):
+    run = store_long_answer(place.records)
+    page = page_of(reader, f"/results/{run}/questions/q")
+    for text in ("Says <b>why</b>", "should, weight 2", "contradicted", "It says otherwise.", "CO2 cools"):
         assert text in page.text
     assert 'class="part wrong" title="contradicted: The book says that it warms."' in page.markup
     assert page.style_attributes == page.inline_scripts == []
-    assert "Points and references" in page_of(reader, f"/results/{run.id}").text
+    assert "Points and references" in page_of(reader, f"/results/{run}").text
 
 
 def test_a_single_evaluation_has_tables_and_questions(reader, place):

@@ -1,6 +1,7 @@
 """What experts say about generated questions: queues, progress, agreement, files of labels, retraining."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +16,7 @@ from climassay.session import Place, Session
 if TYPE_CHECKING:
     from climassay.generation.annotation import Item
     from climassay.generation.annotation.long_answers import RubricAgreement
+    from climassay.generation.dataset_store import StoredDraft
     from climassay.statistics import Estimate
 
 LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
@@ -46,6 +48,23 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
     return Shown(data, said=(said,), noted=("Annotate in the browser: climassay serve",))
 
 
+def begin_dataset(
+    session: Session, dataset: str, origin: Mapping[str, Any], drafts: "Iterable[StoredDraft]", overlap: int
+) -> Shown:
+    """Open a dataset of drafts that nobody generated for annotation; those that are there already stay.
+
+    Raises:
+        InputError: It was begun with something else.
+    """
+    from climassay.generation.dataset_store import DatasetStore
+
+    store = DatasetStore(session.records)
+    store.begin(dataset, dict(origin))
+    there = {one.id for one in store.drafts(dataset)}
+    store.save(dataset, [one for one in drafts if one.draft.id not in there])
+    return open_dataset(dataset, overlap=overlap, workspace=session)
+
+
 def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
     """Have people write rubrics for long-form questions in the browser; see export --format rubrics.
 
@@ -61,7 +80,6 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
         InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
     """
     from climassay.generation.annotation.long_answers import rubric_drafts
-    from climassay.generation.dataset_store import DatasetStore
     from climassay.questions import read_questions
 
     read = read_questions(questions)
@@ -73,11 +91,7 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
         )
     others = len(read.questions) - len(found)
     with Session.opened(workspace) as session:
-        store = DatasetStore(session.records)
-        store.begin(dataset, {"rubrics": read.sha256})
-        there = {one.id for one in store.drafts(dataset)}
-        store.save(dataset, [one for one in rubric_drafts(found) if one.draft.id not in there])
-        opened = open_dataset(dataset, overlap=overlap, workspace=session)
+        opened = begin_dataset(session, dataset, {"rubrics": read.sha256}, rubric_drafts(found), overlap)
     left_out = [f"{counted(others, 'question')} of other kinds left out."] if others else []
     return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
 

@@ -428,6 +428,5 @@ def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace:
     with Session.opened(workspace) as session:
         found = CheckStore(session.records).each(wanted, debates=True)
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in found][::-1]
-    # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
-    write_file(file, "".join(lines).encode("utf-8", "surrogateescape"))
+    write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

@@ -126,6 +126,8 @@ def extract_confidence(
 ) -> ExtractedStatements:
     """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
 
+    Statements are saved as .jsonl for other commands, as .html for a page to review them.
+
     Args:
         reports: Files of reports, or folders of them.
         collections: Names of collections whose documents are read as well.
@@ -146,8 +148,10 @@ def extract_confidence(
     from climassay.corpus import Collection
     from climassay.corpus.readers.file_types import find_files, read
 
-    files = find_files(one_or_several(reports))
-    wanted = options or ExtractOptions()
+    listed = one_or_several(reports)
+    if not listed and not collections:
+        raise InputError("Nothing to read: name the files of reports, or --collection.")
+    files, wanted = find_files(listed), options or ExtractOptions()
     documents: list[Document] = []
     skipped: list[Skipped] = []
     with Session.opened(workspace) as session:

@@ -239,7 +239,7 @@ def ask(
         >>> print(answer.text)
         Not enough information.
     """
-    from climassay.grounding import answer_data, answer_question, written
+    from climassay.grounding import answer_question, written
     from climassay.prompts import ProfileSettings, load_prompt
 
     with Session.opened(workspace) as session:
@@ -276,7 +276,7 @@ def ask(
                 profile=ProfileSettings(profile),
                 on_progress=tell if show is not None or on_progress is not None else None,
             )
-            run.save_results("answer", [answer_data(answer)])
+            run.save_results("answer", [answer.to_dict()])
         return answer
 
 

@@ -510,13 +510,11 @@ def blind_answers(
     Raises:
         InputError: There is no such run, it has no long answer, or the dataset was begun with something else.
     """
-    from climassay.api.annotation import open_dataset
+    from climassay.api.annotation import begin_dataset
     from climassay.evaluation import load_experiment
     from climassay.evaluation.judge_check import blind_answers as answers_of
     from climassay.evaluation.judge_check import blind_rows
     from climassay.generation.annotation.long_answers import rating_drafts
-    from climassay.generation.dataset_store import DatasetStore
-    from climassay.reporting import Table
 
     with Session.opened(workspace) as session:
         experiment = load_experiment(session.records, run)
@@ -525,11 +523,8 @@ def blind_answers(
             drafts = rating_drafts(answers_of(experiment, seed=seed), pairs=pairs, seed=seed)
             if not drafts:
                 raise InputError(f"The experiment {run} has no two answers to one question that could be compared.")
-            store = DatasetStore(session.records)
-            store.begin(dataset, {"ratings": experiment.run, "pairs": pairs, "seed": seed})
-            there = {one.id for one in store.drafts(dataset)}
-            store.save(dataset, [one for one in drafts if one.draft.id not in there])
-            return open_dataset(dataset, overlap=overlap, workspace=session)
+            origin = {"ratings": experiment.run, "pairs": pairs, "seed": seed}
+            return begin_dataset(session, dataset, origin, drafts, overlap)
     headings = list(rows[0])
     table = Table.of("Answers to rate from 1 to 5", headings, [list(row.values()) for row in rows], left=len(headings))
     return Shown(rows, (table,), noted=(f"{len(rows)} answers; fill in the empty columns with 1 to 5.",))

@@ -18,18 +18,16 @@ from climassay.cli.options import (
     JsonOption,
     LoadingOptions,
     ModelOption,
-    ResultOptions,
     WorkspaceOptions,
     add_verb,
     emit,
     print_json,
-    stderr_console,
-    write_text,
 )
 from climassay.errors import InputError
+from climassay.io import write_file
 
 if TYPE_CHECKING:
-    from climassay.api.confidence import TopicTrends
+    from climassay.api.confidence import ExtractedStatements, TopicTrends
 
 
 class _TagGroup(DefaultCommandGroup):
@@ -50,17 +48,7 @@ app = CommandGroup(no_args_is_help=True)
 app.add_typer(tag, name="tag")
 
 
-@app.command()
-def extract(
-    reports: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
-        ),
-    ] = None,
-    collection: Annotated[
-        list[str] | None, typer.Option(help="Take the documents of a collection (may be given several times).")
-    ] = None,
+def _extracted(
     report: Annotated[str | None, typer.Option(help='Report that the files belong to, for example "AR5 WG2".')] = None,
     cycle: Annotated[
         str | None, typer.Option(help="Assessment cycle, AR3 to AR6; by default read from the files.")
@@ -85,37 +73,39 @@ def extract(
     ] = "found",
     untagged: Annotated[bool, typer.Option("--untagged", help="Also extract sentences without a level.")] = False,
     context: Annotated[int, typer.Option(help="Number of sentences kept before and after, in the same section.")] = 5,
-    terms: Annotated[
-        Path | None,
-        typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl)."),
-    ] = None,
-    to: ResultOptions = ResultOptions(),
-) -> None:
-    """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
-
-    Statements are saved as .jsonl for other commands, as .html for a page to review them.
-    """
+) -> dict[str, Any]:
     from climassay.confidence.extraction import ExtractOptions
     from climassay.corpus.documents import ReadOptions, TableColumns
-    from climassay.reporting.results import write_rows
 
     options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
-    if not reports and not collection:
-        raise InputError("Nothing to read: name the files of reports, or --collection.")
-    with to.session() as session:
-        found = api.extract_confidence(
-            reports or (),
-            collections=collection or (),
-            options=options,
-            reading=ReadOptions(columns=chosen_columns(columns or (), TableColumns)),
-            workspace=session,
-        )
-    if terms is not None:
-        write_rows(terms, found.term_rows())
-    to.emit(found)
-    if not (to.output or terms or to.as_json):
-        hint = "Keep the statements with -o statements.jsonl, or look at them with -o review.html."
-        stderr_console().print(hint, highlight=False)
+    return {"options": options, "reading": ReadOptions(columns=chosen_columns(columns or (), TableColumns))}
+
+
+def _write_terms(found: "ExtractedStatements", file: Path) -> None:
+    from climassay.reporting.results import write_rows
+
+    write_rows(file, found.term_rows())
+
+
+_TERMS = typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).")
+add_verb(
+    app,
+    "extract",
+    api.extract_confidence,
+    parse=_extracted,
+    writes={"terms": (_TERMS, _write_terms)},
+    hint="Keep the statements with -o statements.jsonl, or look at them with -o review.html.",
+    reports=Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
+        ),
+    ],
+    collections=Annotated[
+        list[str] | None,
+        typer.Option("--collection", help="Take the documents of a collection (may be given several times)."),
+    ],
+)
 
 
 @app.command()
@@ -171,7 +161,7 @@ def lint(
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
     found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
-        write_text(html, found.page())
+        write_file(html, found.page())
     if output is not None:
         from climassay.confidence.linting.presentation import write_comments
 
@@ -208,12 +198,12 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
 
 
-def _hint(_found: object, to: WorkspaceOptions) -> None:
-    if not (getattr(to, "output", None) or to.as_json):
-        stderr_console().print("See the words side by side with -o comparison.html.", highlight=False)
-
-
-add_verb(app, "compare", api.compare_confidence, after=_hint)
+add_verb(
+    app,
+    "compare",
+    api.compare_confidence,
+    hint="See the words side by side with -o comparison.html.",
+)
 
 
 def _topics(
@@ -258,7 +248,7 @@ def _write_tables(found: "TopicTrends", folder: Path) -> None:
     from climassay.reporting import as_csv
 
     for name, table in found.all_tables().items():
-        write_text(folder / f"{name}.csv", as_csv(table))
+        write_file(folder / f"{name}.csv", as_csv(table))
 
 
 add_verb(

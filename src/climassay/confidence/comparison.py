@@ -401,7 +401,8 @@ def write_comparison(comparison: Comparison, path: Path, names: Iterable[str] = 
     Raises:
         InputError: The file cannot be written.
     """
-    from climassay.reporting.html import render_page, write_page
+    from climassay.io import write_file
+    from climassay.reporting.html import render_page
     from climassay.reporting.results import write_rows
 
     if path.suffix.lower() not in (".html", ".htm"):
@@ -416,4 +417,4 @@ def write_comparison(comparison: Comparison, path: Path, names: Iterable[str] = 
         for change in comparison.changes
     ]
     old, new = names
-    write_page(render_page("confidence_compare.html.j2", comparison=comparison, changes=shown, old=old, new=new), path)
+    write_file(path, render_page("confidence_compare.html.j2", comparison=comparison, changes=shown, old=old, new=new))

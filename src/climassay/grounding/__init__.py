@@ -4,7 +4,6 @@ from climassay.grounding.answer import (
     GroundedAnswer as GroundedAnswer,
     Source as Source,
     answer_card as answer_card,
-    answer_data as answer_data,
     answer_question as answer_question,
     answer_report as answer_report,
 )

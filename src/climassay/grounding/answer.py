@@ -434,8 +434,3 @@ def answer_report(answer: GroundedAnswer) -> Report:
         sections=(Section("Answer", (answer_card(answer),)),),
         facts=(("Model fingerprint", answer.fingerprint), ("Number format", answer.dtype or "-")),
     )
-
-
-def answer_data(answer: GroundedAnswer) -> dict[str, Any]:
-    """The same as :meth:`GroundedAnswer.to_dict`."""
-    return answer.to_dict()

@@ -30,7 +30,6 @@ from climassay.reporting.html import (
     Section,
     SourceText,
     render_page,
-    write_page,
 )
 from climassay.reporting.tables import (
     Mark,
@@ -50,5 +49,4 @@ __all__ = [
     "Dot", "DotPlot", "Facts", "HeatMap", "Label", "LinePlot", "Mark", "Option", "Point", "Prose", "Report",
     "ScatterPlot", "Section", "Series", "SourceText", "StackedBar", "StackedBars", "Table", "as_csv", "as_latex",
     "as_markdown", "as_rich", "counted", "percent", "percent_interval", "render_page", "shown_p_value", "thinned",
-    "write_page",
 ]  # fmt: skip

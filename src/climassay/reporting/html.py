@@ -210,18 +210,8 @@ class Report:
 
     def write(self, path: Path) -> Path:
         """Write the page, through a temporary file so that a reader never sees half of it."""
-        return write_page(self.to_html(), path)
-
-
-def write_page(page: str, path: Path) -> Path:
-    """Write a page through a temporary file, so that a reader never sees half of it; folders are made.
-
-    Raises:
-        InputError: It cannot be written.
-    """
-    # A file's name that is not UTF-8 may appear in a page; it is written as the bytes that it is.
-    write_file(path, page.encode("utf-8", "surrogateescape"))
-    return path
+        write_file(path, self.to_html())
+        return path
 
 
 def render_page(template: str, **values: Any) -> str:

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 from climassay.errors import InputError, MissingExtraError
 from climassay.io import safe_cell, write_file
-from climassay.reporting.html import Block, Report, Section, block_style, render_block, write_page
+from climassay.reporting.html import Block, Report, Section, block_style, render_block
 from climassay.reporting.tables import Table, as_csv, as_markdown, headed_cells
 
 if TYPE_CHECKING:
@@ -60,18 +60,19 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], otherwise: str = "
     Raises:
         InputError: The file cannot be written.
     """
+    data: str | bytes
     suffix = path.suffix.lower()
     match suffix if suffix in ROW_SUFFIXES else otherwise:
         case ".csv":
             flat = [_flat(row) for row in rows]
-            data = "".join(csv_lines(_columns(flat), flat)).encode("utf-8", "surrogateescape")
+            data = "".join(csv_lines(_columns(flat), flat))
         case ".xlsx":
             flat, out = [_flat(row) for row in rows], io.BytesIO()
             write_workbook(out, _columns(flat), flat)
             data = out.getvalue()
         case _:
             lines = (json.dumps(dict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-            data = "".join(lines).encode("utf-8", "surrogateescape")
+            data = "".join(lines)
     write_file(path, data)
 
 
@@ -85,7 +86,7 @@ def write_table(path: Path, table: Table) -> None:
     if path.suffix.lower() in (".xlsx", ".jsonl"):
         write_rows(path, [dict(zip(headings, map(_as_number, row), strict=True)) for row in cells])
     else:
-        write_file(path, as_csv(table).encode("utf-8", "surrogateescape"))
+        write_file(path, as_csv(table))
 
 
 def _as_number(cell: str) -> str | int | float:
@@ -239,9 +240,9 @@ class Result:
             case ".json":
                 write_file(path, (json_text(self.to_dict()) + "\n").encode("utf-8", "backslashreplace"))
             case ".html" | ".htm":
-                write_page(self.page(), path)
+                write_file(path, self.page())
             case ".md":
-                write_file(path, self.markdown().encode("utf-8", "surrogateescape"))
+                write_file(path, self.markdown())
             case suffix if suffix in ROW_SUFFIXES:
                 write_rows(path, self.rows())
             case _:

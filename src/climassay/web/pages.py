@@ -237,16 +237,18 @@ def cut(entries: Sequence[T], wanted: int, size: int, path: str, filters: Mappin
 @cache
 def environment() -> Any:
     """The templates of all pages, with the filters and functions that they share."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("climassay.web", "templates"),
+        # What fact-checks are shown with is shared with their self-contained pages.
+        loader=ChoiceLoader([PackageLoader(f"climassay.{room}", "templates") for room in ("web", "reporting")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
+    made.globals |= {"explain": explained, "in_words": plainly}
     made.filters["moment"] = day_and_time
     made.filters |= {"duration": duration, "rough_duration": rough_duration, "explained": explained, "plainly": plainly}
     made.filters["laid_out"] = laid_out

@@ -58,6 +58,7 @@ def test_words_around_running_marks_are_mended():
 def test_references_are_told_from_scopes():
     assert is_reference("Figure 3; Doe, 2001")
     assert is_reference("see ‘A name’, Table SM4")
+    assert is_reference("M. Doe et al., 2020; Roe- Smith et al., 2018")
     assert not is_reference("NES")
     assert not is_reference("depending on region; Figure 3")
 

@@ -491,3 +491,38 @@ def test_a_part_without_level_counts_in_the_ids():
     tagged, every = statements(text), statements(text, untagged=True)
     assert [one.id for one in tagged] == [one.id for one in every if one.tag == "high"]
     assert {one.parts for one in tagged} == {len(every)}
+
+
+def test_a_noun_phrase_without_a_subject_of_its_own_is_not_sure():
+    rise, magnitude = statements(
+        "Rainfall over the Sahel has increased since 1990 (high confidence),"
+        " but there is low confidence in the magnitude of this change."
+    )
+    assert rise.sure
+    assert not magnitude.sure
+    assert magnitude.text.startswith("Rainfall over the Sahel")
+    _, named = statements(
+        "Rainfall over the Sahel has increased since 1990 (high confidence),"
+        " but there is low confidence in projected changes in river floods and hail across southern Europe."
+    )
+    assert named.sure
+    assert named.text == "Projected changes in river floods and hail across southern Europe."
+
+
+def test_things_after_a_participle_keep_its_preposition():
+    found = statements(
+        "Some diseases are associated with rising temperatures (high confidence), trauma from floods"
+        " (medium confidence), and loss of livelihoods (low confidence)."
+    )
+    assert [one.text for one in found if one.sure][1:] == [
+        "Some diseases are associated with trauma from floods.",
+        "Some diseases are associated with loss of livelihoods.",
+    ]
+
+
+def test_the_verb_of_a_relative_clause_is_not_the_main_one():
+    found = statements(
+        "Examples of degradation that may exceed the limits of adaptation include erosion of coasts"
+        " where land disappears (high confidence), and erosion of soils where crops fail (medium confidence)."
+    )
+    assert found[1].text.startswith("Examples of degradation that may exceed the limits of adaptation include")

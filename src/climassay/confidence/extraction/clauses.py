@@ -206,7 +206,7 @@ _FORMS = tuple(
         (r"to\b", r"\bto\b", 0),
         (
             r"(?:\w+ly\s+)?(?!during\b|spring\b)\w{2,}ing\s+\w",
-            r",\s+(?!including\b|during\b)((?:\w+ly\s+)?\w{2,}ing\b)",
+            r"(?:,|\b(?:by|through|via|while|are|is|was|were))\s+(?!including\b|during\b|being\b)((?:\w+ly\s+)?\w{2,}ing\b)",
             1,
         ),
         (
@@ -242,14 +242,20 @@ _CONCESSION_WITHIN = re.compile(
 )
 """A concession that is all of what is reported before the first level: "assesses that, while A (...), B"."""
 
-_ATTRIBUTED = re.compile(
-    r"(?:[^,;:]{1,60}:\s+)?(?:(?:this|which|we|they|it|(?:[Cc]hapter|[Ss]ection|Table|Atlas|WGI|Cross-Chapter\s+Box)[^,;:]{0,40}"
-    r"|(?:the\s+)?(?:results|projections|(?:climate\s+)?models|studies))\s+)?(?:also\s+)?"
-    r"(?:assess(?:es|ed)?|finds?|found|indicates?|reports?|reported|suggests?|(?:leads?|led|leading)\s+to|results?\s+in|resulting\s+in|gives?|giving"
-    r"|provides?)\s+(?:(?:only|mostly|generally|overall)\s+)?the\s+assessment\s+of\s+(?:both\s+)?",
+_ATTRIBUTED = re.compile(r"(?:[^,;:]{1,60}:\s+)?.{0,200}?\bthe\s+assessment\s+of\s+(?:both\s+)?(?=\w+\s+\w)")
+"""Who gives a level in running words, or from what it follows: "Section 11.9 assessed low confidence in"."""
+
+_CONCLUDED_THAT = re.compile(
+    r"(?:[^,;:]{0,60}\s)?(?:assess|conclud|find|found|indicat|not|report|stat|suggest)\w*\s+that\s+(?=\w+\s+\w)",
     re.IGNORECASE,
 )
-"""Who gives a level in running words, or from what it follows: "Section 11.9 assessed low confidence in"."""
+
+_DANGLES = re.compile(
+    r"[,;]?\s+(?:and|but|or|yet|hence|while|whereas|although|though|albeit|because)"
+    r"(?:\s+(?:that|only|similarly|with|also|there|it|is|in\s+general))*\W*$",
+    re.IGNORECASE,
+)
+"""What a level leaves of the words that bound it to the next clause."""
 
 _ENDS_WITH_ADJECTIVE = re.compile(
     r"\b(?:in|of|on|at|for|the|to|under|from|across|over|during|both|and|or)\s+(?:\w+ly\s+)?(?:\w{3,}(?:ern|ernmost|(?<!re)most|ous|ible|able|ful)"
@@ -348,6 +354,7 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
         # "has increased A (...) and B (...) associated with C": nothing says that A is not.
         broken = max(broken, len(found) - 1)
     tied = _BINDS.search(" ".join([*clauses, tail])) is not None
+    found = [one._replace(text=_DANGLES.sub("", one.text)) for one in found]
     return [
         one._replace(
             sure=one.sure
@@ -356,7 +363,7 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             and not _is_left_open(one.text)
             and _REMAINS.search(one.text) is None
             and not ((place or (opened and opened[0])) and _TWO_CLAIMS.search(clauses[place]))
-            and not _lacks_noun(one.text, [*clauses, tail][place + 1])
+            and not _lacks_noun(one.text, [*clauses, tail][place + 1]),
         )
         for place, one in enumerate(found)
     ]
@@ -370,9 +377,9 @@ def _goes_on(plain: str, found: Sequence[CompletedClause]) -> bool:
 
 def _opened(words: str) -> CompletedClause:
     """A clause that its mark opens, without the words that only bind it to others."""
-    words = _SAID.sub(" that", words)
-    attributed = _ATTRIBUTED.match(words)
-    if attributed:
+    words = re.sub(r"^that,?\s+", "", _SAID.sub(" that", words))
+    attributed = _ATTRIBUTED.match(words) or _CONCLUDED_THAT.match(words)
+    if attributed and not has_verb(words[attributed.end() :]):
         words = words[attributed.end() :]
     concession = _CONCESSION.match(words)
     if concession is None or "," in words[concession.end() :]:
@@ -511,7 +518,11 @@ def _first(words: str, following: Sequence[str], shared: str) -> CompletedClause
         main_follows or ("," not in words[concession.end() :] and SURELY_FINITE.search(words, concession.end()))
     ):
         # A main clause may stand between the concession and the level too: "although A, B (...), C".
-        parts = words[concession.end() :].split(", ")[1:]
+        conceded, *parts = words[concession.end() :].split(", ")
+        if has_verb(conceded, surely=True) and any(
+            has_verb(part, surely=True) for part in parts if not CONJUNCTION.match(part)
+        ):
+            return CompletedClause(words, True)
         alone = not any(has_verb(part) for part in parts if not CONJUNCTION.match(part))
         return CompletedClause(f"{concession['remark'] or ''}{words[concession.end() :]}", alone)
     within = _CONCESSION_WITHIN.match(words)
@@ -548,7 +559,7 @@ def _in_place_of_same_form(
         if words == plain or (group and (has_verb(plain, surely=True) or _INCLUDES.search(last.text))):
             return None
         verb = SURELY_FINITE.search(last.text)
-        found = list(place.finditer(last.text, verb.end() if verb and begins.match("doing it") else 0))
+        found = list(place.finditer(last.text, verb.start() if verb and begins.match("doing it") else 0))
         if len(found) == 1:
             start = found[0].start(group)
             # "the transition to high risk is (...) and to very high risk" has its verb behind what is replaced.
@@ -573,23 +584,22 @@ def _in_place_of_same_form(
 
 def _own_clause(words: str, plain: str, base: str) -> CompletedClause:
     """A clause with a verb of its own, under the place, time or condition that the sentence begins with."""
-    if _NUMBER_FIRST.match(plain) or not has_verb(plain, surely=True):
-        return CompletedClause(plain, False)  # the number may be a footnote's
+    sure = not _NUMBER_FIRST.match(plain) and has_verb(plain, surely=True)  # the number may be a footnote's
     listed = not _JOINS.match(words) or re.match(r"\s*,?\s*and\b", words)
     if listed and not _HANGS_ON.match(base) and not FINITE_OR_PRESENT.search(re.split(r"\bthat\b", base)[-1]):
         return CompletedClause(plain, False)  # its verb may be that of the words before too
     if _INTRODUCED.match(plain) or _CONDITION.match(plain):
-        return CompletedClause(plain, True)
+        return CompletedClause(plain, sure)
     if BEGINS_WITH_PREPOSITION.match(plain):
         return CompletedClause(plain, False)  # "in Asia may already be reached" has no subject
     opening = None if _REMARK.match(base) else _CONDITION.match(base) or _INTRODUCED.match(base)
     if opening is None:
-        return CompletedClause(plain, True)
+        return CompletedClause(plain, sure)
     contrast = re.match(r"[\s,;]*(?:but|yet|although|though|however)\b", words, re.IGNORECASE)
     finite = FINITE.search(base, opening.end())
     if contrast or finite is None or "," in base[opening.end() : finite.start()]:
-        return CompletedClause(plain, _CONDITION.match(base) is None)
-    return CompletedClause(f"{opening.group()} {plain}", True)
+        return CompletedClause(plain, sure and _CONDITION.match(base) is None)
+    return CompletedClause(f"{opening.group()} {plain}", sure)
 
 
 def _with_subject(words: str, base: CompletedClause) -> CompletedClause:
@@ -660,8 +670,12 @@ def _as_object(
         head = text[: listed.end()].rstrip(_END)
         colon_stays = ":" if colon and not _VERB_BEFORE_LIST.search(head) else ""
         return CompletedClause(f"{head}{colon_stays} {plain}", last.sure and in_list and once and not short)
-    if re.match(r"\s*,\s*(?:and|but)\b", words) and before == text and not _PROCESS.match(plain):
-        return CompletedClause(plain, False)  # a comma and "and" join things in longer lists, else clauses
+    # A comma and "and" join things in longer lists, else clauses.
+    may_be_clause = re.match(r"\s*,\s*(?:and|but)\b", words) and before == text and not _PROCESS.match(plain)
+    if may_be_clause and SURELY_FINITE.search(plain):
+        return CompletedClause(plain, False)
+    if may_be_clause:
+        base, last = base._replace(sure=False), last._replace(sure=False)
     process = _HEAD.search(text)
     if process and main_verb(text) is None and _PROCESS.match(plain) and not _LISTS.search(text):
         return CompletedClause(f"{text[: process.start()]}{plain}", base.sure and len(_HEAD.findall(text)) == 1)

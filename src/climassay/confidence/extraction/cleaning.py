@@ -35,7 +35,8 @@ _MONTH = (
 _YEAR = r"(?:1[89]\d\d|20[0-4]\d)[a-z]?"
 _YEARS = rf"{_YEAR}(?:\s*[,&–-]\s*(?:{_YEAR}|[a-z]\b))*"
 _PARTICLE = r"(?:van|von|de|der|den|di|da|del|la|le|el|al|ter|ten|dos|du|Le|La|De|Van|Von)"
-_NAME = rf"(?:{_PARTICLE}[\s-]+)*[^\W\d_a-z][^\W\d_]*(?:[-’'][^\W\d_]+)*"
+_INITIALS = r"(?:[A-Z]\.[\s-]?){0,3}"
+_NAME = rf"{_INITIALS}(?:{_PARTICLE}[\s-]+)*[^\W\d_a-z][^\W\d_]*(?:[-’']\s?[^\W\d_]+)*"
 _REFERENCE = re.compile(
     r"(?:see|also|see\s+also|cf\.?|e\.?g\.?,?|i\.?e\.?,?|in|by|and|after|from|based\s+on|updated\s+from|following"
     r"|according\s+to)?\s*"

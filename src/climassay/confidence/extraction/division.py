@@ -11,9 +11,10 @@ hold only words that are verbs where they stand.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from climassay.confidence.marks import TagMark
 
@@ -74,7 +75,7 @@ VERB_GROUP = re.compile(
     r"\b(?:will|would|can|could|may|might|must|should)(?:\s+(?:also|further|\w+ly))*\s+(?:(?:continue|help|tend|begin|need)\s+to\s+)?"
     r"(?!be\b|have\b|\w+ly\b)[a-z]+(?:\s+(?:to|in|by)\b)?|"
     rf"\b{_AUXILIARY}(?:\s+(?:been|being|be)\b)?(?:\s+\w+ly)?(?:\s+(?:\w+(?:ed|en|ing)|found|shown|led|due)\b)?(?:\s+to\s+(?:be\s+)?(?!\w+ing\b|an?\b|the\b)\w+)?"
-    r"(?:\s+(?:by|to|in|of|including|for|such\s+as)\b)*"
+    r"(?:\s+(?:by|to|in|of|including|for|from|with|through|such\s+as)\b)*"
     rf"|\b{VERB}(?:\s+(?:to|in|by|on)\b)?",
     re.IGNORECASE,
 )
@@ -89,18 +90,28 @@ NOUN_TOO = re.compile(
 INFINITE = re.compile(r"(?:to\s+\w+|be\b|been\b)", re.IGNORECASE)
 
 # What rules can vouch for. A verb that is not a noun, adjective or participle as well:
+_BASE_FORMS = Path(__file__).with_name("verbs.txt").read_text(encoding="utf-8").split()
+
+
+def _alternatives(words: Iterable[str]) -> str:
+    """A pattern of many words that looks at the first two letters once."""
+    grouped = groupby(sorted(words, reverse=True), key=lambda word: word[:2])
+    return "|".join(f"{begin}(?:{'|'.join(word[2:] for word in ending)})" for begin, ending in grouped)
+
+
+def _third_person(verb: str) -> str:
+    if re.search(r"[^aeou]y$", verb):
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if re.search(r"(?:s|sh|ch|x|z|o)$", verb) else f"{verb}s"
+
+
+_BASE_FORM = _alternatives(_BASE_FORMS)
+
 _PLAIN_VERB = (
-    r"(?:leads?|led|exists?|remains?|remained|becomes?|became|depends?|varies|vary|varied|occurs?|occurred|continues"
-    r"|contributes?|contributed|exceeds?|exceeded|provides?|requires?|indicates?|suggests?|includes?|affects?|grew|rose"
-    r"|fell|began|persists?|persisted|enables?|emerges?|drove|reduces|intensif(?:y|ies)|enhances|improves|faces|makes"
-    r"|prevents|accelerates|plays|shows?|represents?|poses?|constrains?|drives|underpins?|exacerbates?|threatens?"
-    r"|compromises|undermines?|display|displayed|follows?|extends?|amplif(?:y|ies)|strengthens?|creates?|brings?|helps?"
-    r"|tends?|tended|alters?|degrades?|disrupts?|dominates?|dominated|demonstrates?|determines?|differs?|disappears?"
-    r"|generates?|impairs?|induces?|inhibits?|involves?|offers?|promotes?|reveals?|allows?|ensures?|relies|rely"
-    r"|lost|resulted|concluded|raises?|hinders?|hampers?|worsens?|erodes?|differed|explains?|modif(?:y|ies)|destabilises?"
-    r"|replaces?|restricts?|sustains?|diminish(?:es)?|facilitates?|encourages?|stems|exhibits?|appears?|appeared|seems?"
-    r"|underlies?|undergo(?:es)?|assess(?:es)?"
-    r"|started|falls(?=\s+(?:short|below)\b)|arises?|arose|comes?|came|gives?|gave|takes?|took|reflects?|confirms?|found|finds"
+    rf"(?:{_alternatives({*_BASE_FORMS, *map(_third_person, _BASE_FORMS)})}"
+    r"|led|remained|became|varied|occurred|contributed|exceeded|grew|rose|fell|began|persisted|drove|lost|resulted|concluded"
+    r"|differed|displayed|dominated|tended|appeared|started|arose|came|gave|took|seems?|shows?|drives?|finds|found|plays"
+    r"|faces|exacerbates|compromises|falls(?=\s+(?:short|below)\b)|reflects?|confirms?|explains?|stems"
     r"|(?:shifts|yields|projects|displays?|scales)(?=\s+(?:an?|the|its|their|with|that|upwards?|downwards?|polewards?|\w+ly)\b))"
 )
 
@@ -138,9 +149,7 @@ GOVERNS_INFINITIVE = re.compile(
 
 INFINITIVE = re.compile(
     rf"(?:(?:increase|decrease|decline|support|cause|limit|affect|help|result|delay){_NOT_NOUN}"
-    r"|(?:lead|contribute|reduce|improve|enhance|provide|remain|become|create|modify|exacerbate|continue|lower|intensify"
-    r"|require|strengthen|weaken|accelerate|amplify|alter|occur|persist|exceed|pose|disrupt|threaten|make|allow|enable"
-    r"|deliver|bring|commit)(?!\s+(?:of|and|or)\b))\b",
+    rf"|(?:{_BASE_FORM}|lower|commit)(?!\s+(?:of|and|or)\b))\b",
     re.IGNORECASE,
 )
 
@@ -151,7 +160,7 @@ ADDS = re.compile(
     re.IGNORECASE,
 )
 
-RELATIVE_BEFORE = re.compile(r"\b(?:that|which|who)\s+$", re.IGNORECASE)
+RELATIVE_BEFORE = re.compile(r"\b(?:that|which|who|to)\s+$", re.IGNORECASE)
 
 _REPORTED = re.compile(r"\s+(?:with\s+[\w\s]+\s+)?that\b")
 
@@ -178,11 +187,13 @@ def has_verb(words: str, *, surely: bool = False) -> bool:
 def main_verb(text: str) -> re.Match[str] | None:
     """The first finite verb that is not a relative clause's: "include" in "options that tend to help include A"."""
     found = [*SURELY_FINITE.finditer(text)] or [*FINITE.finditer(text)]
-    main = [
-        match
-        for match in found
-        if not RELATIVE_BEFORE.search(text, 0, match.start()) and not _REPORTED.match(text, match.end())
-    ]
+    main: list[re.Match[str]] = []
+    relative = -1
+    for match in found:
+        if RELATIVE_BEFORE.search(text, 0, match.start()) or 0 <= match.start() - relative <= 1:
+            relative = match.end()  # "that may exceed" has two verbs
+        elif not _REPORTED.match(text, match.end()):
+            main.append(match)
     return main[0] if main else found[0] if found else None
 
 

@@ -23,6 +23,7 @@ from climassay.confidence.extraction.cleaning import (
     references_in,
 )
 from climassay.confidence.extraction.division import Clause, about_begins, divide, opens_finding
+from climassay.confidence.extraction.sureness import Part, is_sure
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import Tag, score
@@ -411,35 +412,10 @@ class _DocumentStatements:
                 whole = self._statement(found, True, of_paragraph, Clause(0, len(words), ()), marks, sentence)
                 yield replace(whole, whole_paragraph=True)
             return
-        divided = divide(words, marks)
-        plain = [_plain(clause, words) for clause in divided.clauses]
-        plain_tail = plain_words(words[divided.tail :])
-        has_rest = levelled and bool(plain_tail) and not continues_clause(plain_tail)
-        completed = [
-            one._replace(sure=one.sure and ((len(plain) == 1 and not has_rest) or _is_clear(clause, words)))
-            for clause, one in zip(
-                divided.clauses,
-                complete_clauses(plain, plain_tail, [clause.opened for clause in divided.clauses]),
-                strict=True,
-            )
-        ]
-        clauses = list(divided.clauses)
-        if has_rest and _is_long_enough(plain_tail):
-            clauses.append(Clause(divided.tail, len(words), ()))
-            completed.append(complete_clauses([*plain, plain_tail])[-1])
-        elif not has_rest:
-            clauses[-1] = replace(clauses[-1], end=len(words))
-        for clause, (text, complete) in zip(clauses, completed, strict=True):
-            for mark in clause.marks or (None,):
-                # "(high confidence in the sign; low confidence in the numbers)" is about parts of what the words say.
-                partial = len(clause.marks) > 1 and mark is not None and _PART_OF_IT.match(mark.scope)
-                sure = complete and not partial
-                has_level = mark is not None and bool(mark.levels)
-                if not sure and not has_level and levelled:
-                    continue  # the sentence appears there once, with its level
-                found = self._clean(_with_scope(text, mark) if sure or len(clauses) == 1 else words)
-                if found and (has_level or _is_long_enough(found)):
-                    yield self._statement(found, sure, mark, clause, marks, sentence)
+        for one in divided_parts(words, marks):
+            found = self._clean(one.text if one.sure or one.whole else words)
+            if found and (one.levelled or _is_long_enough(found)):
+                yield self._statement(found, one.sure, one.mark, one.clause, marks, sentence)
 
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
@@ -481,6 +457,67 @@ class _DocumentStatements:
             cycle=self.identity.cycle,
             working_group=self.identity.working_group,
         )
+
+
+class SentencePart(NamedTuple):
+    """What one mark of a sentence is about, and the words that it says it of."""
+
+    clause: Clause
+    mark: TagMark | None
+    text: str
+    """The clause made to stand alone, not cleaned."""
+    sure: bool
+    """Whether no rule refuses it, and the model of :mod:`sureness` takes it for right."""
+    ruled: bool
+    """Whether no rule refuses it."""
+    whole: bool
+    """Whether the sentence has no other clause."""
+    form: Part
+
+    @property
+    def levelled(self) -> bool:
+        """Whether a level is stated of it."""
+        return self.mark is not None and bool(self.mark.levels)
+
+
+def divided_parts(words: str, marks: Sequence[TagMark]) -> list[SentencePart]:
+    """The parts of a sentence in order: one for each mark, and those without a level of which rules are sure."""
+    divided = divide(words, marks)
+    levelled = any(mark.levels and not mark.attributive for mark in marks)
+    plain = [_plain(clause, words) for clause in divided.clauses]
+    tail = plain_words(words[divided.tail :])
+    has_rest = levelled and bool(tail) and not continues_clause(tail)
+    opened = [clause.opened for clause in divided.clauses]
+    completed = [
+        one._replace(sure=one.sure and ((len(plain) == 1 and not has_rest) or _is_clear(clause, words)))
+        for clause, one in zip(divided.clauses, complete_clauses(plain, tail, opened), strict=True)
+    ]
+    clauses = list(divided.clauses)
+    if has_rest and _is_long_enough(tail):
+        clauses.append(Clause(divided.tail, len(words), ()))
+        completed.append(complete_clauses([*plain, tail])[-1])
+    elif not has_rest:
+        clauses[-1] = replace(clauses[-1], end=len(words))
+    found = []
+    for place, (clause, (text, complete)) in enumerate(zip(clauses, completed, strict=True)):
+        for mark in clause.marks or (None,):
+            # "(high confidence in the sign; low confidence in the numbers)" is about parts of what the words say.
+            partial = len(clause.marks) > 1 and mark is not None and _PART_OF_IT.match(mark.scope) is not None
+            sure = complete and not partial
+            if not sure and levelled and not (mark is not None and mark.levels):
+                continue  # the sentence appears there once, with its level
+            form = Part(
+                clauses=plain if place < len(plain) else [*plain, tail],
+                place=place,
+                opened=clause.opened,
+                tail=tail,
+                text=text,
+                before=[one.text for one in completed[:place]],
+            )
+            found.append(SentencePart(clause, mark, _with_scope(text, mark), sure, sure, len(clauses) == 1, form))
+    if len(found) > 1:
+        found = [one._replace(sure=one.sure and (not one.levelled or is_sure(one.form))) for one in found]
+    return found
 
 
 def _tag_behind(words: str) -> TagMark | None:

@@ -30,6 +30,7 @@ from climassay.factcheck.results.scoring import (
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import Levels, Transcript, as_data, reader_view
 from climassay.grounding import written
+from climassay.io import write_file
 from climassay.records import RequestCounts
 from climassay.reporting import (
     Axis,
@@ -55,7 +56,6 @@ from climassay.reporting import (
     percent_interval,
     shown_p_value,
     thinned,
-    write_page,
 )
 from climassay.reporting.html import Block
 from climassay.reporting.results import Result
@@ -641,7 +641,7 @@ class CheckedClaims(Result):
             InputError: A page cannot be written.
         """
         for one in self.transcripts:
-            write_page(factcheck_page(one, self.analysis.scale), folder / f"{one.claim.id}.html")
+            write_file(folder / f"{one.claim.id}.html", factcheck_page(one, self.analysis.scale))
         if report is None:
             return self
         start = os.path.relpath(folder, report.parent)
