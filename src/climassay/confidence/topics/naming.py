@@ -74,7 +74,7 @@ _GENERAL = (
     "values range ranges region regions area areas scenario scenarios case cases period periods time times scale "
     "scales system systems type types number numbers amount amounts factor factors process processes result results "
     "example examples use uses end large larger small smaller high higher low lower new long short term terms total "
-    "mean average median percentile percentiles chance assessed"
+    "mean average median percentile percentiles chance assessed benefit benefits urgency uncertainty uncertainties"
 )
 """Words that would fit every topic: alone, or together, they name none."""
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
@@ -85,7 +85,7 @@ _ENDS = 0.2
 """Share of its occurrences where a phrase must come to an end to be a noun phrase."""
 _COMMON = 0.2
 """Share of the commonest form's occurrences from which a form with fewer capitals goes before it."""
-_LONGEST = 4
+_LONGEST = 5
 """Words of a phrase."""
 _STEM = 5
 _PIECES = 3
@@ -123,7 +123,7 @@ def terms(text: str) -> Iterator[str]:
 
 def stem(word: str) -> str:
     """What tells words apart in a name: coast and coastal, cyclone and cyclones count as one."""
-    return word.casefold()[:_STEM]
+    return _base(word.casefold())[:_STEM]
 
 
 def phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ def _grown(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequ
 
 def _ends(text: Sequence[_Word], start: int, end: int) -> bool:
     """Whether a phrase comes to its end here, and names something rather than saying it of something."""
-    stops = end == len(text) or not text[end].joined or text[end].lower in _set(_AFTER)
+    stops = end == len(text) or not text[end].joined or text[end].lower in _set(_AFTER) or text[end].lower.isdigit()
     said = start > 0 and text[start].joined and text[start - 1].lower in _set(_VERBAL)
     return stops and not said
 
