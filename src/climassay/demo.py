@@ -129,11 +129,11 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
     statements = extract([document for book in books for document in read(book).documents])
     drafts = [replace(read_draft(book), name=book.name) for book in books]
     findings = [line for draft in drafts for line in text_lines(check(draft))]
-    found = [f"{one.tag} confidence: {one.original} [{one.document}, {one.headings[-1]}]" for one in statements]
+    results = [f"{one.tag} confidence: {one.original} [{one.document}, {one.headings[-1]}]" for one in statements]
     return DemoStep(
         title,
-        (*found, *findings),
-        (Prose("No model is asked: rules find the words."), *map(Prose, (*found, *findings))),
+        (*results, *findings),
+        (Prose("No model is asked: rules find the words."), *map(Prose, (*results, *findings))),
         {"statements": [{"tag": one.tag, "text": one.original} for one in statements], "findings": findings},
         "climassay confidence extract report.pdf --html review.html; climassay confidence lint draft.md",
     )

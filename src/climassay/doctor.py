@@ -329,14 +329,14 @@ def _damage(file: Path) -> str:
     connection = sqlite3.connect(f"file:{file.as_posix()}?mode=ro", uri=True)
     try:
         connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()
+        result = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
         return "" if "interrupted" in str(error) else f"{file.name} cannot be opened ({error})"
     except sqlite3.DatabaseError as error:
         return f"{file.name} is damaged ({error})"
     finally:
         connection.close()
-    return "" if found is None or found[0] == "ok" else f"{file.name} is damaged ({found[0]})"
+    return "" if result is None or result[0] == "ok" else f"{file.name} is damaged ({result[0]})"
 
 
 def _collections(place: Workspace) -> Iterator[Finding]:

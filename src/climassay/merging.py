@@ -68,12 +68,12 @@ def merge_workspace(
     if file.is_file():
         with Records(f"sqlite:///{file.absolute()}") as theirs:
             answers, runs = merge_records(records.database, theirs.database, on_progress)
-            found = merge_datasets(records, theirs)
+            result = merge_datasets(records, theirs)
             checks, waiting = CheckStore(records).merge(CheckStore(theirs))
-        conflicts = found.conflicts
+        conflicts = result.conflicts
         if waiting:
             conflicts += (f"{counted(waiting, 'unfinished check')} left out.",)
-        merged = MergedWorkspace(answers, runs, found.datasets, found.drafts, found.labels, checks, (), conflicts)
+        merged = MergedWorkspace(answers, runs, result.datasets, result.drafts, result.labels, checks, (), conflicts)
     copied, differing = _merge_collections(workspace, Workspace(other))
     return replace(merged, collections=copied, conflicts=merged.conflicts + differing)
 

@@ -282,11 +282,11 @@ def _asked(context: QuickstartContext) -> str | None:
 def _ask(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     from climassay.api.documents import ask
 
-    found = ask(answer, NAME, model=context.model, workspace=context.session, passages=PASSAGES)
-    if found.error is not None:
-        return found.text
-    sources = [f"[{source.number}] {source.citation}" for source in found.sources]
-    return "\n".join([found.text, *sources])
+    result = ask(answer, NAME, model=context.model, workspace=context.session, passages=PASSAGES)
+    if result.error is not None:
+        return result.text
+    sources = [f"[{source.number}] {source.citation}" for source in result.sources]
+    return "\n".join([result.text, *sources])
 
 
 def _checked(context: QuickstartContext) -> str | None:

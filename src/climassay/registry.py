@@ -39,8 +39,8 @@ def export_lazily(package: str, *, earlier: Mapping[str, str] = MappingProxyType
         import ast
 
         tree = ast.parse(module.__loader__.get_source(package))
-        found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        return {one.name: str(node.module) for node in found for one in node.names if one.asname == one.name}
+        results = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        return {one.name: str(node.module) for node in results for one in node.names if one.asname == one.name}
 
     def find(name: str) -> Any:
         name = earlier.get(name, name)
@@ -96,14 +96,14 @@ def requirements() -> dict[str, list[Requirement]] | None:
         lines = metadata.requires("climassay") or []
     except metadata.PackageNotFoundError:
         return None
-    found: dict[str, list[Requirement]] = {}
+    results: dict[str, list[Requirement]] = {}
     for line in lines:
         match = _REQUIREMENT.match(line)
         if match is not None:
             name, versions, marker = match.groups()
             extra = _EXTRA.search(marker or "")
-            found.setdefault(extra.group(1) if extra else "", []).append(Requirement(name, versions.strip(" ()")))
-    return found
+            results.setdefault(extra.group(1) if extra else "", []).append(Requirement(name, versions.strip(" ()")))
+    return results
 
 
 def extra_with(module: str) -> str | None:

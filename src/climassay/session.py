@@ -70,11 +70,11 @@ class ModelOptions(ModelAccess):
 
         Each gets all of them where one goes with none of the models, so that it is refused when they are loaded.
         """
-        found = {name: self.fitting(name) for name in names}
+        results = {name: self.fitting(name) for name in names}
         for option in ("base_url", "reasoning_effort", "dtype", "device"):
-            if getattr(self, option) is not None and all(getattr(one, option) is None for one in found.values()):
-                return dict.fromkeys(found, self)
-        return found
+            if getattr(self, option) is not None and all(getattr(one, option) is None for one in results.values()):
+                return dict.fromkeys(results, self)
+        return results
 
     def open_model(
         self,

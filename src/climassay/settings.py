@@ -81,7 +81,7 @@ def entries(kind: type) -> tuple[Entry, ...]:
     """The entries of a dataclass of settings, in their order; what it inherits stands after its own."""
     hints = get_type_hints(kind, include_extras=True)
     own = get_annotations(kind)
-    found = []
+    results = []
     for one in sorted(fields(kind), key=lambda one: one.name not in own):
         parts = get_args(hints[one.name]) if get_origin(hints[one.name]) is Annotated else (hints[one.name],)
         described = next((part for part in parts[1:] if hasattr(part, "description")), None)
@@ -91,8 +91,8 @@ def entries(kind: type) -> tuple[Entry, ...]:
         examples = getattr(described, "examples", None) or (None,)
         flag = next((part for part in parts[1:] if isinstance(part, Flag)), None)
         words = getattr(described, "description", None) or ""
-        found.append(Entry(one.name, parts[0], default, words, examples[0], low, high, flag))
-    return tuple(found)
+        results.append(Entry(one.name, parts[0], default, words, examples[0], low, high, flag))
+    return tuple(results)
 
 
 def commented(
@@ -300,16 +300,18 @@ def _check_numbers(value: object) -> None:
 
 def _bounds(kind: Any) -> str:
     """What a number must be, for example ``must be at least 1``."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for part in get_args(kind)[1:] if get_origin(kind) is Annotated else ():
         for rule in getattr(part, "metadata", ()):
-            found |= {name: getattr(rule, name) for name in ("ge", "gt", "le", "lt") if hasattr(rule, name)}
-    if found.keys() == {"ge", "le"}:
-        return f"must be between {found['ge']:g} and {found['le']:g}"
-    if found == {"ge": 0}:
+            results |= {name: getattr(rule, name) for name in ("ge", "gt", "le", "lt") if hasattr(rule, name)}
+    if results.keys() == {"ge", "le"}:
+        return f"must be between {results['ge']:g} and {results['le']:g}"
+    if results == {"ge": 0}:
         return "cannot be negative"
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    return "must be " + (" and ".join(f"{words[name]} {value:g}" for name, value in found.items()) or "a finite number")
+    return "must be " + (
+        " and ".join(f"{words[name]} {value:g}" for name, value in results.items()) or "a finite number"
+    )
 
 
 def _wanted(kind: Any) -> str:

@@ -115,9 +115,9 @@ def _make_private(root: Path) -> None:
 
 
 def _is_private(path: Path) -> bool:
-    found = path.lstat()
+    result = path.lstat()
     # What belongs to others is theirs to open and close; a link is as open as what it leads to.
-    return not found.st_mode & 0o077 or found.st_uid != os.geteuid() or stat.S_ISLNK(found.st_mode)
+    return not result.st_mode & 0o077 or result.st_uid != os.geteuid() or stat.S_ISLNK(result.st_mode)
 
 
 def _close(path: Path) -> None:

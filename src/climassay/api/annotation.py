@@ -83,15 +83,15 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
     from climassay.questions import read_questions
 
     read = read_questions(questions)
-    found = read.of_kind("longform")
-    if not found:
+    result = read.of_kind("longform")
+    if not result:
         raise InputError(
             f"{questions} has no long-form question, for which rubrics are written: where one has an answer and no "
             "rubric, its kind must be given as longform."
         )
-    others = len(read.questions) - len(found)
+    others = len(read.questions) - len(result)
     with Session.opened(workspace) as session:
-        opened = begin_dataset(session, dataset, {"rubrics": read.sha256}, rubric_drafts(found), overlap)
+        opened = begin_dataset(session, dataset, {"rubrics": read.sha256}, rubric_drafts(result), overlap)
     left_out = [f"{counted(others, 'question')} of other kinds left out."] if others else []
     return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
 
@@ -162,7 +162,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session:
         store = AnnotationStore(session.records)
         store.progress(dataset)
-        found = store.agreement(dataset)
+        result = store.agreement(dataset)
         items = list(store.items(dataset))
         ratings = rating_agreement(items)
         if any(is_rubric(one.draft.wording) for one in items):
@@ -172,14 +172,14 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
         columns = ("rated", "by two or more", "Krippendorff's alpha (95% interval)")
         return Shown({"dataset": dataset, "ratings": ratings}, (Table.of("Agreement on ratings", columns, cells),))
     rows = [
-        ("raw agreement", _estimate(found.raw)),
-        ("Fleiss' kappa", _estimate(found.fleiss)),
-        ("Krippendorff's alpha", _estimate(found.krippendorff)),
-        *((f"Cohen's kappa, {one.first} and {one.second}", _estimate(one.kappa)) for one in found.pairs),
+        ("raw agreement", _estimate(result.raw)),
+        ("Fleiss' kappa", _estimate(result.fleiss)),
+        ("Krippendorff's alpha", _estimate(result.krippendorff)),
+        *((f"Cohen's kappa, {one.first} and {one.second}", _estimate(one.kappa)) for one in result.pairs),
     ]
-    table = Table.of(f"Agreement on {found.items} items", ("", "value (95% interval)"), rows, left=2)
-    none = () if found.items else ("No item has labels of two annotators yet.",)
-    return Shown({"dataset": dataset, **asdict(found)}, (table,), noted=none)
+    table = Table.of(f"Agreement on {result.items} items", ("", "value (95% interval)"), rows, left=2)
+    none = () if result.items else ("No item has labels of two annotators yet.",)
+    return Shown({"dataset": dataset, **asdict(result)}, (table,), noted=none)
 
 
 def _rubric_agreement(dataset: str, found: "RubricAgreement | None") -> Shown:
@@ -303,17 +303,17 @@ def import_labels(
         store = annotation.AnnotationStore(session.records)
         store.progress(dataset)
         if chosen == "jsonl":
-            found = annotation.read_annotations(file)
+            result = annotation.read_annotations(file)
         else:
             drafts = {item.draft.id: item.draft for item in store.items(dataset)}
             if chosen == "csv":
-                found = annotation.read_table(file, drafts)
+                result = annotation.read_table(file, drafts)
             elif chosen == "label-studio":
-                found = read_label_studio(file, drafts)
+                result = read_label_studio(file, drafts)
             else:
-                found = read_argilla(file, drafts, _users(users))
-        taken = store.import_labels(dataset, found.labels, found.skips, found.comments)
-    refused = [*found.unreadable, *taken.refused]
+                result = read_argilla(file, drafts, _users(users))
+        taken = store.import_labels(dataset, result.labels, result.skips, result.comments)
+    refused = [*result.unreadable, *taken.refused]
     counts = {name: getattr(taken, name) for name in ("stored", "known", "withdrawn", "comments")}
     said = f"{counted(taken.stored, 'label')} stored, {taken.known} known before, {taken.withdrawn} withdrawn."
     said += f" {counted(taken.comments, 'comment')} stored." if taken.comments else ""
@@ -334,12 +334,12 @@ def _users(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
     try:
-        found = parse_json(read_text(file))
-        if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        result = parse_json(read_text(file))
+        if not isinstance(result, dict) or not all(isinstance(one, str) for one in result.values()):
             raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
     except (OSError, ValueError) as error:
         raise InputError(f"{file} gives no users of Argilla: {error}.") from None
-    return found
+    return result
 
 
 def retrain_validator(
@@ -376,7 +376,7 @@ def retrain_validator(
         def progress(finished: int, total: int, message: str) -> None:
             task.update(completed=finished, total=total, description=message)
 
-        found = annotation.retrain(
+        result = annotation.retrain(
             session.records,
             session.workspace,
             dataset,
@@ -386,9 +386,9 @@ def retrain_validator(
             seed=seed,
             progress=progress,
         )
-    figures = found.cross_validated
+    figures = result.cross_validated
     said = (
-        f"{found.validator}: {found.labels} labels, {found.invalid} invalid; AUROC {figures['auroc']:.3f} "
-        f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {found.judged} items judged and put in order."
+        f"{result.validator}: {result.labels} labels, {result.invalid} invalid; AUROC {figures['auroc']:.3f} "
+        f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {result.judged} items judged and put in order."
     )
-    return Shown({"dataset": dataset, **asdict(found)}, said=(said,))
+    return Shown({"dataset": dataset, **asdict(result)}, said=(said,))

@@ -359,16 +359,16 @@ def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace
 
     with Session.opened(workspace) as session:
         checks = CheckStore(session.records)
-        found, share = checks.list(wanted, page), checks.agreement()
-    records = [summary_data(one) for one in found.checks]
-    data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
+        result, share = checks.list(wanted, page), checks.agreement()
+    records = [summary_data(one) for one in result.checks]
+    data = {"total": result.total, "page": result.page, "pages": result.pages, "checks": records, "reviews": share}
     rows = []
-    for one in found.checks:
+    for one in result.checks:
         claim = one.claim.text
         short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
         ended = one.label or one.outcome or one.state
         rows.append((one.id, iso_time(one.asked_at)[:10], short, ended, str(one.agree), str(one.disagree)))
-    note = f"{found.total} checks, page {found.page} of {found.pages}."
+    note = f"{result.total} checks, page {result.page} of {result.pages}."
     if share.agreed is not None:
         low, high = share.agreed.interval.low, share.agreed.interval.high
         agreed = f"{share.agreed.value:.0%} of {share.agreed.n} reviewed"
@@ -393,19 +393,19 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
 
     with Session.opened(workspace) as session:
         checks = CheckStore(session.records)
-        found, reviews = checks.get(check), checks.reviews(check)
-    lines: list[Any] = [f"Claim: {found.about.claim.text}"]
-    if found.transcript is None:
-        reason = f": {found.about.error}" if found.about.error else ""
-        lines.append(f"No result; the check is {found.about.state}{reason}")
+        result, reviews = checks.get(check), checks.reviews(check)
+    lines: list[Any] = [f"Claim: {result.about.claim.text}"]
+    if result.transcript is None:
+        reason = f": {result.about.error}" if result.about.error else ""
+        lines.append(f"No result; the check is {result.about.state}{reason}")
     else:
-        lines += verdict_lines(found.transcript, load_scale(found.settings.scale))
+        lines += verdict_lines(result.transcript, load_scale(result.settings.scale))
     told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
     for one in reviews:
         changed = "" if one.current else " (changed since)"
         comment = f": {one.comment}" if one.comment else ""
         lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
-    return Shown(lambda: check_data(found, reviews), said=lines)
+    return Shown(lambda: check_data(result, reviews), said=lines)
 
 
 def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
@@ -426,7 +426,7 @@ def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace:
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        found = CheckStore(session.records).each(wanted, debates=True)
-        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in found][::-1]
+        result = CheckStore(session.records).each(wanted, debates=True)
+        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in result][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

@@ -98,9 +98,9 @@ class LintedDrafts(Result):
 
     def notes(self) -> Iterator[str]:
         """How much was found and silenced, and for each file without findings, what that is worth."""
-        found, words = sum(len(one.findings) for one in self.drafts), sum(one.draft.words for one in self.drafts)
+        result, words = sum(len(one.findings) for one in self.drafts), sum(one.draft.words for one in self.drafts)
         silenced = sum(one.silenced for one in self.drafts)
-        said = f"{found:,} finding{'' if found == 1 else 's'} in {words:,} words"
+        said = f"{result:,} finding{'' if result == 1 else 's'} in {words:,} words"
         yield f"{said}, {silenced:,} silenced by comments." if silenced else f"{said}."
         for one in self.drafts:
             if not one.findings or not one.examined.is_english:
@@ -166,13 +166,13 @@ def extract_confidence(
         if not documents:
             reason = f": {skipped[0].source}: {skipped[0].reason}" if skipped else "."
             raise InputError(f"Nothing was read{reason}")
-        found: list[Statement] = []
+        results: list[Statement] = []
         with session.progress.task("Extracting", total=len(documents)) as task:
             for document in documents:
-                found += extract([document], wanted)
+                results += extract([document], wanted)
                 task.advance()
     return ExtractedStatements(
-        tuple(mark_duplicates(found)), tuple(extract_terms(documents, wanted.report)), tuple(skipped)
+        tuple(mark_duplicates(results)), tuple(extract_terms(documents, wanted.report)), tuple(skipped)
     )
 
 
@@ -320,8 +320,8 @@ class FoundTopics(Result):
             }
             for topic, proposal in zip(model.topics, self.named.proposals, strict=True)
         ]
-        found = {"clusters": model.clusters, "outliers": model.outliers, "topics": rows}
-        return {"file": self.file, **found, "unused_names": [one.name for one in self.named.unused]}
+        results = {"clusters": model.clusters, "outliers": model.outliers, "topics": rows}
+        return {"file": self.file, **results, "unused_names": [one.name for one in self.named.unused]}
 
     def tables(self) -> list[Table]:
         """Topics with their words, and their statements by report."""
@@ -392,9 +392,9 @@ def find_topics(
                     generator=session.recorded(loaded, run),
                     prompts=session.options.prompts,
                 )
-                found = FoundTopics(named, read, output)
+                result = FoundTopics(named, read, output)
                 lead = f"{len(named.model.topics)} topics of {len(read)} statements."
-                page = Report("Topics", lead, (Section("Topics", tuple(found.tables())),))
+                page = Report("Topics", lead, (Section("Topics", tuple(result.tables())),))
                 run.save_results("report", [report_data(page)])
     topics.write_topics(named.model, output)
     if names:
@@ -428,8 +428,8 @@ class TopicTrends(Result):
         from climassay.confidence.trends import trend_tables
         from climassay.confidence.trends.report import summary
 
-        found = trend_tables(self.analysis)
-        shown = [found[name] for name in ("scores", "deviations", "changes", "untagged", "tagger") if name in found]
+        result = trend_tables(self.analysis)
+        shown = [result[name] for name in ("scores", "deviations", "changes", "untagged", "tagger") if name in result]
         words = " ".join(summary(self.analysis))
         last = shown[-1]
         return [*shown[:-1], replace(last, note=" ".join(filter(None, (last.note, words))))]
@@ -518,6 +518,6 @@ def _tagged_by(
     with session.progress.task("Tagging", total=len(untagged) * max(1, len(loaded.sources))) as task:
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
         asked = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
-        found = asked.predict_proba(untagged, on_progress=task.advance)
-    by_id = dict(zip((one.id for one in untagged), found, strict=True))
+        result = asked.predict_proba(untagged, on_progress=task.advance)
+    by_id = dict(zip((one.id for one in untagged), result, strict=True))
     return Predictions(loaded.levels, by_id, confusion if residuals is None else None, residuals)

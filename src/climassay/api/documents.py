@@ -332,8 +332,8 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     with Session.opened(workspace) as session:
         collection = Collection.open(session.workspace, name)
     if passage is not None:
-        found = collection.passage(passage)
-        return Shown(asdict(found) | {"citation": found.citation}, said=tuple(passage_lines(found)))
+        result = collection.passage(passage)
+        return Shown(asdict(result) | {"citation": result.citation}, said=tuple(passage_lines(result)))
     documents, settings = collection.documents(), collection.settings
     kept = [one.id for one in documents if collection.originals.find(one.id) is not None]
     size = collection.originals.bytes_of(kept)
@@ -542,12 +542,12 @@ class TextCheck(Result):
 
 def problems(sentence: "CheckedSentence") -> list[str]:
     """Why a sentence is marked, each reason in a sentence of its own."""
-    found = [sentence.reason] if sentence.status in ("contradicted", "unsupported") else []
+    results = [sentence.reason] if sentence.status in ("contradicted", "unsupported") else []
     if sentence.status == "supported" and sentence.differing:
         told = ", ".join(one.said for one in sentence.differing)
-        found.append(f"The passage has something else than {told}.")
-    found += [sentence.overstated] if sentence.overstated else []
-    return found + [f"{one.text}: {one.reason}" for one in sentence.wrong_references]
+        results.append(f"The passage has something else than {told}.")
+    results += [sentence.overstated] if sentence.overstated else []
+    return results + [f"{one.text}: {one.reason}" for one in sentence.wrong_references]
 
 
 def read_text_to_check(file: Path) -> str:
@@ -631,7 +631,7 @@ def check_text(
                 load=lambda model: session.recorded(session.model(model), run),
             )
             support = None if asked is None else SupportJudge(session.recorded(asked, run), prompt)
-            found = check_sentences(
+            result = check_sentences(
                 words,
                 group,
                 scorer=scorer,
@@ -641,6 +641,6 @@ def check_text(
                 k=passages,
                 on_progress=task.advance,
             )
-            run.save_results("sentences", [sentence_data(one) for one in found])
+            run.save_results("sentences", [sentence_data(one) for one in result])
         usage = Usage() if support is None else support.usage
-        return TextCheck(name, one_or_several(collections), found, scorer.name, asked.name if asked else "", usage)
+        return TextCheck(name, one_or_several(collections), result, scorer.name, asked.name if asked else "", usage)

@@ -68,7 +68,7 @@ class ExperimentTables(Result):
         from climassay.evaluation.tables import score_rows
 
         wanted = only or (["scores"] if form == "csv" else list(dict.fromkeys(one.name for one in self.named)))
-        found: list[tuple[str, Table]] = []
+        results: list[tuple[str, Table]] = []
         for name in wanted:
             named = [one.table for one in self.named if one.name == name]
             if name == "scores":
@@ -76,10 +76,10 @@ class ExperimentTables(Result):
             if not named:
                 present = ", ".join([*dict.fromkeys(one.name for one in self.named), "scores"])
                 raise InputError(f"The experiment has no table {name!r}: it has {present}.")
-            found += [(name, one) for one in named]
-        if form == "csv" and len(found) > 1:
+            results += [(name, one) for one in named]
+        if form == "csv" and len(results) > 1:
             raise InputError("A CSV file holds one table: choose one with --table, or another format.")
-        return found
+        return results
 
     def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
         """Tables by their names, those with a column per score in parts that fit on a screen."""
@@ -367,13 +367,13 @@ def compare_benchmarks(
 
     with Session.opened(workspace) as session:
         sides = [_means(session, name, setting) for name in (first, second)]
-    found = rank_agreement(*sides, resamples=resamples, seed=seed)
+    result = rank_agreement(*sides, resamples=resamples, seed=seed)
     favours = [] if generator is None else _self_preferences(sides, generator, seed)
     return Shown(
-        {"agreement": found, "favour": [{"of": side.name, "metrics": ones} for side, ones in favours]},
+        {"agreement": result, "favour": [{"of": side.name, "metrics": ones} for side, ones in favours]},
         [
-            agreement_table(found, *sides),
-            means_table(found, *sides),
+            agreement_table(result, *sides),
+            means_table(result, *sides),
             *(self_preference_table(ones, side) for side, ones in favours),
         ],
     )
@@ -397,16 +397,16 @@ def _self_preferences(
     """One entry per benchmark and anchor for which there are enough models."""
     from climassay.evaluation import self_preference
 
-    found, reasons = [], []
+    results, reasons = [], []
     for side in sides:
         for anchor in ANCHORS:
             try:
-                found.append((side, self_preference(side, generator, anchor, seed=seed)))
+                results.append((side, self_preference(side, generator, anchor, seed=seed)))
             except InputError as error:
                 reasons.append(error)
-    if not found:
+    if not results:
         raise reasons[0]
-    return found
+    return results
 
 
 def check_judge(

@@ -65,17 +65,17 @@ def name_fallacies(
         known = LabelledTexts((str(given),), ("",))
     loaded, texts, labelled = load_fallacies(classifier), known.texts, any(known.labels)
     with Session.opened(workspace) as session, session.progress_of(len(texts)).task("Reading texts") as task:
-        found = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
+        result = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
     scores = score_fallacies(loaded, known, seed=seed) if labelled else {}
     rows = [
         {"text": text, **asdict(one), **({"truth": label} if labelled else {})}
-        for text, one, label in zip(texts, found, known.labels, strict=True)
+        for text, one, label in zip(texts, result, known.labels, strict=True)
     ]
     data = {"classifier": _facts(loaded), "texts": rows}
     if scores:
         data |= {**next(iter(scores.values())).to_dict(), "scores": _data(scores)}
-    cells = [[text, one.name, f"{one.probability:.0%}"] for text, one in zip(texts, found, strict=True)]
-    sure = [place for place, one in enumerate(found) if one.sure]
+    cells = [[text, one.name, f"{one.probability:.0%}"] for text, one in zip(texts, result, strict=True)]
+    sure = [place for place, one in enumerate(result) if one.sure]
     figures, limit = loaded.provenance.measured, threshold_of(loaded)
     from_there = "" if limit is None else f"; {limit.precision.value:.0%} from {limit.value:.0%} on (strong)"
     trust = (
@@ -83,7 +83,7 @@ def name_fallacies(
         f" seen (the most frequent: {figures['constant']:.0%}){from_there}. A text that does not mislead gets a name,"
         " too."
     )
-    meaning = f"{found[0].name}: {found[0].meaning} " if len(texts) == 1 else ""
+    meaning = f"{result[0].name}: {result[0].meaning} " if len(texts) == 1 else ""
     table = Table.of("", ["text", "most probable", "probability"], cells, left=2, strong=sure, note=meaning + trust)
     return Shown(data, [table, *_tables(scores)], rows)
 

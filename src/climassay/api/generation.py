@@ -245,8 +245,8 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
 
     if str(file) != PRIMER and holds_drafts(Path(file)):
         return list(read_drafts(Path(file))), ()
-    found: QuestionSet = read_questions(str(file))
-    return [question_draft(question) for question in found.questions], found.skipped
+    result: QuestionSet = read_questions(str(file))
+    return [question_draft(question) for question in result.questions], result.skipped
 
 
 def holds_drafts(path: Path) -> bool:
@@ -264,9 +264,9 @@ def checks() -> Shown:
     """List the screening checks: name, kinds of questions, and what each finds faulty."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
-    found = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
-    found += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
-    records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in found]
+    results = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
+    results += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
+    records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in results]
     return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
 
 
@@ -276,10 +276,10 @@ def datasets(*, workspace: Place = None) -> Shown:
     from climassay.records.queries import iso_time
 
     with Session.opened(workspace) as session:
-        found = DatasetStore(session.records).list()
-    records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in found]
+        result = DatasetStore(session.records).list()
+    records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in result]
     states = ("accepted", "rejected", "failed")
-    rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in found]
+    rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in result]
     return Shown(records, (Table.of("Datasets", ("name", "begun", *states), rows, left=2),))
 
 

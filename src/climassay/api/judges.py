@@ -83,11 +83,11 @@ def rank(
     judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
     config = {"file": given.file, "items": len(given.items)}
     with judge.opened(workspace, command, config, {"sort": seed}) as at:
-        found = rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
-        at.run.save_results("ranking", found.rows())
+        result = rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
+        at.run.save_results("ranking", result.rows())
     told = (*at.notes, *skipped_note(given.skipped))
     known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(given.file).name}
-    return replace(found, run=at.run.id, told=told, **known)
+    return replace(result, run=at.run.id, told=told, **known)
 
 
 def insert(
@@ -131,7 +131,7 @@ def insert(
     judge, given, known = JudgeSpec(quality, probe, method, model, token_budget), _table(texts), _table(anchors)
     config = {"file": given.file, "items": len(given.items), "anchors": known.file, "mode": mode, "samples": samples}
     with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
-        found = insert_items(
+        result = insert_items(
             given.items,
             known.items,
             tuple(levels) or known.levels,
@@ -142,9 +142,9 @@ def insert(
             seed=seed,
             on_progress=at.on_progress,
         )
-        at.run.save_results("labels", found.labels())
+        at.run.save_results("labels", result.labels())
     told = (*at.notes, *skipped_note(known.skipped), *skipped_note(given.skipped))
-    return replace(found, run=at.run.id, quality=at.quality.name, method=at.method.name, told=told)
+    return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, told=told)
 
 
 @dataclass(frozen=True)
@@ -370,10 +370,10 @@ def compare_texts(
     items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
     judge = JudgeSpec(quality, probe, method, model, token_budget)
     with judge.opened(workspace, "judge compare", {"texts": texts}) as at:
-        found = at.method.compare(items, np.array([[0, 1]]))
-        if found.failed[0]:
+        result = at.method.compare(items, np.array([[0, 1]]))
+        if result.failed[0]:
             raise ModelError("The model gave no answer to the comparison.")
-        odds, probability = float(found.log_odds[0]), float(found.probabilities[0])
+        odds, probability = float(result.log_odds[0]), float(result.probabilities[0])
         better = "equal" if abs(odds) <= at.tie_band else "A" if odds > 0 else "B"
         data = {
             "run": at.run.id,
@@ -461,7 +461,7 @@ class BenchmarkedJudges(Result):
 
 def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """How far the figures move when only the wording of the prompts changes."""
-    found = []
+    results = []
     for quality, method in dict.fromkeys((row["quality"], row["method"]) for row in rows):
         ours = [row for row in rows if (row["quality"], row["method"]) == (quality, method)]
         if len(ours) < 2:
@@ -471,8 +471,8 @@ def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             values = [row[name]["value"] for row in ours if row[name]["value"] is not None]
             if values:
                 entry[name] = {"mean": sum(values) / len(values), "lowest": min(values), "highest": max(values)}
-        found.append(entry)
-    return found
+        results.append(entry)
+    return results
 
 
 def benchmark_judges(
@@ -683,7 +683,7 @@ def ablate_judge(
             if (local := loaded_model(loaded)) is None:
                 raise InputError(f"A direction can be taken out of a local: model only, not out of {loaded.name}.")
             harvester = Harvester(local, questions, known.provenance.layers, session.activations, token_budget)
-            found = ablate(
+            result = ablate(
                 local,
                 questions,
                 known,
@@ -695,9 +695,9 @@ def ablate_judge(
                 seed=seed,
                 on_progress=task.advance,
             )
-            data = {"run": run.id, **asdict(found)}
+            data = {"run": run.id, **asdict(result)}
             run.save_results("ablation", [data])
-            table = ablation_table(found)
+            table = ablation_table(result)
             lead = f"{counted(len(pairs), 'pair')} of {Path(given.file).name}, asked of {model}."
             page = Report(f"{Path(probe).name} taken out", lead, (Section("What changes", (table,)),))
             run.save_results("report", [report_data(page)])
@@ -757,13 +757,13 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
         items = [Item(str(place), answer, question, question) for (question, answer), place in places.items()]
         once, where = np.unique(np.sort(asked, axis=1), axis=0, return_inverse=True)
         with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as at:
-            found = at.method.compare(items, once)
+            result = at.method.compare(items, once)
         said: list[tuple[Better, str] | JudgeFailure] = []
         for (first, second), pair in zip(asked, where.ravel(), strict=True):
-            odds = float(found.log_odds[pair]) * (1 if first < second else -1)
+            odds = float(result.log_odds[pair]) * (1 if first < second else -1)
             better: Better = "tie" if abs(odds) <= at.tie_band or first == second else "first" if odds > 0 else "second"
             failure = JudgeFailure("The judge's model gave no answer.")
-            said.append(failure if found.failed[pair] else (better, f"Log-odds {odds:+.2f}."))
+            said.append(failure if result.failed[pair] else (better, f"Log-odds {odds:+.2f}."))
         return said
 
     return compare

@@ -79,7 +79,7 @@ def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Ro
     """
     from climassay.io import parse_rows, read_bytes
 
-    found = []
+    results = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
         missing = next((name for name in (text, *others) if name is not None and name not in row), None)
         if missing is not None:
@@ -87,10 +87,10 @@ def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Ro
         said = str(row[text] or "")
         if not any(map(str.isalpha, said)):
             raise InputError(f"Row {number} of {file} has no text in the column {text!r}.")
-        found.append((said, row))
-    if not found:
+        results.append((said, row))
+    if not results:
         raise InputError(f"{file} has no rows.")
-    return found
+    return results
 
 
 def card(provenance: "Provenance") -> dict[str, Any]:

@@ -24,14 +24,14 @@ def list_runs(*, workspace: Place = None) -> Shown:
     from climassay.records import queries
 
     with Session.opened(workspace) as session:
-        found, place = queries.list_runs(session.records.database), session.records.database.shown_url
+        result, place = queries.list_runs(session.records.database), session.records.database.shown_url
     columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
     rows = [
         (run.id, run.command, run.status, run.started_at[:19], run.asked, run.failed, run.served, _cost(run.cost))
-        for run in found
+        for run in result
     ]
-    none = () if found else (f"No runs yet in {place}.",)
-    return Shown(found, (_table(columns, rows),) if found else (), [asdict(run) for run in found], noted=none)
+    none = () if result else (f"No runs yet in {place}.",)
+    return Shown(result, (_table(columns, rows),) if result else (), [asdict(run) for run in result], noted=none)
 
 
 def show_record(what: str, *, workspace: Place = None) -> Shown:
@@ -64,9 +64,9 @@ def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
     from climassay.records.queries import usage_by_model
 
     with Session.opened(workspace) as session:
-        found, place = usage_by_model(session.records.database, run), session.records.database.shown_url
-    none = () if found else (f"Nothing has been asked yet in {place}.",)
-    return Shown(found, (_usage_table(found),) if found else (), [asdict(one) for one in found], noted=none)
+        result, place = usage_by_model(session.records.database, run), session.records.database.shown_url
+    none = () if result else (f"Nothing has been asked yet in {place}.",)
+    return Shown(result, (_usage_table(result),) if result else (), [asdict(one) for one in result], noted=none)
 
 
 def export_records(file: Path, run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -103,8 +103,8 @@ def import_records(file: Path, *, workspace: Place = None) -> Shown:
     from climassay.records.transfer import import_answers
 
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
-        found = import_answers(session.records.database, file, task.advance)
-    return Shown(found, noted=(_said(found),))
+        result = import_answers(session.records.database, file, task.advance)
+    return Shown(result, noted=(_said(result),))
 
 
 def merge_records(other: Path, *, workspace: Place = None) -> Shown:
@@ -120,11 +120,11 @@ def merge_records(other: Path, *, workspace: Place = None) -> Shown:
     from climassay.merging import merge_workspace
 
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
-        found = merge_workspace(session.records, session.workspace, other, task.advance)
-    counts = {name: getattr(found, name) for name in ("runs", "datasets", "drafts", "labels", "checks")}
-    new = ", ".join(f"{count} {name}" for name, count in [*counts.items(), ("collections", len(found.collections))])
-    notes = [_said(found.answers), f"New: {new}.", *(f"Conflict: {conflict}" for conflict in found.conflicts)]
-    return Shown(found, noted=notes)
+        result = merge_workspace(session.records, session.workspace, other, task.advance)
+    counts = {name: getattr(result, name) for name in ("runs", "datasets", "drafts", "labels", "checks")}
+    new = ", ".join(f"{count} {name}" for name, count in [*counts.items(), ("collections", len(result.collections))])
+    notes = [_said(result.answers), f"New: {new}.", *(f"Conflict: {conflict}" for conflict in result.conflicts)]
+    return Shown(result, noted=notes)
 
 
 def _said(found: "MergedAnswers") -> str:

@@ -179,13 +179,13 @@ def calibrate_window(
         Session.opened(workspace) as session,
         session.progress.waiting(f"Encoding {len(answers)} answers in every window ..."),
     ):
-        found = window_calibration.calibrate_window(answers, encoder, floor=floor, seed=seed)
-    verdict = window_report.window_verdict(found)
+        result = window_calibration.calibrate_window(answers, encoder, floor=floor, seed=seed)
+    verdict = window_report.window_verdict(result)
     return Shown(
-        {"source": source, "verdict": verdict, "calibration": found},
-        (window_report.window_table(found),),
+        {"source": source, "verdict": verdict, "calibration": result},
+        (window_report.window_table(result),),
         noted=(verdict,),
-        reported=lambda: window_report.window_report(found, source),
+        reported=lambda: window_report.window_report(result, source),
     )
 
 
@@ -220,7 +220,7 @@ def measure_faithfulness(
     scorer = bundled_entailment()
     with Session.opened(workspace) as session, session.progress.waiting("Reading answers"):
         features = faithful_answers.answer_features(given, scorer, scorer.head.encoder)
-    found = faithful_answers.measure_faithfulness(given, features, seed=seed)
+    result = faithful_answers.measure_faithfulness(given, features, seed=seed)
     unfaithful, groups = sum(one.unfaithful for one in given), len({one.group for one in given})
     rows = [
         [
@@ -228,14 +228,14 @@ def measure_faithfulness(
             f"{one.auroc.value:.3f} [{one.auroc.interval.low:.3f}, {one.auroc.interval.high:.3f}]",
             "" if one.gain is None else f"{one.gain.low:+.3f} to {one.gain.high:+.3f}",
         ]
-        for one in found
+        for one in result
     ]
     note = (
         f"{len(given)} answers, {unfaithful} of them unfaithful, in {groups} groups, compared within groups; 95%"
         " bootstrap intervals over groups. The constant has 0.5."
     )
     heading = ["told by", "AUROC of unfaithful", "less the best baseline"]
-    data = {"answers": len(given), "unfaithful": unfaithful, "groups": groups, "constant": 0.5, "scores": found}
+    data = {"answers": len(given), "unfaithful": unfaithful, "groups": groups, "constant": 0.5, "scores": result}
     return Shown(data, (Table.of("Unfaithful answers", heading, rows, note=note),))
 
 
@@ -243,7 +243,7 @@ def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "
     from climassay.grounding.faithful_answers import JudgedAnswer
     from climassay.io import parse_rows, read_bytes
 
-    found = []
+    results = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
         missing = next((name for name in (truth, group, answer, passages) if name not in row), None)
         if missing is not None:
@@ -254,10 +254,10 @@ def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "
         said = str(row[answer] or "").strip()
         if not said or not any(texts) or str(row[truth]) not in ("0", "1"):
             raise InputError(f"Row {number} of {file} needs an answer, passages, and 0 or 1 as {truth}.")
-        found.append(JudgedAnswer(said, tuple(filter(None, texts)), str(row[group]), str(row[truth]) == "0"))
-    if not found:
+        results.append(JudgedAnswer(said, tuple(filter(None, texts)), str(row[group]), str(row[truth]) == "0"))
+    if not results:
         raise InputError(f"{file} has no rows.")
-    return found
+    return results
 
 
 ALL_FIGURES = 90
@@ -427,15 +427,15 @@ def evaluate_entailment(
             pairs = unseen_pairs(pairs, one)
         left_out = len(table.pairs) - len(pairs)
         pairs = sample_statements(pairs, limit, seed)
-        found = tuple(_scores(session, name, one, pairs, seed) for name, one in opened.items())
+        results = tuple(_scores(session, name, one, pairs, seed) for name, one in opened.items())
     told = f"{left_out} pairs are left out: a head was trained on their statements."
     data = {
         "file": str(labels),
         "sha256": table.sha256,
         "left_out": left_out,
-        "scorers": [asdict(one) for one in found],
+        "scorers": [asdict(one) for one in results],
     }
-    return ScoredEntailment(data, found, (told,) if left_out else (), labels.name)
+    return ScoredEntailment(data, results, (told,) if left_out else (), labels.name)
 
 
 def apply_entailment(scorer: str, items: Path, *, workspace: Place = None) -> Shown:
@@ -457,18 +457,18 @@ def apply_entailment(scorer: str, items: Path, *, workspace: Place = None) -> Sh
     with Session.opened(workspace) as session:
         asked = load_entailment(scorer, load=session.load)
         with session.progress.task(f"Asking {scorer}", len(pairs)) as task:
-            found = relation_probabilities(pairs, asked, on_progress=task.advance).tolist()
+            result = relation_probabilities(pairs, asked, on_progress=task.advance).tolist()
     rows = [
         {
             "premise": pair.premise,
             "statement": pair.statement,
             "probabilities": None if row[0] != row[0] else dict(zip(RELATIONS, row, strict=True)),
         }
-        for pair, row in zip(pairs, found, strict=True)
+        for pair, row in zip(pairs, result, strict=True)
     ]
     cells = [
         (pair.premise, pair.statement, *(f"{share:.0%}" if share == share else "failed" for share in row))
-        for pair, row in zip(pairs, found, strict=True)
+        for pair, row in zip(pairs, result, strict=True)
     ]
     table = Table.of("What passages do to statements", ("premise", "statement", *RELATIONS), cells, left=2)
     return Shown({"scorer": scorer, "pairs": rows}, (table,), rows)
@@ -480,5 +480,5 @@ def _scores(
     from climassay.metrics.entailment_head import validate_entailment
 
     with session.progress.task(f"Asking {name}", len(pairs)) as task:
-        found = validate_entailment(pairs, scorer, seed=seed, on_progress=task.advance)
-    return replace(found, scorer=name)
+        result = validate_entailment(pairs, scorer, seed=seed, on_progress=task.advance)
+    return replace(result, scorer=name)

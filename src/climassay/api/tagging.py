@@ -97,7 +97,7 @@ def tag_statements(
     ):
         natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
     equal = reweighted(natural, loaded.shares)
-    found = natural if asked.mix is None else reweighted(natural, loaded.shares, asked.mix)
+    result = natural if asked.mix is None else reweighted(natural, loaded.shares, asked.mix)
 
     def answer(row: Any) -> dict[str, Any]:
         shares = row.tolist()
@@ -107,7 +107,8 @@ def tag_statements(
         }
 
     rows = [
-        {**one, **answer(row), "equal_shares": answer(even)} for one, row, even in zip(known, found, equal, strict=True)
+        {**one, **answer(row), "equal_shares": answer(even)}
+        for one, row, even in zip(known, result, equal, strict=True)
     ]
     cells = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
@@ -324,8 +325,8 @@ def insert_statements(
                 on_progress=comparing.advance,
             )
             inserting.update(total=len(texts))
-            found = tagger.predict(texts, on_progress=inserting.advance)
-    rows = [{**one, "tag": tag} for one, tag in zip(known, found, strict=True)]
+            result = tagger.predict(texts, on_progress=inserting.advance)
+    rows = [{**one, "tag": tag} for one, tag in zip(known, result, strict=True)]
     pairs, longer = tagger.trained.accuracy, tagger.trained.longer
     evidence = {
         "anchors": len(tagger.anchors),

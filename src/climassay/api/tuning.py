@@ -140,7 +140,7 @@ def adapters(*, workspace: Place = None) -> Shown:
     from climassay.tuning import list_adapters
 
     with Session.opened(workspace) as session:
-        found = list_adapters(session.workspace.adapters)
+        result = list_adapters(session.workspace.adapters)
     rows = [
         (
             one.name,
@@ -151,12 +151,12 @@ def adapters(*, workspace: Place = None) -> Shown:
             f"{one.best.loss:.4f}",
             one.fingerprint[:12],
         )
-        for one in found
+        for one in result
     ]
     headings = ("name", "model", "trained on", "size", "loss before", "loss after", "fingerprint")
     table = Table.of("Adapters", headings, rows, left=3, note="Validation loss, nats a token.")
-    none = () if found else ("There are no adapters yet: see climassay tune --help.",)
-    return Shown([one.to_dict() for one in found], (table,) if rows else (), noted=none)
+    none = () if result else ("There are no adapters yet: see climassay tune --help.",)
+    return Shown([one.to_dict() for one in result], (table,) if rows else (), noted=none)
 
 
 def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
@@ -272,10 +272,10 @@ def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadD
     """
     chosen = []
     for name in names:
-        found = [one for one in pool if name in _names(one)]
-        if not found:
+        results = [one for one in pool if name in _names(one)]
+        if not results:
             raise InputError(f"No document to validate on is called {name!r}: see `climassay corpus show COLLECTION`.")
-        chosen += found
+        chosen += results
     return chosen
 
 

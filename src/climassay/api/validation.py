@@ -453,15 +453,15 @@ def evaluate_maskers(
 
     choices, statistics = _choices(labels), _statistics(glossary)
     longest = StatisticsMasker(weights={"length": 1.0}).choose([choice.statement for choice in choices])
-    found = [accuracies("longest word", choices, longest)]
+    results = [accuracies("longest word", choices, longest)]
     with Session.opened(workspace) as session:
         asked = None if model is None else session.load(model)
         for name in maskers:
             if name != LEFT_OUT:
                 masker = open_masker(name, model=asked, glossary=sorted(statistics.glossary), load=session.load)
-                found.append(measure(masker, choices))
+                results.append(measure(masker, choices))
             elif len(choices) > 1:
-                found.append(accuracies("trained, left out", choices, leave_one_out(choices, statistics=statistics)))
+                results.append(accuracies("trained, left out", choices, leave_one_out(choices, statistics=statistics)))
     counts = [len(candidates(choice.statement)) for choice in choices]
     chance = sum(1 / count for count in counts) / len(counts)
     rows = [
@@ -469,14 +469,14 @@ def evaluate_maskers(
             one.name,
             *(f"{x.value:.3f} ({x.interval.low:.2f}-{x.interval.high:.2f})" for x in (one.first, one.among_three)),
         ]
-        for one in found
+        for one in results
     ]
     words = (
         f"{len(choices)} statements of {sum(counts) / len(counts):.1f} candidate words on average; "
         f"chance {chance:.3f}; 95% intervals (Wilson)."
     )
     return Shown(
-        {"statements": len(choices), "chance": chance, "maskers": [asdict(one) for one in found]},
+        {"statements": len(choices), "chance": chance, "maskers": [asdict(one) for one in results]},
         (Table.of("Terms that people masked", ["masker", "first", "among three"], rows, note=words),),
     )
 

@@ -112,7 +112,7 @@ def check_with_evidence(
         session.run("factcheck evidence", config, {"seed": columns.seed}) as run,
         session.progress.task(f"Asking {model}", len(rows)) as task,
     ):
-        found = evidence_mode.check_with_evidence(
+        result = evidence_mode.check_with_evidence(
             rows,
             session.recorded(session.model(model), run),
             wanted,
@@ -120,15 +120,15 @@ def check_with_evidence(
             prompts=session.options.prompts,
             on_progress=task.advance,
         )
-        run.save_results("predictions", _prediction_rows(found))
+        run.save_results("predictions", _prediction_rows(result))
     labels = (*wanted.labels, wanted.nei)
     if not any(row.label for row in rows):
-        return _verdicts(run.id, table, found, labels)
-    given, names = [one.verdict for one in found], [row.text for row in rows]
+        return _verdicts(run.id, table, result, labels)
+    given, names = [one.verdict for one in result], [row.text for row in rows]
     scores = score_verdicts([row.label for row in rows], given, wanted, claims=names, seed=columns.seed)
     scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
     parts: dict[str, Any] = {"shown": scored.tables, "records": None, "reported": scored.report}
-    return _verdicts(run.id, table, found, labels, scores=verdict_data(scores), **parts)
+    return _verdicts(run.id, table, result, labels, scores=verdict_data(scores), **parts)
 
 
 def evaluate_verdict_head(
@@ -161,9 +161,9 @@ def evaluate_verdict_head(
     rows = tuple(row for row in rows if row.label)
     if not rows:
         raise InputError(f"{labels} has no published verdicts to score by: name their column with --truth.")
-    run, found = _by_head("factcheck evaluate", trained, head, labels, rows, columns, model, workspace)
-    scores = verdict_scores(rows, [one.probabilities or None for one in found], seed=columns.seed)
-    return _verdicts(run, table, found, VERDICT_LABELS, scores=scores.to_dict(), shown=scores.tables())
+    run, result = _by_head("factcheck evaluate", trained, head, labels, rows, columns, model, workspace)
+    scores = verdict_scores(rows, [one.probabilities or None for one in result], seed=columns.seed)
+    return _verdicts(run, table, result, VERDICT_LABELS, scores=scores.to_dict(), shown=scores.tables())
 
 
 def apply_verdict_head(
@@ -191,8 +191,8 @@ def apply_verdict_head(
 
     trained = VerdictHead.load(head)
     table, rows = columns.read(items)
-    run, found = _by_head("factcheck apply", trained, head, items, rows, columns, model, workspace)
-    return _verdicts(run, table, found, VERDICT_LABELS)
+    run, result = _by_head("factcheck apply", trained, head, items, rows, columns, model, workspace)
+    return _verdicts(run, table, result, VERDICT_LABELS)
 
 
 def _by_head(
@@ -216,9 +216,9 @@ def _by_head(
     ):
         loaded = session.model(model, dtype=trained.provenance.dtype or None)
         reader = trained.with_models(model=loaded, store=session.activations)
-        found = check_with_head(rows, reader, on_read=task.advance)
-        run.save_results("predictions", _prediction_rows(found))
-        return run.id, tuple(found)
+        result = check_with_head(rows, reader, on_read=task.advance)
+        run.save_results("predictions", _prediction_rows(result))
+        return run.id, tuple(result)
 
 
 def _prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:

@@ -40,17 +40,17 @@ class LazyCommands(dict[str, Any]):
         if made is None:
             place, words = self._places[name]
             module, _, attribute = place.partition(":")
-            found = getattr(import_module(f"{__name__}.{module}"), attribute)
-            if isinstance(found, typer.Typer):
-                own = found.info.cls
+            result = getattr(import_module(f"{__name__}.{module}"), attribute)
+            if isinstance(result, typer.Typer):
+                own = result.info.cls
                 cls = own if isinstance(own, type) else WholeHelpGroup
-                info = TyperInfo(found, name=name, cls=cls, help=words)
+                info = TyperInfo(result, name=name, cls=cls, help=words)
                 made = get_group_from_info(
                     info, pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None
                 )
             else:
                 made = get_command_from_info(
-                    CommandInfo(name, callback=found), pretty_exceptions_short=True, rich_markup_mode=None
+                    CommandInfo(name, callback=result), pretty_exceptions_short=True, rich_markup_mode=None
                 )
             show_first_names(made)
             self[name] = made

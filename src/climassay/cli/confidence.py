@@ -159,23 +159,23 @@ def lint(
         raise InputError("Choose --json or --format, not both.")
     if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
-    found = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
+    result = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
     if html is not None:
-        write_file(html, found.page())
+        write_file(html, result.page())
     if output is not None:
         from climassay.confidence.linting.presentation import write_comments
 
-        write_comments(files[0], found.drafts[0], output)
+        write_comments(files[0], result.drafts[0], output)
     if as_json:
-        emit(found, as_json)
+        emit(result, as_json)
     elif form == "sarif":
-        print_json(presentation.sarif(found.drafts))
+        print_json(presentation.sarif(result.drafts))
     else:
         lines = presentation.github_lines if form == "github" else presentation.text_lines
-        for line in (line for checked in found.drafts for line in lines(checked)):
+        for line in (line for checked in result.drafts for line in lines(checked)):
             typer.echo(line)
-        typer.echo("\n".join(found.notes()), err=True)
-    if any(checked.findings for checked in found.drafts) and not exit_zero:
+        typer.echo("\n".join(result.notes()), err=True)
+    if any(checked.findings for checked in result.drafts) and not exit_zero:
         raise typer.Exit(1)
 
 

@@ -84,8 +84,8 @@ add_verb(
 def list_(to: ResultOptions = ResultOptions()) -> None:
     """List the collections; damaged ones are named on stderr, and the exit code is 2."""
     with to.session() as session:
-        found, damaged = api.list_collections(workspace=session)
-    to.emit(found)
+        result, damaged = api.list_collections(workspace=session)
+    to.emit(result)
     for error in damaged[:-1]:
         typer.echo(f"climassay: {error}", err=True)
     if damaged:

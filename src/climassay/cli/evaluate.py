@@ -76,16 +76,16 @@ class TaskArguments:
         Raises:
             InputError: One has no name.
         """
-        found = {}
+        results = {}
         for one in self.task_arg or ():
             name, sign, value = one.partition("=")
             if not sign or not name.strip():
                 raise InputError(f"{one!r} is no argument of a task: write NAME=VALUE, for example split=test.")
             try:
-                found[name.strip()] = json.loads(value)
+                results[name.strip()] = json.loads(value)
             except ValueError:
-                found[name.strip()] = value
-        return found
+                results[name.strip()] = value
+        return results
 
 
 add_verb(
@@ -153,7 +153,7 @@ def table(
     if output is not None and form == "screen":
         form = FORMS.get(output.suffix.lower(), form)
     with to.session() as session:
-        found = experiments.experiment_tables(
+        result = experiments.experiment_tables(
             run,
             published=published or (),
             published_set=published_set,
@@ -161,19 +161,19 @@ def table(
             seed=seed,
             workspace=session,
         )
-    chosen = found.chosen(only or (), form)
+    chosen = result.chosen(only or (), form)
     if output is not None and form == "csv":
         write_table(output, chosen[0][1])
     elif output is not None:
-        write_file(output, found.written(only or (), form))
+        write_file(output, result.written(only or (), form))
     if to.as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     elif output is None and form == "screen":
         console = stdout_console()
-        for part in found.for_screen(only or (), console.width):
+        for part in result.for_screen(only or (), console.width):
             console.print(as_rich(part))
     elif output is None:
-        typer.echo(found.written(only or (), form), nl=False)
+        typer.echo(result.written(only or (), form), nl=False)
 
 
 def _report(html: Annotated[Path, Option(help="File of the report.")]) -> dict[str, Any]:

@@ -236,7 +236,7 @@ def run(
                 emit(expected, as_json)
                 return
             _show_estimate(expected)
-        found = claims.check_claims(
+        result = claims.check_claims(
             table,
             settings=settings,
             limit=limit,
@@ -246,13 +246,13 @@ def run(
             force=force,
             workspace=session,
         )
-    found = replace(found, file=Path(file).name)
+    result = replace(result, file=Path(file).name)
     if pages is not None:
-        found = found.write_pages(pages, next((one for one in output or () if one.suffix == ".html"), None))
+        result = result.write_pages(pages, next((one for one in output or () if one.suffix == ".html"), None))
     if transcripts is not None:
-        lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in found.transcripts]
+        lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in result.transcripts]
         write_file(transcripts, "".join(line + "\n" for line in lines))
-    emit(found, as_json, output)
+    emit(result, as_json, output)
 
 
 add_verb(

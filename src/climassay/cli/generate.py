@@ -70,8 +70,8 @@ def run(
     recipe = load_recipe(file)
     with to.session(requests, where=where) as session:
         if dry_run:
-            found = estimate_run(api.with_limits(recipe, session), session.workspace, prompts=requests.prompts)
-            emit(Shown(found, (estimate_table(found),)), to.as_json, to.output)
+            result = estimate_run(api.with_limits(recipe, session), session.workspace, prompts=requests.prompts)
+            emit(Shown(result, (estimate_table(result),)), to.as_json, to.output)
         else:
             to.emit(api.generate(recipe.name, recipe=recipe, workspace=session))
 

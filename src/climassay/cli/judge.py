@@ -169,10 +169,10 @@ class QualityOptions:
         Raises:
             InputError: None or several are named, or it does not exist.
         """
-        found = self.all()
-        if len(found) > 1:
+        result = self.all()
+        if len(result) > 1:
             raise InputError("This command takes one aspect and one wording at a time.")
-        return found[0]
+        return result[0]
 
 
 @dataclass(frozen=True)

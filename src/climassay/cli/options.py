@@ -365,12 +365,12 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
         InputError: They are not.
     """
     try:
-        found = tuple(int(part) for part in text.split(","))
+        results = tuple(int(part) for part in text.split(","))
     except ValueError:
         raise InputError(f"{option} takes whole numbers between commas, not {text!r}.") from None
-    if len(set(found)) < len(found):
+    if len(set(results)) < len(results):
         raise InputError(f"{option} names a number twice: {text}.")
-    return found
+    return results
 
 
 def _layer_sets(given: list[str] | None) -> list[tuple[int, ...]] | None:
@@ -455,8 +455,8 @@ def write_page(result: "Result", file: Path) -> None:
 def _write_predictions(result: Any, file: Path) -> None:
     from climassay.reporting.results import write_rows
 
-    found = getattr(result, "predictions", None)
-    write_rows(file, result.to_dict()["predictions"] if found is None else found)
+    results = getattr(result, "predictions", None)
+    write_rows(file, result.to_dict()["predictions"] if results is None else results)
 
 
 PREDICTIONS = {"predictions": (typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx)."), _write_predictions)}
@@ -593,8 +593,8 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     helps: dict[str, str] = {}
     name = ""
     for line in sections.split("\n\n")[0].splitlines():
-        if found := _PARAMETER.fullmatch(line):
-            name, helps[name] = found[1], found[2]
+        if match := _PARAMETER.fullmatch(line):
+            name, helps[name] = match[1], match[2]
         elif name:
             helps[name] += f" {line.strip()}"
     return re.split(r"\n\n(?:Returns|Raises|Example):", words)[0], helps

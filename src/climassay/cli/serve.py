@@ -256,7 +256,7 @@ def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as
     from climassay.reporting.results import Shown
 
     with _accounts(workspace) as accounts:
-        found = accounts.users()
+        result = accounts.users()
     rows = [
         (
             user.name,
@@ -265,10 +265,10 @@ def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as
             "let in" if user.active else "shut out",
             "yes" if user.has_password else "no",
         )
-        for user in found
+        for user in result
     ]
     table = Table.of("Users", ("name", "shown as", "role", "state", "password"), rows, left=5)
-    emit(Shown([asdict(user) for user in found], (table,)), as_json, output)
+    emit(Shown([asdict(user) for user in result], (table,)), as_json, output)
 
 
 def _root(accounts: "AccountStore", address: str) -> str:

@@ -219,15 +219,15 @@ def _sentences(statements: Sequence[Statement]) -> list[_Sentence]:
     for one in statements:
         elsewhere = one.whole_paragraph and not find_tags(one.sentence)
         groups[one.sentence_id].append(replace(one, tag=None) if elsewhere else one)
-    found = [
+    results = [
         _Sentence(clean_sentence(group[0].sentence), tuple(group), _sections(group[0])) for group in groups.values()
     ]
-    return [one for one in found if _WORD.search(one.text)]
+    return [one for one in results if _WORD.search(one.text)]
 
 
 def _sections(statement: Statement) -> frozenset[str]:
-    found = (_SECTION.match(heading.strip()) for heading in statement.headings)
-    return frozenset(match[1] for match in found if match)
+    results = (_SECTION.match(heading.strip()) for heading in statement.headings)
+    return frozenset(match[1] for match in results if match)
 
 
 def _bonus(ours: Sequence[_Sentence], theirs: Sequence[_Sentence], *, placed: bool) -> NDArray[np.float32]:
@@ -306,17 +306,17 @@ def _parts(
                 return int(place)
         return None
 
-    found = [
+    results = [
         _Match(row, whole, float(cosines[row, whole]))
         for row in set(range(len(ours))) - {one.old for one in matches}
         if (whole := whole_of(words[0][row], words[1], cosines[row])) is not None
     ]
-    found += [
+    results += [
         _Match(whole, place, float(cosines[whole, place]))
         for place in set(range(len(theirs))) - {one.new for one in matches}
         if (whole := whole_of(words[1][place], words[0], cosines[:, place])) is not None
     ]
-    return found
+    return results
 
 
 def _draft_changes(

@@ -275,18 +275,18 @@ def find_tags(text: str) -> list[TagMark]:
 
 def find_likelihoods(text: str) -> list[LikelihoodTerm]:
     """All terms of likelihood in a text, in order; comparisons ("more likely in winter") are none."""
-    found = []
+    results = []
     for term, pattern in _TRANSLATED_LIKELIHOODS.items():
-        found += [LikelihoodTerm(*match.span(), term) for match in pattern.finditer(text)]
+        results += [LikelihoodTerm(*match.span(), term) for match in pattern.finditer(text)]
     for match in _LIKELIHOOD.finditer(text):
         group = match.lastgroup or "plain"
         if group == "comparative":
             continue
         words = " ".join(re.split(r"[\s-]+", match.group().lower()))
-        found.append(
+        results.append(
             LikelihoodTerm(match.start(), match.end(), _LIKELIHOOD_OF_GROUP.get(group, cast("Likelihood", words)))
         )
-    return sorted(found)
+    return sorted(results)
 
 
 def _brackets(text: str) -> list[tuple[int, int]]:
@@ -318,13 +318,13 @@ def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
 
 
 def _levels(match: re.Match[str]) -> tuple[Tag, ...]:
-    found = set()
+    results = set()
     for prefix in ("a", "b"):
         for name in ("low", "medium", "high"):
             if match[prefix + name] is not None:
-                found.add(f"very {name}" if match[f"{prefix}very"] is not None and name != "medium" else name)
+                results.add(f"very {name}" if match[f"{prefix}very"] is not None and name != "medium" else name)
                 break
-    return tuple(tag for tag in TAGS if tag in found)
+    return tuple(tag for tag in TAGS if tag in results)
 
 
 def _running(text: str, phrase: re.Match[str]) -> TagMark:
@@ -348,8 +348,8 @@ def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str
         between = text[one.end() : other.start()]
         cut = between.rfind(";")
         if cut < 0:
-            found = re.search(r",|\b(?:but|and|while|whereas)\b", between)
-            cut = found.start() if found else 0
+            match = re.search(r",|\b(?:but|and|while|whereas)\b", between)
+            cut = match.start() if match else 0
         cuts.append(one.end() + cut)
     cuts.append(bracket[1] - 1)
     for phrase, start, end in zip(phrases, cuts, cuts[1:], strict=False):

@@ -34,14 +34,14 @@ class Stated(NamedTuple):
 
 def stated_certainty(text: str) -> Stated | None:
     """The surest words of a text; None where it says nothing of how sure it is."""
-    found = [Stated(match[0], 1.0) for match in _NO_DOUBT.finditer(text)]
+    results = [Stated(match[0], 1.0) for match in _NO_DOUBT.finditer(text)]
     for mark in find_tags(text):
         if mark.tag and not is_held_by_people(text, mark.start, mark.end):
             # very low 0.1, low 0.3, medium 0.5, high 0.7, very high 0.9
-            found.append(Stated(text[mark.start : mark.end], 0.1 + 0.2 * TAGS.index(mark.tag)))
-        found += [Stated(term, _certainty(term)) for term in mark.likelihood]
-    found += [Stated(text[one.start : one.end], _certainty(one.term)) for one in find_likelihoods(text)]
-    return max(found, key=lambda one: one.certainty, default=None)
+            results.append(Stated(text[mark.start : mark.end], 0.1 + 0.2 * TAGS.index(mark.tag)))
+        results += [Stated(term, _certainty(term)) for term in mark.likelihood]
+    results += [Stated(text[one.start : one.end], _certainty(one.term)) for one in find_likelihoods(text)]
+    return max(results, key=lambda one: one.certainty, default=None)
 
 
 def _certainty(term: Likelihood) -> float:

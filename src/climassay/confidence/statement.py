@@ -154,12 +154,12 @@ def read_statements(path: Path) -> list[Statement]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(f"{path} cannot be read: {reason}.") from None
-    found = []
+    results = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            found.append(statement_from_row(parse_json(line)))
+            results.append(statement_from_row(parse_json(line)))
         except (ValueError, TypeError, AttributeError, InputError) as error:
             raise InputError(f"{path}, line {number}: {error}") from None
-    return found
+    return results

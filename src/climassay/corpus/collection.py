@@ -416,10 +416,10 @@ class Collection:
         Raises:
             InputError: There is none of that id.
         """
-        found = self._passages_where(f"id = {quoted(passage_id)}", 1)
-        if not found:
+        result = self._passages_where(f"id = {quoted(passage_id)}", 1)
+        if not result:
             raise InputError(f"The collection {self.name!r} has no passage {passage_id!r}.")
-        return found[0]
+        return result[0]
 
     def document_passages(self, document: str) -> list[Passage]:
         """All passages of a document, in its order.
@@ -430,11 +430,11 @@ class Collection:
         return self._passages_where(f"document_id = {quoted(self._document(document).id)}")
 
     def _document(self, name: str) -> StoredDocument:
-        found = [one for one in self.documents() if name in (one.id, one.title, one.source)]
-        if len(found) != 1:
-            known = "no document" if not found else f"{len(found)} documents"
+        results = [one for one in self.documents() if name in (one.id, one.title, one.source)]
+        if len(results) != 1:
+            known = "no document" if not results else f"{len(results)} documents"
             raise InputError(f"The collection {self.name!r} has {known} {name!r}: name it by its id.")
-        return found[0]
+        return results[0]
 
     def passages_at(self, document_id: str, positions: range) -> list[Passage]:
         """Some passages of a document, in its order: those that are there, without looking at any other document.

@@ -82,8 +82,8 @@ def read_settings(schema: pa.Schema, name: str) -> CollectionSettings:
         InputError: The table is none of ours, or of a newer layout.
     """
     try:
-        found = json.loads((schema.metadata or {})[METADATA_KEY])
-        settings = CollectionSettings(**found)
+        result = json.loads((schema.metadata or {})[METADATA_KEY])
+        settings = CollectionSettings(**result)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"The table {name!r} was not made by this version of climassay: choose another collection name."
@@ -209,12 +209,12 @@ def stored_documents(table: Any) -> list[StoredDocument]:
     columns = ["document_id", "document_passages", "last_page", "url", *_COLUMNS]
     # In batches: the titles of a million passages would fill the memory, those of their documents do not.
     for batch in table.search().select(columns).limit(None).to_batches(_BATCH):
-        for found in _documents_in(pa.Table.from_batches([batch])):
-            if (known := documents.get(found.id)) is not None:  # its passages came in two batches
-                pages = max((page for page in (known.pages, found.pages) if page is not None), default=None)
-                url = known.url if known.url == found.url else None
-                found = replace(found, passages=known.passages + found.passages, pages=pages, url=url)
-            documents[found.id] = found
+        for result in _documents_in(pa.Table.from_batches([batch])):
+            if (known := documents.get(result.id)) is not None:  # its passages came in two batches
+                pages = max((page for page in (known.pages, result.pages) if page is not None), default=None)
+                url = known.url if known.url == result.url else None
+                result = replace(result, passages=known.passages + result.passages, pages=pages, url=url)
+            documents[result.id] = result
     return sorted(documents.values(), key=lambda document: (document.title, document.id))
 
 
@@ -363,12 +363,12 @@ class GuardedTable:
                     # Another process has compacted the collection meanwhile: there is a newer version to be read.
                     return method(*arguments, **named)
 
-            found = self._try(read)
-            kind = type(found)
+            result = self._try(read)
+            kind = type(result)
             # Queries are put together by calls on calls; answers (Arrow tables, lists, numbers) pass as they are.
             if kind.__module__.startswith("lancedb"):
-                return GuardedTable(found, self._name, self._address, self._reading_file)
-            return found
+                return GuardedTable(result, self._name, self._address, self._reading_file)
+            return result
 
         return call
 
@@ -441,8 +441,8 @@ def ensure_text_index(table: Any) -> None:
 
 def count_unindexed(table: Any) -> int:
     """Number of passages that were stored since the index was last brought up to date; all, where there is none."""
-    found = table.index_stats(TEXT_INDEX)
-    return int(table.count_rows() if found is None else found.num_unindexed_rows)
+    result = table.index_stats(TEXT_INDEX)
+    return int(table.count_rows() if result is None else result.num_unindexed_rows)
 
 
 def check_name(name: str) -> str:

@@ -147,8 +147,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
     """Whether the single full stop at ``stop`` ends the sentence; the next word appears at ``following``."""
-    found = _LAST_WORD.search(text, max(start, stop - 40), stop)
-    last = found.group() if found else ""
+    match = _LAST_WORD.search(text, max(start, stop - 40), stop)
+    last = match.group() if match else ""
     before = text[start:stop].strip()
     if len(before) <= 12 and _ENUMERATOR.fullmatch(before):
         return False
@@ -418,10 +418,10 @@ def report_name(name: str, source: str) -> str:
 
 
 def _named(hints: Sequence[str], year: str | None) -> str | None:
-    found = next((found for hint in hints if (found := _report(re.sub(r"[_\-]+", " ", hint)))), None)
-    if found is None:
+    result = next((result for hint in hints if (result := _report(re.sub(r"[_\-]+", " ", hint)))), None)
+    if result is None:
         return None
-    name, known = found
+    name, known = result
     return f"IPCC {name} ({year or known})" if year or known else f"IPCC {name}"
 
 

@@ -73,13 +73,13 @@ class GoldText:
         Hits come best first. One of them, or some that are neighbours in a document, must have so much of its words.
         """
         needed = share * len(self.words)
-        found: dict[tuple[str, int], frozenset[int]] = {}
+        results: dict[tuple[str, int], frozenset[int]] = {}
         for hit in hits:
             passage = hit.passage
             here = self.covered(words_of(passage.text))
-            found[passage.document_id, passage.position] = here
-            before = found.get((passage.document_id, passage.position - 1), frozenset())
-            after = found.get((passage.document_id, passage.position + 1), frozenset())
+            results[passage.document_id, passage.position] = here
+            before = results.get((passage.document_id, passage.position - 1), frozenset())
+            after = results.get((passage.document_id, passage.position + 1), frozenset())
             if here and len(before | here | after) >= needed:
                 return hit.rank
         return None
@@ -553,8 +553,8 @@ class _Ranking:
         gains = np.zeros(len(gathered.texts))
         for numbers, report in gathered.blocks():
             texts = [gathered.texts[number] for number in numbers]
-            found = collection.search_many(texts, k=depth, mode=mode, report=report)
-            for number, hits in zip(numbers, found, strict=True):
+            result = collection.search_many(texts, k=depth, mode=mode, report=report)
+            for number, hits in zip(numbers, result, strict=True):
                 judged = gathered.judged[number]
                 gains[number] = ndcg([judged.get(hit.passage.id, 0.0) for hit in hits], judged.values(), depth)
                 for place in gathered.places[number]:
@@ -578,9 +578,9 @@ def _mode_scores(one: _Ranking, gathered: _Questions, ks: Sequence[int], seed: i
     plain = gathered.number_of_groups is None and len(one.ranks) == len(gathered.texts)
     recalls = []
     for k in ks:
-        values, found = one.recall(gathered, k), sum(_within(rank, k) for rank in one.ranks)
-        interval = wilson_interval(found, len(values)) if plain else gathered.estimate(values, seed).interval
-        recalls.append(RecallAt(k, found, len(values), float(values.mean()), interval))
+        values, result = one.recall(gathered, k), sum(_within(rank, k) for rank in one.ranks)
+        interval = wilson_interval(result, len(values)) if plain else gathered.estimate(values, seed).interval
+        recalls.append(RecallAt(k, result, len(values), float(values.mean()), interval))
     return ModeScores(
         one.mode, tuple(recalls), gathered.estimate(reciprocal, seed), gathered.estimate(one.ndcg, seed), one.ranks
     )

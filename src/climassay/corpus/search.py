@@ -172,7 +172,7 @@ class Searcher:
         vectors, loaded = None, None
         if mode != "bm25" or min_cosine is not None:
             vectors, loaded = encoder().encode(queries, role="query"), self._load_vectors(version)
-        found: list[tuple[Scores, Scores]] = []
+        results: list[tuple[Scores, Scores]] = []
         for number, query in enumerate(queries):
             words = self._by_words(query, depth, where) if mode != "dense" else {}
             near, cosines = ({}, {}) if vectors is None else self._compare(vectors[number], loaded, depth, words, where)
@@ -187,8 +187,8 @@ class Searcher:
                     scores = weighted_sum(cosines, words, self.dense_weight)
             if min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
-            found.append((_first(scores, k), cosines))
-        return self._hits(found, version)
+            results.append((_first(scores, k), cosines))
+        return self._hits(results, version)
 
     def _compare(
         self,
@@ -211,20 +211,20 @@ class Searcher:
 
     def _rows_of(self, where: str, loaded: _Vectors) -> NDArray[np.intp]:
         """Rows of the vectors that meet a condition, as far as they were read."""
-        found = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
-        rows = (loaded.rows.get(item) for item in found["id"].to_pylist())
+        result = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
+        rows = (loaded.rows.get(item) for item in result["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
     def _dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
         # Twice the depth: among equals at the end of the list LanceDB's order is not ours.
-        found = (
+        result = (
             self.table.search(query, vector_column_name="vector")
             .distance_type("dot")
             .select(["id", "vector", "_distance"])
         )
         if where is not None:
-            found = found.where(where, prefilter=True)
-        rows = found.limit(2 * depth).to_arrow()
+            result = result.where(where, prefilter=True)
+        rows = result.limit(2 * depth).to_arrow()
         return _first(_ordered(self._cosines_of(rows, query)), depth)
 
     def _by_words(self, query: str, depth: int, where: str | None) -> Scores:

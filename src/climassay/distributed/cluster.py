@@ -112,15 +112,15 @@ def _check(options: ClusterOptions) -> None:
         raise InputError(f"A worker cannot have {options.gpus_per_worker:g} GPUs.")
     if options.address in (LOCAL, "auto"):
         return
-    found = _ADDRESS.fullmatch(options.address)
-    if found is None:
+    match = _ADDRESS.fullmatch(options.address)
+    if match is None:
         raise InputError(
             f"--ray takes HOST:PORT of a cluster's head, auto or local, not {options.address!r}; "
             "a command joins a cluster from one of its machines, not through ray://."
         )
     # Ray itself tries for minutes.
     try:
-        with socket.create_connection((found["host"].strip("[]"), int(found["port"])), _CONNECT_SECONDS):
+        with socket.create_connection((match["host"].strip("[]"), int(match["port"])), _CONNECT_SECONDS):
             pass
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or "no answer"

@@ -327,8 +327,8 @@ class DistributedEncoder:
         """
         size = shares(len(texts), self._pool.workers, MOST_TEXTS)
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
-        for _, found in self._encoded([texts], size, role, on_progress):
-            vectors = found
+        for _, result in self._encoded([texts], size, role, on_progress):
+            vectors = result
         return vectors
 
     def encode_stream(

@@ -101,18 +101,18 @@ def experiment_means(experiment: Experiment, setting: str = "default", benchmark
             f"{experiment.run} has several benchmarks, {', '.join(experiment.questions)}: name one of them."
         )
     name = benchmark or next(iter(experiment.questions), "")
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    results: dict[str, dict[str, dict[str, float]]] = {}
     for outcome in experiment.outcomes:
         if (outcome.cell.benchmark, outcome.cell.setting) == (name, setting):
             for metric in METRICS.ordered({*METRICS, *outcome.scores}):
                 value = score_of(outcome, metric.name)
                 if metric.scores(outcome.cell.task) and value is not None:
-                    found.setdefault(metric.name, {}).setdefault(outcome.cell.model, {})[outcome.question] = value
-    if not found:
+                    results.setdefault(metric.name, {}).setdefault(outcome.cell.model, {})[outcome.question] = value
+    if not results:
         settings = ", ".join(dict.fromkeys(record.cell.setting for record in experiment.cells))
         raise InputError(f"{experiment.run} has no answers on {name!r} in the setting {setting!r}: it has {settings}.")
     means, items = {}, {}
-    for metric_name, models in found.items():
+    for metric_name, models in results.items():
         common = [q for q in next(iter(models.values())) if all(q in scores for scores in models.values())]
         if common:
             items[metric_name] = {m: np.array([scores[q] for q in common]) for m, scores in models.items()}
@@ -154,7 +154,7 @@ def rank_agreement(
     Raises:
         InputError: No metric is left.
     """
-    found = []
+    results = []
     for metric in (one.name for one in METRICS.ordered(first.means)):
         models = [model for model in first.means.get(metric, {}) if model in second.means.get(metric, {})]
         a, b = ([side.means[metric][model] for model in models] for side in (first, second))
@@ -165,7 +165,7 @@ def rank_agreement(
                 # For fixed ranks the correlation grows with the sum of products alone.
                 orders = np.array(list(permutations(range(len(models)))))
                 exact = float((ranks[orders] @ places >= places @ ranks - 1e-9).mean())
-            found.append(
+            results.append(
                 RankAgreement(
                     metric,
                     tuple(models),
@@ -177,11 +177,11 @@ def rank_agreement(
                     _over_questions(first, second, metric, models, resamples, seed),
                 )
             )
-    if not found:
+    if not results:
         raise InputError(
             f"{first.name} and {second.name} have no metric with scores of the same {FEWEST_MODELS} models or more."
         )
-    return found
+    return results
 
 
 def _ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -279,14 +279,14 @@ def self_preference(
     """
     if generator not in means.means.get(anchor, {}):
         raise InputError(f"{means.name} has no {anchor} of a model {generator!r} in the setting {means.setting!r}.")
-    found = []
+    results = []
     for metric in (one.name for one in METRICS.ordered(means.means)):
         models = means.models(anchor, metric) if metric != anchor else []
         if generator in models and len(models) >= FEWEST_MODELS + 1:
-            found.append(_self_preference_by(means, generator, anchor, metric, models, resamples, seed))
-    if not found:
+            results.append(_self_preference_by(means, generator, anchor, metric, models, resamples, seed))
+    if not results:
         raise InputError(f"{means.name} has fewer than {FEWEST_MODELS + 1} models to compare {generator} with.")
-    return found
+    return results
 
 
 def _self_preference_by(
@@ -396,8 +396,8 @@ def compare_runs(
         InputError: There is no such metric.
     """
     METRICS.find(metric)
-    found = [(one, cell, chosen) for one in experiments for cell, chosen in _chosen_outcomes(one, metric, level)]
-    values = [[v for outcome in chosen if (v := score_of(outcome, metric)) is not None] for _, _, chosen in found]
+    results = [(one, cell, chosen) for one in experiments for cell, chosen in _chosen_outcomes(one, metric, level)]
+    values = [[v for outcome in chosen if (v := score_of(outcome, metric)) is not None] for _, _, chosen in results]
     # As the page of each run has it.
     estimates = [
         proportion(round(sum(column)), len(column)) if is_right_or_wrong(METRICS[metric], column) else mean
@@ -405,9 +405,9 @@ def compare_runs(
     ]
     scores = [
         RunScore(experiment.run, experiment.name, cell, estimate)
-        for (experiment, cell, _), estimate in zip(found, estimates, strict=True)
+        for (experiment, cell, _), estimate in zip(results, estimates, strict=True)
     ]
-    columns = list(zip(scores, (chosen for _, _, chosen in found), strict=True))
+    columns = list(zip(scores, (chosen for _, _, chosen in results), strict=True))
     pairs = [(a, b) for a, b in combinations(columns, 2) if a[0].run != b[0].run]
     if len(pairs) > MOST_TESTS:
         pairs = [

@@ -316,8 +316,8 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
             strong=[len(rows) - 1],
         )
     ]
-    found = report.worst(worst)
-    if found:
+    result = report.worst(worst)
+    if result:
         tables.append(
             Table.of(
                 f"Questions that share the longest runs with {report.against}",
@@ -332,7 +332,7 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
                         str(one.run.words),
                         f"{100 * one.covered:.0f}",
                     ]
-                    for one in found
+                    for one in result
                     if one.run is not None
                 ],
                 note=f"covered: share of the question's words that lie in shared runs of {report.n} words or more.",

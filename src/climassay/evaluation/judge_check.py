@@ -120,7 +120,7 @@ def read_ratings(
     if missing or not named:
         what = f"the column {missing[0]!r}" if missing else f"ratings: a column such as {known[4]}, or --label COLUMN"
         raise InputError(f"{file} lacks {what}.")
-    found = []
+    results = []
     for number, row in enumerate(rows, start=1):
         given: dict[str, list[float]] = defaultdict(list)
         for column, dimension in named.items():
@@ -140,12 +140,12 @@ def read_ratings(
         if given and text.strip():
             audience = str(row.get("audience") or "")
             ratings = {name: tuple(values) for name, values in given.items()}
-            found.append(
+            results.append(
                 RatedAnswer(LongAnswer(asked, text, (), audience), str(row[group] if group else asked), ratings)
             )
-    if not found:
+    if not results:
         raise InputError(f"{file} has no rated answer.")
-    return found
+    return results
 
 
 def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]:
@@ -155,16 +155,16 @@ def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]
         InputError: The experiment has no long answer.
     """
     asked = {(name, one.id): one for name, ones in experiment.questions.items() for one in ones}
-    found = []
+    results = []
     for outcome in experiment.outcomes:
         if TYPES[outcome.cell.task].judged and outcome.answer:
             question = asked[outcome.cell.benchmark, outcome.question]
             key = "\n".join((experiment.run, repr(outcome.cell), outcome.question))
-            found.append(BlindAnswer(hashlib.sha256(key.encode()).hexdigest()[:12], question, outcome.answer))
-    if not found:
+            results.append(BlindAnswer(hashlib.sha256(key.encode()).hexdigest()[:12], question, outcome.answer))
+    if not results:
         raise InputError(f"The experiment {experiment.run} has no long answers to rate.")
-    order = np.random.default_rng(seed).permutation(len(found))
-    return sorted((found[int(place)] for place in order), key=lambda one: one.question.question)
+    order = np.random.default_rng(seed).permutation(len(results))
+    return sorted((results[int(place)] for place in order), key=lambda one: one.question.question)
 
 
 def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]:
@@ -335,12 +335,12 @@ def check_judge(
     def rated(what: str, texts: Sequence[LongAnswer], **options: Any) -> dict[str, list[float | None]]:
         nonlocal failed
         on_step(what)
-        found = [
+        result = [
             {rated.dimension: round(rated.rating, 2) for rated in one.ratings}
             for one in Marker(judge, **options).assess(texts, dimensions)
         ]
-        failed += sum(not one for one in found)
-        return {name: [one.get(name) for one in found] for name in names}
+        failed += sum(not one for one in result)
+        return {name: [one.get(name) for one in result] for name in names}
 
     plain = rated("rating", answers)
     # What is read from probabilities, one dimension per request, is the same every time and in every order.
@@ -374,9 +374,9 @@ def check_judge(
             tests.append(JudgeTest(f"gain of answers made {what}", name, shift, MOST_SHIFT, above=False))
     if any(item.verdicts for item in items):
         on_step("marking rubrics")
-        found = Marker(judge).assess([item.answer for item in items if item.verdicts], ())
-        failed += sum(not one.criteria for one in found)
-        agreement = _verdict_agreement([item for item in items if item.verdicts], found, seed)
+        result = Marker(judge).assess([item.answer for item in items if item.verdicts], ())
+        failed += sum(not one.criteria for one in result)
+        agreement = _verdict_agreement([item for item in items if item.verdicts], result, seed)
         tests.append(JudgeTest("agreement on criteria", "", agreement, LEAST_ALPHA))
     on_step("comparing pairs")
     compared, lost = _compared(preferred or _by_ratings(items), judge, pairs, seed)
@@ -453,13 +453,13 @@ def _ranks(
     for group, one, other in zip(groups, people, judge, strict=True):
         if one is not None and other is not None:
             members[group].append((one, other))
-    found = []
+    results = []
     for pairs in members.values():
         first, second = np.array(pairs, dtype=np.float64).T
         if len(pairs) >= _LEAST_GROUP and np.ptp(first) > 0:
             rho = spearman_of_resamples(first, second, np.arange(len(pairs))[None])[0]
-            found.append(0.0 if np.isnan(rho) else float(rho))
-    return mean_estimate(found, seed=seed) if found else None
+            results.append(0.0 if np.isnan(rho) else float(rho))
+    return mean_estimate(results, seed=seed) if results else None
 
 
 def _shift(before: Sequence[float | None], after: Sequence[float | None], seed: int) -> Estimate | None:
@@ -474,14 +474,14 @@ def _by_ratings(items: Sequence[RatedAnswer]) -> list[Preferred]:
     members: dict[str, list[RatedAnswer]] = defaultdict(list)
     for item in items:
         members[item.group].append(item)
-    found = []
+    results = []
     for own in members.values():
         for one, other in combinations(own, 2):
             gap = sum(map(np.mean, one.ratings.values())) - sum(map(np.mean, other.ratings.values()))
             better: Better = "first" if gap > 0 else "second" if gap < 0 else "tie"
             shown = one.answer
-            found.append(Preferred(shown.question, shown.audience, shown.answer, other.answer.answer, better))
-    return found
+            results.append(Preferred(shown.question, shown.audience, shown.answer, other.answer.answer, better))
+    return results
 
 
 def _compared(every: Sequence[Preferred], judge: Generator, most: int, seed: int) -> tuple[list[JudgeTest], int]:

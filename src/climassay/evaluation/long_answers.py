@@ -111,19 +111,19 @@ def compare_answers(
             open_.append(number)
             items.append((questions[key].question, questions[key].audience, first.answer, second.answer))
     verdicts = dict(zip(open_, compare(items), strict=True))
-    found = []
+    results = []
     for number, (key, a, b) in enumerate(pairs):
         verdict = verdicts.get(number)
         if isinstance(verdict, JudgeFailure):
-            found.append(Preference(a, b, key, None, error=verdict.error, judge=judge))
+            results.append(Preference(a, b, key, None, error=verdict.error, judge=judge))
         elif verdict is not None:
-            found.append(Preference(a, b, key, verdict[0], verdict[1], judge=judge))
+            results.append(Preference(a, b, key, verdict[0], verdict[1], judge=judge))
         else:
             here, there = bool(answers[a][key].answer), bool(answers[b][key].answer)
             better: Better = "tie" if here == there else "first" if here else "second"
             nothing = "Without an answer there is nothing to compare."
-            found.append(Preference(a, b, key, better, nothing, judge=judge))
-    return found
+            results.append(Preference(a, b, key, better, nothing, judge=judge))
+    return results
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     counts = np.random.default_rng(seed).multinomial(len(keys), np.full(len(keys), 1 / len(keys)), size=resamples)
     strengths = _fit(design, outcome, np.ones(len(rows)))
     drawn = np.array([_fit(design, outcome, own[unit].astype(float)) for own in counts])
-    found = []
+    results = []
     for number, cell in enumerate(cells):
         mine = (one == number) | (two == number)
         points = np.where(one[mine] == number, outcome[mine] + 1, 1 - outcome[mine]) / 2
@@ -194,10 +194,10 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
         totals = weights.sum(axis=1)
         rates = (weights @ points)[totals > 0] / totals[totals > 0]
         rate = Estimate(float(points.mean()), percentile_interval(rates), len(set(unit[mine].tolist())))
-        found.append(Contestant(cell, rate, float(strengths[number]), percentile_interval(drawn[:, number])))
+        results.append(Contestant(cell, rate, float(strengths[number]), percentile_interval(drawn[:, number])))
     decided = [better for better in verdicts.values() if better in ("first", "second")]
     return SideBySide(
-        tuple(sorted(found, key=lambda each: -each.strength)),
+        tuple(sorted(results, key=lambda each: -each.strength)),
         len(keys),
         float(np.mean(outcome == 0)),
         proportion(agreeing, len(rows)),
@@ -209,8 +209,8 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
 def _fit(design: NDArray[np.float64], outcome: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Strengths of Davidson's model, mean 0."""
     ties = bool((weight[outcome == 0] > 0).any())
-    found = minimise(design, davidson_loss(outcome, weight, ties), _PENALTY, own=(0.0,) * ties)
-    return np.asarray(found.weights - found.weights.mean(), dtype=np.float64)
+    result = minimise(design, davidson_loss(outcome, weight, ties), _PENALTY, own=(0.0,) * ties)
+    return np.asarray(result.weights - result.weights.mean(), dtype=np.float64)
 
 
 def side_by_side_table(found: SideBySide, benchmark: str, judge: str = "") -> Table:
@@ -266,8 +266,8 @@ def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
     """
     claims = [one.status for one in points if one.status != "no claim"]
     statuses = [one.status for point in points for one in point.references if one.status != "not checked"]
-    found = {"points_supported": claims.count("supported") / len(claims)} if claims else {}
-    return found | ({"references_found": statuses.count("exists") / len(statuses)} if statuses else {})
+    result = {"points_supported": claims.count("supported") / len(claims)} if claims else {}
+    return result | ({"references_found": statuses.count("exists") / len(statuses)} if statuses else {})
 
 
 def given_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
@@ -293,10 +293,10 @@ def coloured(answer: str, points: Sequence[CheckedSentence]) -> tuple[TextPart, 
 
 def point_findings(points: Sequence[CheckedSentence]) -> list[Finding]:
     """What was looked up, for reports: sentences that are contradicted or that nothing bears, and wrong references."""
-    found = []
+    results = []
     for point in points:
         quotation = "" if point.evidence is None else point.evidence.quotation
         if point.status in ("contradicted", "unsupported"):
-            found.append(Finding(point.text, point.status, TONES[point.status], point.reason, quotation))
-        found += [Finding(one.text, one.status, "wrong", one.reason) for one in point.wrong_references]
-    return found
+            results.append(Finding(point.text, point.status, TONES[point.status], point.reason, quotation))
+        results += [Finding(one.text, one.status, "wrong", one.reason) for one in point.wrong_references]
+    return results

@@ -110,7 +110,9 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
         InputError: No such metric, fewer than two cells with scores in it, or no variation at all.
     """
     known = METRICS.find(metric)
-    cells = {cell: found for cell, found in outcomes_by_cell(experiment).items() if known.scores(cell.task) and found}
+    cells = {
+        cell: result for cell, result in outcomes_by_cell(experiment).items() if known.scores(cell.task) and result
+    }
     columns = [[score_of(outcome, metric) for outcome in outcomes] for outcomes in cells.values()]
     scores = [[value for value in column if value is not None] for column in columns]
     pairs = [

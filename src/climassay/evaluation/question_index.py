@@ -142,13 +142,13 @@ def answer_choices(database: Database, run: str, rows: int) -> dict[str, list[An
         with database.read() as connection:
             cells = sa.select(answers.c.model, answers.c.setting).where(answers.c.run == run)
             columns = connection.execute(cells.group_by(answers.c.model, answers.c.setting).order_by(first)).all()
-            found: dict[str, list[Any]] = {"columns": [list(one) for one in columns]}
+            results: dict[str, list[Any]] = {"columns": [list(one) for one in columns]}
             for name in ("benchmark", "kind", "level"):
                 values = sa.select(questions.c[name]).where(questions.c.run == run, questions.c[name] != "")
                 place = sa.func.min(questions.c.position)
                 ordered = values.group_by(questions.c[name]).order_by(place, questions.c[name])
-                found[name] = list(connection.execute(ordered).scalars())
-        return found | {"model": list(dict.fromkeys(model for model, _ in found["columns"] if model))}
+                results[name] = list(connection.execute(ordered).scalars())
+        return results | {"model": list(dict.fromkeys(model for model, _ in results["columns"] if model))}
 
     choices: dict[str, list[Any]] = cached(database, ("choices", run, rows), make) if rows > MANY_ROWS else make()
     return choices
@@ -177,7 +177,7 @@ def write_index(
     numbers = {key: number for number, key in enumerate(asked)}
     listed = experiment.questions.items() if experiment else ()
     saved = (key for name, ones in listed for key in ((name, one.id) for one in ones))
-    found = {key: place for place, key in enumerate(saved)} if places is None else places
+    result = {key: place for place, key in enumerate(saved)} if places is None else places
     found_answers = list(_answer_rows(run, experiment, numbers, positions))
     answer_rows = [row for row, _ in found_answers]
     scored = [
@@ -198,7 +198,7 @@ def write_index(
             "level": one.level or "",
             "wrong": wrong[number],
             "words": "\n".join((one.id, one.question, one.answer, *one.options)).lower(),
-            "position": found.get(key),
+            "position": result.get(key),
         }
         for number, (key, one) in enumerate(asked.items())
     ]

@@ -166,7 +166,7 @@ class CellCalibration:
 
 def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
     """Calibration of every multiple-choice cell in which answers have probabilities."""
-    found = []
+    results = []
     for cell, outcomes in outcomes_by_cell(experiment).items():
         # The probability is that of the choice in the file's order, and so must be what is right of it.
         first = {one.question: one.correct for one in experiment.predictions.get(cell, ()) if one.permutation == 0}
@@ -174,7 +174,7 @@ def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
         if sure:
             confidence = [one.probability for one in sure if one.probability is not None]
             correct = [first.get(one.question, bool(one.scores.get("accuracy"))) for one in sure]
-            found.append(
+            results.append(
                 CellCalibration(
                     cell,
                     len(sure),
@@ -186,7 +186,7 @@ def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
                     reliability_curve(confidence, correct),
                 )
             )
-    return tuple(found)
+    return tuple(results)
 
 
 def calibration_table(found: Sequence[CellCalibration], benchmark: str) -> Table | None:
@@ -296,8 +296,8 @@ def experiment_report(
     for benchmark in (*experiment.questions, *experiment.groups):
         sections += _benchmark_sections(experiment, benchmark, numbers, tables, calibration)
     if contamination:
-        found = tuple(table for report in contamination for table in contamination_tables(report))
-        sections.append(Section("Contamination", found))
+        results = tuple(table for report in contamination for table in contamination_tables(report))
+        sections.append(Section("Contamination", results))
     rows = [
         [
             record.cell.benchmark,
@@ -375,14 +375,14 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
 
 
 def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str:
-    found = [
+    results = [
         score
         for score in scores.scores
         if score.cell.benchmark == benchmark and score.metric == metric and score.level == OVERALL
     ]
-    if not found:
+    if not results:
         return ""
-    best = max(found, key=lambda score: score.estimate.value)
+    best = max(results, key=lambda score: score.estimate.value)
     low, high = (shown_value(metric, end) for end in best.estimate.interval)
     constant = [
         one.value
@@ -420,7 +420,7 @@ def _benchmark_sections(
         blocks["Scores"].append(shared)
     if (table := calibration_table(calibration, benchmark)) is not None:
         blocks["Calibration"] = [table, *calibration_figures(calibration, benchmark)]
-    return [Section(heading + more, tuple(found)) for heading, found in blocks.items() if found]
+    return [Section(heading + more, tuple(result)) for heading, result in blocks.items() if result]
 
 
 def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:

@@ -307,12 +307,12 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
     asked: dict[str, list[Prediction]] = defaultdict(list)
     for one in predictions:
         asked[one.question].append(one)
-    found = []
+    results = []
     for question in questions:
         first = asked[question.id][0]
         unparsed = "neither of the two words" if question.type.fixed else "no option letter"
         shown = first.chosen is not None and first.chosen < len(question.options)
-        found.append(
+        results.append(
             Outcome(
                 cell=cell,
                 question=question.id,
@@ -326,4 +326,4 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
                 error=first.error,
             )
         )
-    return found
+    return results

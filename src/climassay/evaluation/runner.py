@@ -298,13 +298,13 @@ def _compare(work: _Run, trained: Mapping[str, Comparer]) -> "Iterator[Preferenc
     comparers |= trained
     for benchmark, question_set in work.sets.items():
         for task in (task for task in work.plan.tasks if TYPES[task].judged):
-            found: dict[Cell, list[Outcome]] = {}
+            results: dict[Cell, list[Outcome]] = {}
             for outcome in work.outcomes:
                 if (outcome.cell.benchmark, outcome.cell.task) == (benchmark, task):
-                    found.setdefault(outcome.cell, []).append(outcome)
+                    results.setdefault(outcome.cell, []).append(outcome)
             for name, compare in comparers.items():
                 asked = {one.id: one for one in question_set.questions}
-                yield from compare_answers(asked, found, compare, name)
+                yield from compare_answers(asked, results, compare, name)
 
 
 def _run_harnesses(work: _Run, model: ModelSpec) -> None:
@@ -315,15 +315,15 @@ def _run_harnesses(work: _Run, model: ModelSpec) -> None:
             raise InputError(f"The plan names tasks of {framework}, which nothing here can run.")
         done = work.resources.harnesses[entry](work.plan, model, work.recorded, work.progress)
         work.groups |= done.groups
-        for found in done.cells:
-            name = found.record.cell.benchmark
+        for result in done.cells:
+            name = result.record.cell.benchmark
             if name in work.sets or work.harness_of.setdefault(name, framework) != framework:
                 raise InputError(f"Both a task of {framework} and another benchmark are called {name!r}.")
-            work.cells.append(found.record)
-            work.outcomes += found.outcomes
-            work.harness_questions[name] = found.questions
-            work.constants |= {(one.benchmark, one.metric): one for one in found.constants}
-            work.tallies.append(found.tally)
+            work.cells.append(result.record)
+            work.outcomes += result.outcomes
+            work.harness_questions[name] = result.questions
+            work.constants |= {(one.benchmark, one.metric): one for one in result.constants}
+            work.tallies.append(result.tally)
 
 
 def _by_adapter(

@@ -131,16 +131,16 @@ class ExperimentScores:
 
     def get(self, cell: Cell, metric: str, level: str = OVERALL) -> Score | None:
         """One score, or None where the cell has none."""
-        found = (s for s in self.scores if s.cell == cell and s.metric == metric and s.level == level)
-        return next(found, None)
+        results = (s for s in self.scores if s.cell == cell and s.metric == metric and s.level == level)
+        return next(results, None)
 
 
 def outcomes_by_cell(experiment: Experiment) -> dict[Cell, list[Outcome]]:
     """Outcomes of each cell, cells in the order of the file."""
-    found: dict[Cell, list[Outcome]] = {record.cell: [] for record in experiment.cells}
+    results: dict[Cell, list[Outcome]] = {record.cell: [] for record in experiment.cells}
     for outcome in experiment.outcomes:
-        found.setdefault(outcome.cell, []).append(outcome)
-    return found
+        results.setdefault(outcome.cell, []).append(outcome)
+    return results
 
 
 def _weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, float]:
@@ -258,13 +258,15 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             for cell, ones in experiment.predictions.items()
             if any(one.permutation > 0 for one in ones)
         },
-        side_by_side={name: found for name in experiment.questions if (found := _side_by_side(experiment, name, seed))},
+        side_by_side={
+            name: result for name in experiment.questions if (result := _side_by_side(experiment, name, seed))
+        },
         dimensions=tuple(one for cell, outcomes in cells.items() for one in _dimensions(cell, outcomes, seed)),
         points=tuple(
             PointCounts(
                 cell,
                 Counter(point.status for one in outcomes for point in one.points),
-                Counter(found.status for one in outcomes for point in one.points for found in point.references),
+                Counter(result.status for one in outcomes for point in one.points for result in point.references),
             )
             for cell, outcomes in cells.items()
             if any(one.points for one in outcomes)
@@ -276,7 +278,7 @@ def _side_by_side(experiment: Experiment, benchmark: str, seed: int) -> dict[str
     ours = [one for one in experiment.preferences if one.first.benchmark == benchmark]
     judges = dict.fromkeys(one.judge for one in ours)
     compared = {judge: side_by_side([one for one in ours if one.judge == judge], seed=seed) for judge in judges}
-    return {judge: found for judge, found in compared.items() if found is not None}
+    return {judge: result for judge, result in compared.items() if result is not None}
 
 
 def _dimensions(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[DimensionScore]:
@@ -300,7 +302,7 @@ def is_right_or_wrong(metric: Metric, *columns: Sequence[float]) -> bool:
 
 
 def _scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Score]:
-    found: list[tuple[Cell, Metric, str, int, list[float]]] = []
+    results: list[tuple[Cell, Metric, str, int, list[float]]] = []
     for cell, outcomes in cells.items():
         levels = [level for level in LEVELS if any(outcome.level == level for outcome in outcomes)]
         for metric in metrics_of(outcomes):
@@ -308,10 +310,10 @@ def _scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Scor
                 given = [score_of(o, metric.name) for o in outcomes if level in (OVERALL, o.level)]
                 values = [value for value in given if value is not None]
                 if values:
-                    found.append((cell, metric, level, len(given) - len(values), values))
-    binary = [is_right_or_wrong(metric, values) for _, metric, _, _, values in found]
-    means = iter(mean_estimates([one[-1] for one, whole in zip(found, binary, strict=True) if not whole], seed=seed))
-    for (cell, metric, level, unscored, values), whole in zip(found, binary, strict=True):
+                    results.append((cell, metric, level, len(given) - len(values), values))
+    binary = [is_right_or_wrong(metric, values) for _, metric, _, _, values in results]
+    means = iter(mean_estimates([one[-1] for one, whole in zip(results, binary, strict=True) if not whole], seed=seed))
+    for (cell, metric, level, unscored, values), whole in zip(results, binary, strict=True):
         estimate = proportion(round(sum(values)), len(values)) if whole else next(means)
         yield Score(cell, metric.name, level, estimate, unscored)
 
@@ -365,7 +367,7 @@ def _tests(
                     named.append((fixed, *names, metric))
                     values.append(common)
     binary = [is_right_or_wrong(one[-1], *common) for one, common in zip(named, values, strict=True)]
-    for (fixed, first_name, second_name, metric), found in zip(named, paired_tests(values, binary, seed), strict=True):
+    for (fixed, first_name, second_name, metric), result in zip(named, paired_tests(values, binary, seed), strict=True):
         yield PairedTest(
             benchmark,
             family,
@@ -373,12 +375,12 @@ def _tests(
             first_name,
             second_name,
             metric.name,
-            found.difference,
-            found.first_only,
-            found.second_only,
-            "sign flip" if found.exact is None else "McNemar, exact",
-            found.p_value,
-            found.p_holm,
+            result.difference,
+            result.first_only,
+            result.second_only,
+            "sign flip" if result.exact is None else "McNemar, exact",
+            result.p_value,
+            result.p_holm,
         )
 
 
@@ -516,7 +518,7 @@ def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]]
     for first, second in pairs:
         a, b = _by_question(groups[first]), _by_question(groups[second])
         values.append((list(a.values()), [b[question] for question in a]))
-    for (first, second), whole, found in zip(pairs, single, paired_tests(values, single, seed), strict=True):
+    for (first, second), whole, result in zip(pairs, single, paired_tests(values, single, seed), strict=True):
         # Gained and lost are questions in the order of the file.
         exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
         yield PairedRow(
@@ -525,12 +527,12 @@ def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]]
             first=first[differs],
             second=second[differs],
             scoring=first[2],
-            difference=found.difference,
+            difference=result.difference,
             first_only=exact.first_only,
             second_only=exact.second_only,
             test="McNemar, exact" if whole else "sign flip over questions",
-            p_value=found.p_value,
-            p_holm=found.p_holm,
+            p_value=result.p_value,
+            p_holm=result.p_holm,
         )
 
 

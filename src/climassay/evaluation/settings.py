@@ -327,8 +327,8 @@ def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0
     if kind.read is None and separator:
         raise InputError(f"The setting {name} takes nothing after it, got {text!r}.")
     numbers = {"passages": passages, "examples": examples, "seed": seed}
-    found: dict[str, Any] = {} if kind.read is None else dict(kind.read(rest))
-    return SettingSpec(name, text, **found | {number: numbers[number] for number in kind.takes})
+    result: dict[str, Any] = {} if kind.read is None else dict(kind.read(rest))
+    return SettingSpec(name, text, **result | {number: numbers[number] for number in kind.takes})
 
 
 def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
@@ -385,9 +385,9 @@ def _rag(spec: SettingSpec, sources: Sources) -> Prepare:
 
     def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
         texts = [question.question for question in questions]
-        found = retriever.search_many(texts, k=spec.passages, min_cosine=spec.min_cosine, mode=spec.mode)
+        result = retriever.search_many(texts, k=spec.passages, min_cosine=spec.min_cosine, mode=spec.mode)
         return [
-            Prepared(tuple(hit.passage.text for hit in hits), tuple(hit.passage.id for hit in hits)) for hits in found
+            Prepared(tuple(hit.passage.text for hit in hits), tuple(hit.passage.id for hit in hits)) for hits in result
         ]
 
     return prepare
@@ -420,10 +420,10 @@ def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
         pages = cache(retriever.document_passages)
         hits = retriever.search_many([question.question for question in questions], k=1)
         prepared = []
-        for question, found in zip(questions, hits, strict=True):
-            if not found and spec.document == AUTO:
+        for question, result in zip(questions, hits, strict=True):
+            if not result and spec.document == AUTO:
                 raise InputError(f"The collections {', '.join(spec.collections)} have no passage for {question.id}.")
-            best = found[0].passage if found else None
+            best = result[0].passage if result else None
             passages = pages(best.document_id if spec.document == AUTO and best is not None else spec.document)
             places = {passage.id: place for place, passage in enumerate(passages)}
             nearest = [] if best is None else [best.id]

@@ -77,9 +77,9 @@ class _Numbers:
     def variants(self, columns: Sequence[_Column]) -> list[tuple[str, str]]:
         """Model and setting of each row, the variants of a model together."""
         shown = {(column.metric.name, column.level) for column in columns}
-        found = dict.fromkeys((s.cell.model, s.cell.setting) for s in self.ours if (s.metric, s.level) in shown)
-        models = list(dict.fromkeys(model for model, _ in found))
-        return sorted(found, key=lambda variant: models.index(variant[0]))
+        result = dict.fromkeys((s.cell.model, s.cell.setting) for s in self.ours if (s.metric, s.level) in shown)
+        models = list(dict.fromkeys(model for model, _ in result))
+        return sorted(result, key=lambda variant: models.index(variant[0]))
 
     def of(self, variant: tuple[str, str], columns: Sequence[_Column]) -> list[Estimate | None]:
         """A row."""
@@ -212,11 +212,11 @@ def _overview(scores: ExperimentScores) -> NamedTable | None:
     if len({name for name, _ in rows}) < 2 or not any(METRICS[metric].external for _, metric in rows):
         return None
     variants = list(dict.fromkeys((one.cell.model, one.cell.setting) for one in shown))
-    found = {(one.cell.benchmark, one.metric, one.cell.model, one.cell.setting): one.estimate for one in shown}
+    results = {(one.cell.benchmark, one.metric, one.cell.model, one.cell.setting): one.estimate for one in shown}
     constants = {(one.benchmark, one.metric): one.value for one in scores.constants if one.level == OVERALL}
     lines = []
     for name, metric in rows:
-        given = [found.get((name, metric, *variant)) for variant in variants]
+        given = [results.get((name, metric, *variant)) for variant in variants]
         constant = constants.get((name, metric))
         lines.append(
             [
@@ -242,9 +242,9 @@ def _score_table(title: str, columns: Sequence[_Column], numbers: _Numbers, note
         for variant, row in zip(variants, values, strict=True)
     ]
     known = {(constant.metric, constant.level): constant for constant in numbers.constants}
-    found = [known.get((column.metric.name, column.level)) for column in columns]
-    if any(found):
-        cells = ["-" if one is None else shown_value(one.metric, one.value) for one in found]
+    results = [known.get((column.metric.name, column.level)) for column in columns]
+    if any(results):
+        cells = ["-" if one is None else shown_value(one.metric, one.value) for one in results]
         rows.append(["best constant answer", "always the same", *cells])
     beside = {(one.model, one.setting, one.metric, one.level): one.value for one in numbers.published}
     printed = False
@@ -295,7 +295,7 @@ def _marks(
                 if printed[row] == highest:
                     # Two leading columns, model and setting, hold no numbers.
                     marks.setdefault((row, place + 2), set()).add(mark)
-    return {cell: frozenset(found) for cell, found in marks.items()}
+    return {cell: frozenset(result) for cell, result in marks.items()}
 
 
 def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
@@ -358,8 +358,8 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
 
 
 def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
-    found = [test for test in tests if test.benchmark == benchmark and test.family == family]
-    kinds = " and ".join(dict.fromkeys(test.test for test in found))
+    results = [test for test in tests if test.benchmark == benchmark and test.family == family]
+    kinds = " and ".join(dict.fromkeys(test.test for test in results))
     shared, differing = ("model", "settings") if family == "settings" else ("setting", "models")
     return Table.of(
         f"{differing.capitalize()} compared on the same questions, {benchmark}",
@@ -371,14 +371,14 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
                 METRICS[test.metric].label,
                 *paired_cells(test, test.metric),
             ]
-            for test in found
+            for test in results
         ],
         left=3,
         grouped=1,
-        strong=[number for number, test in enumerate(found) if test.p_holm < 0.05],
+        strong=[number for number, test in enumerate(results) if test.p_holm < 0.05],
         note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the one named first, or only the one named second, got right. Holm: corrected for the "
-        f"{len(found)} tests of this table; rows below 0.05 are set off. Accuracy, exact match and supported in "
+        f"{len(results)} tests of this table; rows below 0.05 are set off. Accuracy, exact match and supported in "
         "percentage points.",
     )
 

@@ -164,15 +164,15 @@ def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[Rea
     from climassay.corpus import Collection
     from climassay.tuning import TextDocument
 
-    found: dict[str, ReadDocument] = {}
+    results: dict[str, ReadDocument] = {}
     for name in dict.fromkeys(names):
         collection = Collection.open(workspace, name)
         for stored in collection.documents():
-            if stored.id not in found:
+            if stored.id not in results:
                 passages = [passage.text for passage in collection.document_passages(stored.id)]
                 text = TextDocument.from_passages(stored.id, stored.title, passages)
-                found[stored.id] = ReadDocument(stored, text)
-    return list(found.values())
+                results[stored.id] = ReadDocument(stored, text)
+    return list(results.values())
 
 
 def _collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":

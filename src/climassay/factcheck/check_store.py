@@ -391,8 +391,8 @@ class CheckStore:
         ordered = query.order_by(*_NEWEST_FIRST).limit(PAGE).offset((max(page, 1) - 1) * PAGE)
         with self._database.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
-            found = _summaries(connection.execute(ordered).scalars().all())
-            rows = connection.execute(found.order_by(*_NEWEST_FIRST)).all()
+            result = _summaries(connection.execute(ordered).scalars().all())
+            rows = connection.execute(result.order_by(*_NEWEST_FIRST)).all()
         return CheckList(tuple(_summary(row) for row in rows), total, max(page, 1))
 
     def newest(
@@ -417,8 +417,8 @@ class CheckStore:
                 behind = sa.or_(checks.c.asked_at < at, checks.c.id > after)
                 query = query.where(checks.c.asked_at <= at, behind)
             ids = connection.execute(query.order_by(*_NEWEST_FIRST).limit(most)).scalars().all()
-            found = _summaries(ids).order_by(*_NEWEST_FIRST)
-            return [_summary(row) for row in connection.execute(found)]
+            result = _summaries(ids).order_by(*_NEWEST_FIRST)
+            return [_summary(row) for row in connection.execute(result)]
 
     def each(self, wanted: CheckFilter | None = None, *, debates: bool) -> Iterator[dict[str, Any]]:
         """All checks that fit, the newest first, as data; they are read in parts.
@@ -429,13 +429,13 @@ class CheckStore:
                 :func:`summary_data` gives, with the names of its collections.
         """
         most, after = (_WITH_DEBATES if debates else _WITHOUT_DEBATES), None
-        while found := self.newest(wanted, most=most, after=after):
-            ids = [one.id for one in found]
+        while result := self.newest(wanted, most=most, after=after):
+            ids = [one.id for one in result]
             if debates:
                 columns = (checks.c.id, checks.c.settings, checks.c.transcript)
                 kept = {row.id: row for row in self._database.rows(sa.select(*columns).where(checks.c.id.in_(ids)))}
                 said = self._reviews(ids)
-                for one in found:
+                for one in result:
                     settings, transcript = kept[one.id].settings, kept[one.id].transcript
                     yield {
                         **summary_data(one),
@@ -449,7 +449,7 @@ class CheckStore:
                 names: dict[str, list[str]] = {}
                 for row in self._database.rows(query):
                     names.setdefault(row.check, []).append(row.collection)
-                yield from (summary_data(one) | {"collections": names.get(one.id, [])} for one in found)
+                yield from (summary_data(one) | {"collections": names.get(one.id, [])} for one in result)
             after = ids[-1]
 
     def verdicts(self) -> "Sequence[str]":
@@ -584,11 +584,11 @@ class CheckStore:
         query = sa.select(check_reviews).where(check_reviews.c.check.in_(ids)).order_by(check_reviews.c.number)
         rows = self._database.rows(query)
         last = {(row.check, row.by): row.number for row in rows}
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for row in rows:
             review = record_of(CheckReview, row, current=last[row.check, row.by] == row.number)
-            found.setdefault(row.check, []).append(review)
-        return found
+            results.setdefault(row.check, []).append(review)
+        return results
 
     def agreement(self) -> AgreementShare:
         """How often people agree with the verdicts, with Wilson's interval."""
@@ -617,26 +617,26 @@ def _summaries(ids: "Sequence[str]", *more: sa.ColumnElement[Any]) -> sa.Select[
 
 def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
     text = sa.func.lower(checks.c.claim + "\n" + checks.c.source)
-    found: list[sa.ColumnElement[bool]] = [
+    results: list[sa.ColumnElement[bool]] = [
         text.contains(word, autoescape=True) for word in storable_text(wanted.words).lower().split()
     ]
     if wanted.source:
-        found.append(sa.func.lower(checks.c.source).contains(storable_text(wanted.source).lower(), autoescape=True))
+        results.append(sa.func.lower(checks.c.source).contains(storable_text(wanted.source).lower(), autoescape=True))
     if wanted.topic:
         # A group's number is that of its claims before the point.
         group = checks.c.topic.startswith(storable_text(wanted.topic) + ".", autoescape=True)
-        found.append(sa.or_(checks.c.topic == storable_text(wanted.topic), group))
+        results.append(sa.or_(checks.c.topic == storable_text(wanted.topic), group))
     if wanted.since:
-        found.append(checks.c.asked_at >= _day(wanted.since))
+        results.append(checks.c.asked_at >= _day(wanted.since))
     if wanted.until:
-        found.append(checks.c.asked_at < _day(wanted.until) + 86_400)
+        results.append(checks.c.asked_at < _day(wanted.until) + 86_400)
     for column, value in ((check_collections.c.collection, wanted.collection), (check_reviews.c.by, wanted.reviewer)):
         if value:
-            found.append(checks.c.id.in_(sa.select(column.table.c.check).where(column == storable_text(value))))
+            results.append(checks.c.id.in_(sa.select(column.table.c.check).where(column == storable_text(value))))
     if wanted.verdict:
         ended = storable_text(wanted.verdict)
         without = sa.and_(checks.c.label.is_(None), checks.c.outcome == ended)
-        found.append(sa.or_(checks.c.label == ended, without))
+        results.append(sa.or_(checks.c.label == ended, without))
     if wanted.review:
         if wanted.review not in get_args(Reviewed):
             raise InputError(f"Checks are {', '.join(get_args(Reviewed))}, not {wanted.review!r}.")
@@ -650,10 +650,10 @@ def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
             "commented": sa.and_(agree == 0, disagree == 0),
         }
         if wanted.review == "unreviewed":
-            found.append(checks.c.id.not_in(sa.select(counts.c.check)))
+            results.append(checks.c.id.not_in(sa.select(counts.c.check)))
         else:
-            found.append(checks.c.id.in_(sa.select(counts.c.check).where(rules[wanted.review])))
-    return found
+            results.append(checks.c.id.in_(sa.select(counts.c.check).where(rules[wanted.review])))
+    return results
 
 
 def _day(text: str) -> float:
@@ -755,11 +755,11 @@ def find_past(
     vectors = cached_vectors([claim_text, *texts], encoder, "past_checks")
     cosines = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
     wanted = claim_key(claim_text)
-    found = []
+    results = []
     for text in texts:
         same = claim_key(text) == wanted
         if same or cosines[text] >= threshold:
-            found += [
+            results += [
                 PastCheck(
                     one.run,
                     datetime.fromtimestamp(one.began, UTC).isoformat(timespec="seconds"),
@@ -776,9 +776,9 @@ def find_past(
                 for one in stored
                 if one.claim == text
             ]
-    found.sort(key=lambda check: check.when, reverse=True)
-    found.sort(key=lambda check: (not check.same, -check.similarity))
-    return found[:most]
+    results.sort(key=lambda check: check.when, reverse=True)
+    results.sort(key=lambda check: (not check.same, -check.similarity))
+    return results[:most]
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
@@ -823,9 +823,9 @@ def _stored(store: Records) -> list[_Stored]:
         asked = asked.add_columns(*picked(checks.c.settings, ("scale",))).join(runs, runs.c.id == checks.c.run)
         queries = [asked.where(*held), others.where(results.c.run.not_in(sa.select(checks.c.run).where(*held)))]
     with store.database.read() as connection:
-        found = [_Stored(*row) for query in queries for row in connection.execute(query)]
-    found.sort(key=lambda one: one.began)
-    return [one for one in found if one.claim and one.outcome != "failed"]
+        result = [_Stored(*row) for query in queries for row in connection.execute(query)]
+    result.sort(key=lambda one: one.began)
+    return [one for one in result if one.claim and one.outcome != "failed"]
 
 
 # --------------------------------------------------------------------------------------------------- comparisons

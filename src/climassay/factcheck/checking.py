@@ -99,8 +99,8 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
     if not settings.advocates:
         raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
     # Everybody is asked as a strong model is, where one of them is strong.
-    found = [profile_of(resources.models[name], settings.asked_as) for name in models_of(settings)]
-    profile = next((profile for profile in found if profile.name == "strong"), found[0])
+    results = [profile_of(resources.models[name], settings.asked_as) for name in models_of(settings)]
+    profile = next((profile for profile in results if profile.name == "strong"), results[0])
     elicitation: Elicitation = "scored" if profile.scored else "schema"
     if settings.head and elicitation == "schema":
         raise InputError('A verdict head decides by scores: use elicitation = "scored" with it.')
@@ -295,12 +295,12 @@ class Checker:
         texts = [claim.text for claim in claims]
         # A model that reads the claims decides, when it splits them, what no rule is certain of.
         if self.table.reads_claims or encoder is None:
-            found: Sequence[Checkability | None] = [refused_by_rule(text) for text in texts]
+            result: Sequence[Checkability | None] = [refused_by_rule(text) for text in texts]
         else:
-            found = assess_claims(texts, encoder)
+            result = assess_claims(texts, encoder)
         return [
             None if one is None or one.kind == "checkable" else self.table.unchecked(claim, one.kind, one.reason)
-            for claim, one in zip(claims, found, strict=True)
+            for claim, one in zip(claims, result, strict=True)
         ]
 
 
@@ -387,8 +387,8 @@ def _entailment_scorer(
     place = EVIDENCE_LABELS.index("SUPPORTS")
 
     def support(pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        found = head.predict_evidence([(statement, (premise,)) for premise, statement in pairs])
-        return [None if rows is None else rows[0][place] for rows in found]
+        result = head.predict_evidence([(statement, (premise,)) for premise, statement in pairs])
+        return [None if rows is None else rows[0][place] for rows in result]
 
     return support
 
@@ -460,8 +460,8 @@ class _DryRunBatcher(RequestBatcher):
     def answer(self, asks: Sequence[Ask]) -> list[Any]:
         self.options += [ask for ask in asks if isinstance(ask, AskOptions) and not ask.blank]
         self.texts += [ask for ask in asks if isinstance(ask, AskText)]
-        found = iter(super().answer([ask for ask in asks if isinstance(ask, AskPassages)]))
-        return [next(found) if isinstance(ask, AskPassages) else self._answer(ask) for ask in asks]
+        result = iter(super().answer([ask for ask in asks if isinstance(ask, AskPassages)]))
+        return [next(result) if isinstance(ask, AskPassages) else self._answer(ask) for ask in asks]
 
     def _answer(self, ask: Ask) -> Any:
         if isinstance(ask, AskOptions):

@@ -201,13 +201,13 @@ def subject_year(claim: Claim, *, today: datetime.date | None = None) -> int | N
 
 def years_named(text: str) -> tuple[int, ...]:
     """Years from 1800 to 2999 that a text names, both ends of a span (``1998-2012``, ``1998-12``), in order."""
-    found: list[int] = []
+    results: list[int] = []
     for match in _YEAR.finditer(text):
         first, last = int(match["first"]), match["last"]
-        found.append(first)
+        results.append(first)
         if last is not None:
-            found.append(int(last) if len(last) == 4 else first - first % 100 + int(last))
-    return tuple(year for year in found if year >= EARLIEST_YEAR)
+            results.append(int(last) if len(last) == 4 else first - first % 100 + int(last))
+    return tuple(year for year in results if year >= EARLIEST_YEAR)
 
 
 def passage_year(passage: Passage) -> int | None:
@@ -345,13 +345,13 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
     Returns:
         One assessment per text, in order.
     """
-    found = [refused_by_rule(text) for text in texts]
-    left = [place for place, one in enumerate(found) if one is None]
+    results = [refused_by_rule(text) for text in texts]
+    left = [place for place, one in enumerate(results) if one is None]
     if left:
         chances = probabilities(encoder.encode([texts[place] for place in left]), _models(encoder))
         for place, (opinion, elsewhere) in zip(left, chances.tolist(), strict=True):
-            found[place] = by_probability(opinion, elsewhere)
-    return [one for one in found if one is not None]
+            results[place] = by_probability(opinion, elsewhere)
+    return [one for one in results if one is not None]
 
 
 def by_probability(opinion: float, elsewhere: float) -> Checkability:
@@ -424,9 +424,9 @@ def fit(texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[Linear
 
 def probabilities(vectors: NDArray[np.floating], models: Sequence[LinearModel]) -> NDArray[np.float64]:
     """Shape [texts, 2]: of being no statement of fact, and of not being about climate."""
-    found = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in models]
+    results = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in models]
     # The last digits of a matrix product depend on how many rows there are.
-    return np.stack(found, axis=1).round(10)
+    return np.stack(results, axis=1).round(10)
 
 
 def _models(encoder: Encoder) -> tuple[LinearModel, ...]:

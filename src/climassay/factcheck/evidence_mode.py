@@ -98,7 +98,7 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     if not places:
         raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
     verdicts = label or next((name for name in _LABELS if name in names), None)
-    found, skipped = [], []
+    results, skipped = [], []
     for number, row in enumerate(rows, start=1):
         text = plain_text(row.get(claim))
         if not text:
@@ -106,10 +106,10 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
             continue
         evidence = tuple(one for place in places for one in read_passages(row.get(place), f"{file}, row {number}"))
         verdict = plain_text(row.get(verdicts)) if verdicts else ""
-        found.append(EvidenceClaim(text, evidence, verdict or None))
-    if not found:
+        results.append(EvidenceClaim(text, evidence, verdict or None))
+    if not results:
         raise InputError(f"No row of {file} has a claim in the column {claim}.")
-    return EvidenceTable(file.name, hashlib.sha256(data).hexdigest(), tuple(found), tuple(skipped))
+    return EvidenceTable(file.name, hashlib.sha256(data).hexdigest(), tuple(results), tuple(skipped))
 
 
 def sample_claims(rows: Sequence[EvidenceClaim], limit: int | None, seed: int = 0) -> tuple[EvidenceClaim, ...]:
@@ -160,13 +160,13 @@ def check_with_evidence(
         }
     told = (lambda _, __: on_progress(1)) if on_progress else None
     scores = scorer.option_logprobs(requests, on_result=told)
-    labels, found = (*scale.labels, scale.nei), []
+    labels, results = (*scale.labels, scale.nei), []
     for row, score in zip(rows, scores, strict=True):
         if score.error is not None:
-            found.append(EvidencePrediction(row, None, error=score.error))
+            results.append(EvidencePrediction(row, None, error=score.error))
             continue
-        found.append(prediction(row, option_probabilities(score, corrections.get(len(row.evidence))), labels))
-    return found
+        results.append(prediction(row, option_probabilities(score, corrections.get(len(row.evidence))), labels))
+    return results
 
 
 def prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:

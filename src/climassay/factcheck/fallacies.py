@@ -171,13 +171,13 @@ def find_fallacies(
     """
     reader = classifier or load_fallacies(subject)
     limit, meanings = threshold_of(reader), subject_of(reader).meanings
-    found = []
+    results = []
     for row in reader.predict_proba(texts, on_progress=on_progress).tolist():
         chances = dict(zip(reader.classes, row, strict=True))
         name = max(chances, key=lambda one: chances[one])
         sure = limit is not None and chances[name] >= limit.value
-        found.append(FoundFallacy(name, meanings.get(name, ""), chances[name], sure, chances))
-    return found
+        results.append(FoundFallacy(name, meanings.get(name, ""), chances[name], sure, chances))
+    return results
 
 
 def load_fallacies(source: str | Path = "fallacies") -> TextClassifier:
@@ -222,8 +222,8 @@ def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None =
     told = _told(transcript, scale, encoder, "fallacies")
     if told is None:
         return transcript
-    found, limit = told
-    return replace(transcript, fallacy=Fallacy(found.name, found.meaning, found.probability, limit.precision.value))
+    result, limit = told
+    return replace(transcript, fallacy=Fallacy(result.name, result.meaning, result.probability, limit.precision.value))
 
 
 def contrarian_claim(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> str | None:
@@ -242,11 +242,11 @@ def _told(
         reader = load_fallacies(subject)
         if encoder is not None and encoder.fingerprint == reader.provenance.encoder_fingerprint:
             reader = reader.with_models(encoder)
-        [found] = find_fallacies([transcript.claim.text], classifier=reader)
+        [result] = find_fallacies([transcript.claim.text], classifier=reader)
     except ClimassayError:
         return None
     limit = threshold_of(reader)
-    return (found, limit) if limit is not None and found.sure else None
+    return (result, limit) if limit is not None and result.sure else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,16 +292,16 @@ def score_fallacies(classifier: TextClassifier, given: LabelledTexts, *, seed: i
     known = given.of_subject(subject)
     if not known:
         raise InputError(f"No label names one of the {subject.name}: {', '.join(subject.meanings)}.")
-    found = {subject.name: classifier.score(known.texts, known.labels, seed=seed)}
+    results = {subject.name: classifier.score(known.texts, known.labels, seed=seed)}
     if subject.name == "claims":
         coded = given.at([place for place, label in enumerate(given.labels) if label.strip()[:1] in GROUPS])
-        found["groups"] = evaluate(
+        results["groups"] = evaluate(
             [tuple(GROUPS).index(label.strip()[0]) for label in coded.labels],
             in_groups(classifier.predict_proba(coded.texts), classifier.classes),
             tuple(GROUPS),
             seed=seed,
         )
-    return found
+    return results
 
 
 def in_groups(probabilities: FloatArray, claims: Sequence[str]) -> FloatArray:

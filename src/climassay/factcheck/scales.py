@@ -119,15 +119,15 @@ class Scale:
         Raises:
             InputError: There is none: a verdict is neither of this scale nor of one that shares two classes with it.
         """
-        found = self.class_counts
+        result = self.class_counts
         for text in dict.fromkeys(texts):
-            found = tuple(count for count in found if self.match(text, count) is not None)
-            if not found:
+            result = tuple(count for count in result if self.match(text, count) is not None)
+            if not result:
                 raise InputError(
                     f"The published verdict {text!r} is not of the scale {self.name}: it has "
                     f"{', '.join((*self.labels, self.nei))}. Another scale is named with --scale."
                 )
-        return found
+        return result
 
     @property
     def class_counts(self) -> tuple[int, ...]:
@@ -168,9 +168,9 @@ def _loose(text: str) -> str:
 def _only_match(text: str, words: Sequence[str]) -> str | None:
     """The one of the words that a text spells; strict readings first."""
     for spelled in (str.strip, lambda word: word.strip().casefold(), _loose):
-        found = [word for word in words if spelled(word) == spelled(text)]
-        if len(found) == 1:
-            return found[0]
+        results = [word for word in words if spelled(word) == spelled(text)]
+        if len(results) == 1:
+            return results[0]
     return None
 
 

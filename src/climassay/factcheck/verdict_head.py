@@ -150,8 +150,8 @@ def read_pairs(
     if model is not None and layers and pairs:
         rendered = [prompt.render(claim=claim, passage=passage) for claim, passage in pairs]
         requests = [OptionRequest(one.messages, ANSWERS, one.assistant_prefix) for one in rendered]
-        found = harvest(model, requests, layers=tuple(layers), store=store, on_progress=on_read)
-        states, failed = found.states, found.failed
+        result = harvest(model, requests, layers=tuple(layers), store=store, on_progress=on_read)
+        states, failed = result.states, result.failed
     claims = passages = np.zeros((len(pairs), 0))
     if encoder is not None:
         claims, passages = (text_vectors([pair[side] for pair in pairs], encoder) for side in (0, 1))
@@ -328,11 +328,11 @@ def check_with_head(
     Returns:
         One prediction per row, in order; failures in their place. Labels are those of Climate-FEVER.
     """
-    found = head.predict_proba([(row.text, row.passages) for row in rows], on_read=on_read)
+    result = head.predict_proba([(row.text, row.passages) for row in rows], on_read=on_read)
     return [
         EvidencePrediction(row, None, error="A passage could not be read.") if probabilities is None
         else prediction(row, probabilities, VERDICT_LABELS)
-        for row, probabilities in zip(rows, found, strict=True)
+        for row, probabilities in zip(rows, result, strict=True)
     ]  # fmt: skip
 
 
@@ -469,8 +469,8 @@ def train_head(
     material = read_pairs(pairs, prompt, model=model, layers=read, encoder=encoder, store=store, on_read=on_read)
     data = TrainingData(usable, material, near_duplicate_groups([row.text for row in usable], encoder), folds, seed)
     specs = [HeadChoice(*one) for one in product(tried, regularisations)]
-    found = try_settings(specs, data.held_out_evidence, lambda given: -log_loss(given, data.evidence), on_fit)
-    best, guesses = found[0].spec, found[0].probabilities
+    result = try_settings(specs, data.held_out_evidence, lambda given: -log_loss(given, data.evidence), on_fit)
+    best, guesses = result[0].spec, result[0].probabilities
     plain = data.held_out_verdicts(guesses)
     shares = class_shares(np.bincount(data.truth, minlength=len(VERDICT_LABELS)))
     balances = {
@@ -491,7 +491,7 @@ def train_head(
         regularisation=best.regularisation,
         seed=seed,
         measured={
-            **balances[chosen].figures, "log_loss": log_loss(plain, data.truth), "passage_log_loss": -found[0].merit
+            **balances[chosen].figures, "log_loss": log_loss(plain, data.truth), "passage_log_loss": -result[0].merit
         },
         trained_on=tuple(dict.fromkeys(words_id(row.text) for row in data.rows)),
     ).reading(
@@ -504,7 +504,7 @@ def train_head(
         replace(
             one.spec, log_loss=-one.merit, accuracy=float((one.probabilities.argmax(axis=1) == data.evidence).mean())
         )
-        for one in found
+        for one in result
     )
     return TrainedHead(head, choices, balances, len(rows) - len(data.rows))
 

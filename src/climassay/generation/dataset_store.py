@@ -140,8 +140,8 @@ class DatasetStore:
         if text is None:
             known = ", ".join(one.name for one in self.list()) or "none yet"
             raise InputError(f"There is no dataset {name!r} in this workspace; there are: {known}.")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        result: dict[str, Any] = json.loads(text)
+        return result
 
     def save(self, name: str, placed: Sequence[StoredDraft]) -> None:
         """Store drafts in one transaction, after those there are; a draft of the same id is replaced in its place."""
@@ -177,11 +177,11 @@ class DatasetStore:
 
     @staticmethod
     def _ordinals(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
+        results: dict[str, int] = {}
         for chunk in chunks(ids):
             query = sa.select(drafts.c.id, drafts.c.ordinal).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
-            found |= {row.id: row.ordinal for row in connection.execute(query)}
-        return found
+            results |= {row.id: row.ordinal for row in connection.execute(query)}
+        return results
 
     def decide(self, name: str, draft: str, decision: Decision, key: str, wording: Wording | None = None) -> bool:
         """Add a decision to a stored draft, once for each key.
@@ -268,13 +268,13 @@ class DatasetStore:
 
 def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, Draft]:
     """Drafts by id with every later decision but the outcome of experts' labels."""
-    found: dict[str, Draft] = {}
+    results: dict[str, Draft] = {}
     for chunk in chunks(ids):
         query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
         later = _decisions(connection, name, chunk, without=EXPERTS)
         for row in connection.execute(query):
-            found[row.id] = _draft(row.body, later.get(row.id, ()))
-    return found
+            results[row.id] = _draft(row.body, later.get(row.id, ()))
+    return results
 
 
 def _decisions(
@@ -286,11 +286,11 @@ def _decisions(
         .where(decisions.c.dataset == name, decisions.c.draft.in_(ids))
         .order_by(decisions.c.made_at, decisions.c.key)
     )
-    found: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, list[dict[str, Any]]] = {}
     for row in connection.execute(query):
         if not (without and row.key.startswith(without)):
-            found.setdefault(row.draft, []).append(json.loads(row.body))
-    return found
+            results.setdefault(row.draft, []).append(json.loads(row.body))
+    return results
 
 
 def _draft(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:

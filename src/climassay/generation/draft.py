@@ -252,8 +252,8 @@ def record_from(kind: Callable[..., T], row: object) -> T:
         ValueError: A field is missing or unknown, or holds something else than it should.
         TypeError: JSON has no such value.
     """
-    [found] = _reader(kind).validate_json(json.dumps([row]))
-    return cast(T, found)
+    [result] = _reader(kind).validate_json(json.dumps([row]))
+    return cast(T, result)
 
 
 def draft_row(draft: Draft) -> dict[str, Any]:

@@ -86,12 +86,12 @@ class SeedSampler:
     @cached_property
     def _holders(self) -> dict[str, Collection]:
         """The first collection that holds each complete document, by document id, in the order of titles."""
-        found = {}
+        results = {}
         for collection in self._group.collections:
             for document in collection.documents():
-                if document.complete and document.id not in found:
-                    found[document.id] = (document.title, collection)
-        return {book: found[book][1] for book in sorted(found, key=lambda book: (found[book][0], book))}
+                if document.complete and document.id not in results:
+                    results[document.id] = (document.title, collection)
+        return {book: results[book][1] for book in sorted(results, key=lambda book: (results[book][0], book))}
 
     def _book(self, book: str) -> tuple[Place, ...]:
         if book not in self._read:
@@ -171,12 +171,12 @@ class ContextFinder:
         """
         if not seeds or self.most == 0:
             return [(SourcePassage.of(seed),) for seed in seeds]
-        found = self.group.search_many(
+        result = self.group.search_many(
             [seed.text for seed in seeds], k=10 * self.most + _SPARE, min_cosine=self._least, mode=self.mode
         )
         return [
             (SourcePassage.of(seed), *(SourcePassage.of(hit.passage, hit.cosine) for hit in self._chosen(seed, hits)))
-            for seed, hits in zip(seeds, found, strict=True)
+            for seed, hits in zip(seeds, result, strict=True)
         ]
 
     def _chosen(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:

@@ -415,14 +415,14 @@ def _examples(recipe: Recipe) -> Examples:
     usable = [question for question in source.questions if question.context]
     if not usable:
         raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
-    found: dict[Kind, list[Question]] = {kind: [] for kind in KINDS}
+    results: dict[Kind, list[Question]] = {kind: [] for kind in KINDS}
     taken: Counter[tuple[Kind, Level]] = Counter()
     for question in usable:
         # The writer takes questions without a level for base ones.
         taken[stream := (question.kind, question.level or "base")] += 1
         if taken[stream] <= shown:
-            found[question.kind].append(question)
-    return found
+            results[question.kind].append(question)
+    return results
 
 
 @contextmanager
@@ -527,20 +527,20 @@ def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load:
     """The validators of the kinds that have one."""
     from climassay.generation.validation import ByKind, load_validator, validate
 
-    found = {}
+    results = {}
     for kind in ("mcq", "freeform"):
         if name := getattr(recipe.validator, kind):
             # Only what is prompted by its name can go through the records: a trained one needs the model itself.
             asked = (lambda model: recorded(load(model))) if name.startswith("prompted:") else load
-            found[kind] = load_validator(
+            results[kind] = load_validator(
                 located(recipe.folder, name),
                 load=asked,
                 prompts=prompts,
                 subject=recipe.subject,
                 profile=recipe.profile,
             )
-    if found:
-        yield partial(validate, validator=ByKind(found), threshold=recipe.validator.threshold)
+    if results:
+        yield partial(validate, validator=ByKind(results), threshold=recipe.validator.threshold)
 
 
 def _masking(
@@ -664,7 +664,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         spec, books = recipe.writer, setup.sampler.books
         price = model_price(spec.model, spec.price_in, spec.price_out, workspace.root)
         scored = profile_of(model, recipe.profile).scored
-        found = []
+        results = []
         for stream, wanted in recipe.wanted().items():
             listening.heard.clear()
             numbers = range(SAMPLE if books else 0)
@@ -696,12 +696,12 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
                 completion_tokens += orders
             tokens = round(drafts * prompt_tokens), round(drafts * completion_tokens)
             cost = None if price is None else price.cost(*tokens)
-            found.append(
+            results.append(
                 StreamEstimate(
                     stream.name, wanted, one.accepted, share, measured, drafts, round(drafts * requests), *tokens, cost
                 )
             )
-        return found
+        return results
 
 
 def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:

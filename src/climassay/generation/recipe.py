@@ -215,12 +215,12 @@ class Recipe:
         """
         counts = self.counts
         shares = {level: float(getattr(counts, level)) for level in LEVELS}
-        found: dict[Stream, int] = {}
+        results: dict[Stream, int] = {}
         for kind in KINDS:
             number = counts.of(kind)
             parts: dict[Level, int] = _apportioned(number, shares) if TYPES[kind].levels else {"base": number}
-            found |= {Stream(kind, level): part for level, part in parts.items() if part}
-        return found
+            results |= {Stream(kind, level): part for level, part in parts.items() if part}
+        return results
 
     def deciding(self) -> dict[str, Any]:
         """The entries that must not change while a dataset grows; counts, stops and batch may."""

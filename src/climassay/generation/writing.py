@@ -102,11 +102,11 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
         # A statement without its term is as good as any other: a masker chooses it then.
         given[TERM] = "" if not isinstance(term, str) or is_blank(term) else term.strip()
     for name, (count, most) in TYPES[kind].lists(lengths).items():
-        found = fields[name] if isinstance(fields.get(name), list) else []
-        if len(found) < count:
-            raise UnreadableAnswerError(f"The reply has {len(found)} {name} instead of {count}.")
+        result = fields[name] if isinstance(fields.get(name), list) else []
+        if len(result) < count:
+            raise UnreadableAnswerError(f"The reply has {len(result)} {name} instead of {count}.")
         one = name.removesuffix("s")
-        given[name] = [_checked(part, f"{one} {number}", most) for number, part in enumerate(found[:count], start=1)]
+        given[name] = [_checked(part, f"{one} {number}", most) for number, part in enumerate(result[:count], start=1)]
     return Wording(*TYPES[kind].worded(given, position, random.Random(seed)))
 
 

@@ -95,15 +95,15 @@ class CollectionGroup:
         several = len(self.collections) > 1
         pairs = list(zip(self.collections, limits, strict=True))
         depth = max(CANDIDATES, k) if several else k
-        found = [one.search_many(queries, k=depth, min_cosine=limit, mode=mode) for one, limit in pairs]
+        results = [one.search_many(queries, k=depth, min_cosine=limit, mode=mode) for one, limit in pairs]
         if not several:
-            return found[0]
+            return results[0]
         if mode == "rrf":
-            return [_fuse(lists, k) for lists in zip(*found, strict=True)]
+            return [_fuse(lists, k) for lists in zip(*results, strict=True)]
         by_words = [one.search_many(queries, k=depth, mode="bm25") for one in self.collections if mode == "hybrid"]
         return [
             self._together(
-                [hits[number] for hits in found], [hit for hits in by_words for hit in hits[number]], k, mode
+                [hits[number] for hits in results], [hit for hits in by_words for hit in hits[number]], k, mode
             )
             for number in range(len(queries))
         ]
@@ -367,10 +367,10 @@ def answer_question(
     if completion.error is not None:
         return told
     refused = _is_refusal(completion.text)
-    found: tuple[AnswerSentence, ...] = ()
+    results: tuple[AnswerSentence, ...] = ()
     removed = 0
     if not refused:
-        found, removed = ground_text(
+        results, removed = ground_text(
             completion.text,
             cut=completion.finish_reason == "length",
             sources=sources,
@@ -381,9 +381,9 @@ def answer_question(
     return replace(
         told,
         enough_information=not refused,
-        sentences=found,
+        sentences=results,
         removed_citations=removed,
-        error=None if found or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
+        error=None if results or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
     )
 
 

@@ -137,16 +137,16 @@ _Found = tuple[int, ...] | Reference
 
 def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
     """The sentences of a text with what each cites, in or right behind it; ``known`` are numbers of passages."""
-    found: list[_Found] = []
+    results: list[_Found] = []
 
     def taken_out(pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Found | None]) -> str:
         def place(match: re.Match[str]) -> str:
             one = read(text, match)
             if not one:
                 return match[0]
-            found.append(one)
+            results.append(one)
             # A capital, so that a sentence may begin with a reference.
-            return f"{' C' if isinstance(one, tuple) else 'R'}\ue000{len(found) - 1}\ue001"
+            return f"{' C' if isinstance(one, tuple) else 'R'}\ue000{len(results) - 1}\ue001"
 
         return pattern.sub(place, text)
 
@@ -154,7 +154,7 @@ def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
     for pattern in (_NARRATIVE, _BRACKET, _BARE):
         plain = taken_out(pattern, plain, lambda _, match: _reference(match[0]))
     plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known) if match["square"] else None)
-    bare_round = not any(isinstance(one, tuple) for one in found)
+    bare_round = not any(isinstance(one, tuple) for one in results)
     plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known, bare_round=bare_round))
     # "[1], [2] and [3]" is one citation; what follows a full stop belongs to the sentence before it.
     plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
@@ -165,11 +165,11 @@ def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
     )
     sentences = []
     for sentence in split_sentences(plain):
-        inside = [found[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
+        inside = [results[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
         numbers = [number for one in inside if isinstance(one, tuple) for number in one]
         bare = re.sub(r"\s*C\ue000\d+\ue001", "", sentence)
         bare = re.sub(r"\s*[(\[]\s*(?:see|cf\.?|[,;]|\s)*[)\]]", "", bare)
-        bare = re.sub(r"R\ue000(\d+)\ue001", lambda match: getattr(found[int(match[1])], "text", ""), bare)
+        bare = re.sub(r"R\ue000(\d+)\ue001", lambda match: getattr(results[int(match[1])], "text", ""), bare)
         references = tuple(one for one in inside if isinstance(one, Reference))
         sentences.append(CitingSentence(bare.strip(), tuple(dict.fromkeys(numbers)), references))
     return sentences
@@ -299,10 +299,10 @@ def _places(quotation: str, within: str) -> list[tuple[int, int]]:
         return []
     places: list[tuple[int, int]] = []
     for part in parts:
-        found = _pattern(part).search(within, places[-1][1] if places else 0)
-        if found is None:
+        match = _pattern(part).search(within, places[-1][1] if places else 0)
+        if match is None:
             return []
-        places.append(found.span())
+        places.append(match.span())
     return places
 
 
@@ -320,12 +320,12 @@ def _pattern(part: str) -> re.Pattern[str]:
     behind = r"(?!\w)" + (r"(?![.,]\d)(?!\s?%)" if part[-1].isdigit() else "")
     pieces = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_", part)
     first = f"(?i:{re.escape(pieces[0][0])})" + re.escape(pieces[0][1:])
-    found = [first]
+    results = [first]
     for one, other in pairwise(pieces):
         # Readers of PDFs set spaces around signs and subscripts: "yr –1", "CO 2". Between two words there is one.
         apart = (one.isalpha() and other.isalpha()) or (one.isdigit() and other.isdigit())
-        found.append((r"\s+" if apart else r"\s*") + re.escape(other))
-    return re.compile(before + "".join(found) + behind)
+        results.append((r"\s+" if apart else r"\s*") + re.escape(other))
+    return re.compile(before + "".join(results) + behind)
 
 
 ENTAILED = 0.5
@@ -486,11 +486,11 @@ def ground_text(
         support = np.zeros((len(pieces), len(sources)))
     else:
         support = _support([piece.text for piece in pieces], sources, encoder)
-    found = [_attribute(piece, row, sources, given) for piece, row in zip(pieces, support, strict=True)]
-    for place, (piece, following) in enumerate(zip(pieces, found[1:], strict=False)):
+    results = [_attribute(piece, row, sources, given) for piece, row in zip(pieces, support, strict=True)]
+    for place, (piece, following) in enumerate(zip(pieces, results[1:], strict=False)):
         if following.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
-            found[place] = replace(found[place], citations=(), origin="none", in_house=False)
-    return tuple(found), removed
+            results[place] = replace(results[place], citations=(), origin="none", in_house=False)
+    return tuple(results), removed
 
 
 def sentences_so_far(text: str, sources: Sequence[NumberedPassage]) -> tuple[AnswerSentence, ...]:
@@ -531,7 +531,7 @@ def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[
     """Sentences with the citations and marks that appear in or right behind them; repeated sentences once."""
     known = {source.number for source in sources}
     moved = re.sub(r"([.!?])\s*(\(\s*in-house knowledge\s*\))", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
-    found: dict[str, _Piece] = {}
+    results: dict[str, _Piece] = {}
     for sentence in read_citations(moved, known):
         numbers = list(sentence.numbers)
         unchecked = []
@@ -546,10 +546,10 @@ def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[
         )
         if not re.search(r"\w", bare):
             continue
-        if bare in found:
-            numbers = [*found[bare].numbers, *numbers]
-        found[bare] = _Piece(bare, tuple(dict.fromkeys(numbers)), marked, plain, tuple(unchecked))
-    return list(found.values())
+        if bare in results:
+            numbers = [*results[bare].numbers, *numbers]
+        results[bare] = _Piece(bare, tuple(dict.fromkeys(numbers)), marked, plain, tuple(unchecked))
+    return list(results.values())
 
 
 def document_words(passage: Passage) -> str:

@@ -65,14 +65,14 @@ def answer_features(answers: Sequence[JudgedAnswer], scorer: RelationScorer, enc
         for sentence in own
         for passage in answer.passages
     ]
-    found = iter(scorer.relations(pairs))
+    result = iter(scorer.relations(pairs))
     texts = list(dict.fromkeys(text for own in (*said, *(part for parts in cited for part in parts)) for text in own))
     vectors = dict(zip(texts, encoder.encode(texts), strict=True))
     rows = np.zeros((len(answers), len(NAMES)))
     for row, answer, own, parts in zip(rows, answers, said, cited, strict=True):
         known = np.stack([vectors[text] for part in parts for text in part])
         near = (np.stack([vectors[sentence] for sentence in own]) @ known.T).max(axis=1)
-        related = [[next(found) for _ in answer.passages] for _ in own]
+        related = [[next(result) for _ in answer.passages] for _ in own]
         confirmed = [max((one.confirms for one in each if one), default=0.0) for each in related]
         contradicted = [max((one.contradicts for one in each if one), default=0.0) for each in related]
         row[:] = (
@@ -133,13 +133,13 @@ def measure_faithfulness(
         weights = np.array([truth[inside].sum() * (1 - truth[inside]).sum() for inside in members], dtype=np.float64)
         return np.array([np.average(each[draw], weights=np.maximum(weights[draw], 1e-9)) for draw in draws])
 
-    found = {
+    results = {
         name: auroc_estimate(truth, scores, groups=groups, folds=groups, resamples=resamples, seed=seed)
         for name, scores in {**baselines, **heads}.items()
     }
-    best = drawn(baselines[max(baselines, key=lambda name: found[name].value)])
+    best = drawn(baselines[max(baselines, key=lambda name: results[name].value)])
     gains = {name: np.quantile(drawn(scores) - best, [0.025, 0.975]) for name, scores in heads.items()}
     return [
         FaithfulnessScore(name, one, Interval(*map(float, gains[name])) if name in gains else None)
-        for name, one in found.items()
+        for name, one in results.items()
     ]

@@ -444,7 +444,7 @@ def _is_measured(text: str, position: int) -> bool:
 
 def _years(plain: str, places: Sequence[_Place]) -> set[int]:
     """Which places are years for sure: two that make a period, and one that something happened in."""
-    found: set[int] = set()
+    results: set[int] = set()
     for number, (left, right) in enumerate(pairwise(places)):
         if not left.year_like:
             continue
@@ -454,10 +454,10 @@ def _years(plain: str, places: Sequence[_Place]) -> set[int]:
             behind = places[number + 2]  # "1901, 1990 to 330 Gt"
             joined = abs(behind.quantity.value) < 1000 and bool(_RANGE.fullmatch(plain[right.end : behind.start]))
         if joined and right.year_like and left.quantity.value < right.quantity.value:
-            found |= {number, number + 1}
+            results |= {number, number + 1}
         elif _IN_YEAR.search(before) and abs(right.quantity.value) < 1000:
-            found.add(number)  # but "in 1500 to 2500 mm"
-    return found
+            results.add(number)  # but "in 1500 to 2500 mm"
+    return results
 
 
 def _without_extent(place: _Place) -> Quantity:
@@ -514,8 +514,8 @@ def _bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, i
     """What the words around a number make it a bound of, and where number and words begin and end."""
     before = plain[max(0, start - 40) : start]
     for pattern, bound in _BOUNDS:
-        if found := pattern.search(before):
-            return bound, start - len(found[0]), end
+        if match := pattern.search(before):
+            return bound, start - len(match[0]), end
     if behind := _BOUND_BEHIND.match(plain, end):
         return (1 if behind["over"] else -1, True), start, behind.end()
     return None, start, end

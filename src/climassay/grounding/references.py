@@ -97,8 +97,8 @@ class ReferenceList:
         numbered: dict[int, str] = {}
         others: list[str] = []
         for line in filter(str.strip, entries):
-            if found := _ENTRY.fullmatch(line):
-                numbered.setdefault(int(found["bracket"] or found["plain"]), found["entry"].strip())
+            if match := _ENTRY.fullmatch(line):
+                numbered.setdefault(int(match["bracket"] or match["plain"]), match["entry"].strip())
             else:
                 bullet = _BULLET.fullmatch(line)
                 others.append(bullet["entry"].strip() if bullet else line.strip())
@@ -144,18 +144,18 @@ class ReferenceChecker:
         if number in self.passages:
             return CheckedReference(text, "number", "exists", f"Names {self.passages[number]}.", self.passages[number])
         if number in self.entries:
-            found = self.entry(self.entries[number])
-            return replace(found, text=f"{text} {found.text}", kind="number")
+            result = self.entry(self.entries[number])
+            return replace(result, text=f"{text} {result.text}", kind="number")
         if self.known:
             return CheckedReference(text, "number", "invented", "There is no entry of this number.")
         return CheckedReference(text, "number", "not checked", "The text has no list of references to look it up in.")
 
     def entry(self, entry: str) -> CheckedReference:
         """An entry of a list of references: a document at hand, or the worst of what it names."""
-        found = self.written_out(entry)
-        known = next((one for one in found if one.status == "exists"), None)
-        wrong = next((one for one in found if one.status in ("malformed", "invented")), None)
-        chosen = wrong or known or next(iter(found), None)
+        result = self.written_out(entry)
+        known = next((one for one in result if one.status == "exists"), None)
+        wrong = next((one for one in result if one.status in ("malformed", "invented")), None)
+        chosen = wrong or known or next(iter(result), None)
         if chosen is None:
             read = [one for sentence in read_citations(entry, ()) for one in sentence.references]
             chosen = next((self.work(one) for one in read), None)
@@ -177,22 +177,22 @@ class ReferenceChecker:
 
     def written_out(self, text: str) -> tuple[CheckedReference, ...]:
         """DOIs, web addresses and titles of documents at hand that appear in a text."""
-        found: list[CheckedReference] = []
+        results: list[CheckedReference] = []
         left = text
         for match in _DOI.finditer(text):
             written = _trimmed(match[0])
-            found.append(self._doi(written, _trimmed(match["link"] or match["named"] or match["bare"] or "")))
+            results.append(self._doi(written, _trimmed(match["link"] or match["named"] or match["bare"] or "")))
             left = left.replace(match[0], " ")
-        found += [self._url(_trimmed(match[0])) for match in _URL.finditer(left)]
+        results += [self._url(_trimmed(match[0])) for match in _URL.finditer(left)]
         for match in _REPORT_PAGE.finditer(left):
             words = [re.sub(r"\s", "", one) for one in re.findall(r"(?:AR|WG)\s?\w+|[^\W_]+", match["name"])]
             named = tuple(one.lower() for one in words if one not in ("SPM", "TS"))
-            found.append(self.work(Reference(match[0], named, (int(match["page"]),) * 2)))
+            results.append(self.work(Reference(match[0], named, (int(match["page"]),) * 2)))
         lower = " ".join(text.lower().split())
         for one in self.documents:
             if len(one.title.split()) > 1 and one.title.lower() in lower:
-                found.append(CheckedReference(one.title, "work", "exists", f"Names {one.title}.", one.title))
-        return tuple(dict.fromkeys(found))
+                results.append(CheckedReference(one.title, "work", "exists", f"Names {one.title}.", one.title))
+        return tuple(dict.fromkeys(results))
 
     def _doi(self, written: str, doi: str) -> CheckedReference:
         if not _DOI_FORM.fullmatch(doi):
@@ -268,10 +268,10 @@ def address_answers(address: str) -> bool | None:
     """
     parts = urlsplit(address)
     try:
-        found = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
+        result = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return None
-    if parts.scheme not in ("http", "https") or not all(ip_address(str(one[4][0])).is_global for one in found):
+    if parts.scheme not in ("http", "https") or not all(ip_address(str(one[4][0])).is_global for one in result):
         return None
     request = urllib.request.Request(address, method="HEAD", headers={"User-Agent": "climassay"})
     try:

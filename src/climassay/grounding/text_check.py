@@ -154,7 +154,7 @@ def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tu
         for place, (text, nearness) in enumerate(sources)
         for figure, around in _figures(text)
     ]
-    found = []
+    results = []
     for number, (figure, around) in enumerate(own):
         bearing, others = [], []
         for place, nearness, other, there in known:
@@ -176,17 +176,17 @@ def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tu
             continue
         said = figure.bounded or figure.text
         if nearest is None:
-            found.append(DifferingFigure(said, "", None))
+            results.append(DifferingFigure(said, "", None))
         else:
-            found.append(DifferingFigure(said, nearest[2].bounded or nearest[2].text, nearest[1]))
-    return tuple(dict.fromkeys(found))
+            results.append(DifferingFigure(said, nearest[2].bounded or nearest[2].text, nearest[1]))
+    return tuple(dict.fromkeys(results))
 
 
 def _figures(text: str) -> list[tuple[Quantity, Mapping[str, float]]]:
     """The figures of a text, each with the words around it and their weights, 1 beside it."""
     pieces, figures = split_at_quantities(text)
     words = [_WORD_OR_SIGN.findall(piece.lower()) for piece in pieces]
-    found: list[tuple[Quantity, Mapping[str, float]]] = []
+    results: list[tuple[Quantity, Mapping[str, float]]] = []
     for number, figure in enumerate(figures):
         weights: dict[str, float] = {}
         before = [piece[::-1] for piece in reversed(words[: number + 1])]
@@ -201,8 +201,8 @@ def _figures(text: str) -> list[tuple[Quantity, Mapping[str, float]]]:
                     away += 1
                     for stem in content_words(word):
                         weights[stem] = max(weights.get(stem, 0.0), 1 / (1 + away / _HALF))
-        found.append((figure, weights))
-    return found
+        results.append((figure, weights))
+    return results
 
 
 def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
@@ -236,7 +236,7 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
         source: One or a few sentences about the same.
     """
     own, other = _tokens(sentence), _tokens(source)
-    found = []
+    results = []
     for place, word in enumerate(own):
         alternatives = _ALTERNATIVES.get(word)
         if not alternatives:
@@ -258,8 +258,8 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
         against = max(nearest(alternatives, negated=turned), nearest(alike, negated=not turned))
         if against[0] > max(1 if reach == _REACH else 2, same[0]):
             source_word = against[1] if against[1] not in alike else f"{'' if turned else 'not '}{against[1]}"
-            found.append(Difference(f"not {word}" if turned else word, source_word))
-    return tuple(dict.fromkeys(found))
+            results.append(Difference(f"not {word}" if turned else word, source_word))
+    return tuple(dict.fromkeys(results))
 
 
 def other_places(sentence: str, source: str) -> tuple[Difference, ...]:
@@ -545,16 +545,18 @@ def check_sentences(
     if reader is None:
         raise InputError("An encoder is needed to compare sentences.")
     claims = _claims(text, group, given, ask)
-    found = _candidates(claims, group, given, k)
-    evidence = _evidence(claims, found, scorer, reader)
+    result = _candidates(claims, group, given, k)
+    evidence = _evidence(claims, result, scorer, reader)
     checked = []
     for claim, near in zip(claims, evidence, strict=True):
         checked.append(_decided(claim, near, thresholds, overstated))
         if on_progress is not None and judge is None:
             on_progress(1)
     if judge is not None:
-        places = [place for place, (claim, near) in enumerate(zip(claims, found, strict=True)) if claim.claims and near]
-        asked = [(claims[place].plain, claims[place].before, found[place]) for place in places]
+        places = [
+            place for place, (claim, near) in enumerate(zip(claims, result, strict=True)) if claim.claims and near
+        ]
+        asked = [(claims[place].plain, claims[place].before, result[place]) for place in places]
         for place, (said, passage) in zip(places, judge.judge(asked, on_progress), strict=True):
             checked[place] = _judged(checked[place], said, passage, evidence[place])
     return tuple(checked)
@@ -607,18 +609,18 @@ def _candidates(
     wanted = [claim for claim in claims if claim.claims]
     queries = [one.in_context for one in wanted]
     hits = iter(group.search_many(queries, k=k)) if group is not None and queries else iter(())
-    found: list[list[Passage]] = []
+    results: list[list[Passage]] = []
     before: list[Passage] = []
     for claim in claims:
         if not claim.claims:
-            found.append([])
+            results.append([])
             continue
         cited = [given[number] for number in claim.numbers if number in given]
         near = [hit.passage for hit in next(hits)] if group is not None else list(given.values())
         # A text that dwells on a subject often dwells in the same passage.
-        found.append(list({one.id: one for one in (*cited, *near, *before)}.values()))
+        results.append(list({one.id: one for one in (*cited, *near, *before)}.values()))
         before = near[:2]
-    return found
+    return results
 
 
 @dataclass(frozen=True, slots=True)

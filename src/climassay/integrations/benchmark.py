@@ -230,15 +230,15 @@ def read_prompt_rows(file: Path) -> list[PosedQuestion]:
     Raises:
         InputError: The file is missing, damaged or not such a file.
     """
-    found = []
+    results = []
     try:
         for row in parse_rows(file, read_bytes(file)):
             turns = [Message(turn["role"], turn["content"]) for turn in row["messages"]]
             messages = turns[:-1] if row["prefix"] else turns
-            found.append(PosedQuestion(question_from_row(row), tuple(messages), row["prefix"]))
+            results.append(PosedQuestion(question_from_row(row), tuple(messages), row["prefix"]))
     except (KeyError, TypeError) as error:
         raise InputError(f"{file} is not a file of prompts that climassay published: {error}.") from error
-    return found
+    return results
 
 
 SCORES: Mapping[Kind, tuple[str, ...]] = {

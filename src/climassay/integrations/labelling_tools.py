@@ -63,14 +63,14 @@ def _shown(item: Item) -> dict[str, str]:
 def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, Any]]:
     """The objects of a JSON list, each with the entry ``needed``."""
     try:
-        found = parse_json(read_bytes(file))
-        if not isinstance(found, list) or not all(isinstance(one, dict) and needed in one for one in found):
+        result = parse_json(read_bytes(file))
+        if not isinstance(result, list) or not all(isinstance(one, dict) and needed in one for one in result):
             raise ValueError(f"a list of {of} with {needed} is wanted")
-        if not all(isinstance(_annotations(one), list) for one in found):
+        if not all(isinstance(_annotations(one), list) for one in result):
             raise ValueError(f"the annotations of a {of.removesuffix('s')} are a list")
     except ValueError as error:
         raise InputError(f"{file} {fault} (JSON): {error}.") from None
-    return found
+    return result
 
 
 def _gathered(where: str, entries: Iterable[tuple[int, T]], read: Callable[[T], list[ImportedLabel]]) -> AnnotationFile:

@@ -232,15 +232,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             asked.append(GenerationRequest((*chat[:-1], last), sampling))
         with self._counted(len(asked), "Generating", True) as count:
             answers = self._model.generate(asked, on_result=count)
-        found = [(UNKNOWN, False)] * len(requests)
+        result = [(UNKNOWN, False)] * len(requests)
         for (place, numbers), named, answer in zip(samples.items(), choices, answers, strict=True):
             if answer.error is not None:
                 self.failures[place] = answer.error
             elif (chosen := chosen_text(answer.text, named)) is None:
                 self.unparsed.add(place)
             else:
-                found[numbers[chosen]] = (0.0, True)
-        return found
+                result[numbers[chosen]] = (0.0, True)
+        return result
 
     @contextmanager
     def _counted(self, total: int, what: str, quiet: bool) -> Iterator[Callable[..., None]]:

@@ -77,7 +77,7 @@ def run_tasks(
             )
             left = recorded.tally
             for name, task in tasks.items():
-                found = _HarnessOutcomes(name, task, done["samples"][name], asked)
+                result = _HarnessOutcomes(name, task, done["samples"][name], asked)
                 notes = [f"{name} says itself how many examples it has."] if name in kept and shots else []
                 if asked.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
                     notes.append(
@@ -89,7 +89,7 @@ def run_tasks(
                     "version": task.VERSION,
                     "lm_eval": version("lm_eval"),
                 }
-                cells.append(found.cell(model, label, opened, setting, left, notes, found.constants()))
+                cells.append(result.cell(model, label, opened, setting, left, notes, result.constants()))
                 left = RequestCounts()  # asked once, counted once
         finally:
             opened.close()
@@ -107,10 +107,10 @@ def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
         if not Path(path).is_dir():
             raise InputError(f"{path} is not a folder with tasks of lm-evaluation-harness.")
     manager = TaskManager(include_path=paths, include_defaults=False)
-    names = [found for name in spec.tasks for found in _matching(manager, name, folder)]
+    names = [result for name in spec.tasks for result in _matching(manager, name, folder)]
     if None in names:  # looking through the thousands of tasks that the harness brings takes a while
         manager = TaskManager(include_path=paths, include_defaults=True)
-        names = [found for name in spec.tasks for found in _matching(manager, name, folder)]
+        names = [result for name in spec.tasks for result in _matching(manager, name, folder)]
     if None in names:
         missing = next(name for name in spec.tasks if None in _matching(manager, name, folder))
         raise InputError(
@@ -129,7 +129,7 @@ def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
             f"The tasks {', '.join(spec.tasks)} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     loaded: dict[str, dict[str, Any]] = {
-        part: {name: one for found in reversed(parts) for name, one in found[part].items()}
+        part: {name: one for result in reversed(parts) for name, one in result[part].items()}
         for part in ("tasks", "groups")
     }
     groups: dict[str, tuple[TaskGroup, ...]] = {}
@@ -145,7 +145,7 @@ def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
         entry = manager.task_index.get(tag)
         if entry is not None and entry.kind.name == "TAG":
             groups[tag] = (TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
-    return {**loaded, "wanted": {name: found for name, found in groups.items() if found}}
+    return {**loaded, "wanted": {name: result for name, result in groups.items() if result}}
 
 
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
@@ -171,8 +171,8 @@ def _mean(values: list[Any]) -> Any:
 
 def _numbers(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
     with redirect_stdout(io.StringIO()):  # some tasks print while they count
-        found = aggregate(values)
-    named = {f".{name}": value for name, value in found.items()} if isinstance(found, Mapping) else {"": found}
+        result = aggregate(values)
+    named = {f".{name}": value for name, value in result.items()} if isinstance(result, Mapping) else {"": result}
     return {name: float(value) for name, value in named.items() if isinstance(value, Real | np.bool_)}
 
 
@@ -192,7 +192,9 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         self.unparsed = {doc for place, doc in places.items() if place in model.unparsed}
         choices: dict[int, tuple[str, ...]] = dict.fromkeys(self.by_doc, ())
         if task.OUTPUT_TYPE == "multiple_choice" and not task.multiple_input:
-            choices = {doc: tuple(map(str, task.doc_to_choice(found[0]["doc"]))) for doc, found in self.by_doc.items()}
+            choices = {
+                doc: tuple(map(str, task.doc_to_choice(result[0]["doc"]))) for doc, result in self.by_doc.items()
+            }
         self.choices = choices if all(1 < len(one) <= len(LETTERS) for one in choices.values()) else {}
         kind = "mcq" if self.choices else "freeform"
         questions = {}
@@ -207,7 +209,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             shown = text if isinstance(text, str) else sample["arguments"][0][0]
             answer = str(first) if correct is None else own[correct]
             questions[doc] = Question(f"{name}-{doc}", kind, shown.strip(), answer.strip(), None, own, correct)
-        hashes = [found[0]["prompt_hash"] for found in self.by_doc.values()]
+        hashes = [result[0]["prompt_hash"] for result in self.by_doc.values()]
         digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
         super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
 
@@ -253,8 +255,8 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return f"{metric}{more}{'' if better else LOWER},{chosen}".replace(" ", "_")
 
     def _aggregate(self, metric: str) -> Aggregate:
-        found: Aggregate = self.task.aggregation().get(metric, _mean)
-        return found
+        result: Aggregate = self.task.aggregation().get(metric, _mean)
+        return result
 
     def constants(self) -> tuple[ConstantScore, ...]:
         """What the most frequent target would get as the answer to every sample, as the harness scores it."""

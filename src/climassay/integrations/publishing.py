@@ -149,9 +149,9 @@ def _counts(benchmark: Benchmark) -> dict[Kind, int]:
 def _manifest(folder: Path) -> dict[str, Any] | None:
     """What the folder says it holds; None where it says nothing."""
     with suppress(OSError, ValueError, TypeError):
-        found = parse_json(read_text(folder / MANIFEST))
-        if {"name", "content_sha256", "parts", "files"} <= set(found):
-            return dict(found)
+        result = parse_json(read_text(folder / MANIFEST))
+        if {"name", "content_sha256", "parts", "files"} <= set(result):
+            return dict(result)
     return None
 
 

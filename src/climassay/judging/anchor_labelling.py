@@ -258,13 +258,13 @@ def insert_items(
         by_label[levels[int(anchor.label)]].append(place)
     everything = (*items, *anchors)
     preferences = Preferences(method, everything, on_progress=on_progress)
-    found = insert_many(
+    result = insert_many(
         preferences.ask, range(len(items)), levels, by_label, samples=samples, mode=mode, tie_band=tie_band, seed=seed
     )
-    labelled = [(int(item.label), one.label) for item, one in zip(items, found, strict=True) if item.label is not None]
+    labelled = [(int(item.label), one.label) for item, one in zip(items, result, strict=True) if item.label is not None]
     scores = None
     if labelled:
         answers = [list(levels).index(label) for _, label in labelled]
         truth = [label for label, _ in labelled]
         scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
-    return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores, tuple(levels))
+    return Inserted(tuple(items), result, preferences.asked, preferences.failed, scores, tuple(levels))

@@ -276,8 +276,8 @@ def _ranked(group: Sequence[int], learned: Learned, sort: SortMethod) -> tuple[I
     def ask(pairs: IntArray) -> FloatArray:
         wanted = members[pairs]
         turned = wanted[:, 0] > wanted[:, 1]
-        found = learned.judge(np.sort(wanted, axis=1)).log_odds
-        return np.where(turned, -found, found)
+        result = learned.judge(np.sort(wanted, axis=1)).log_odds
+        return np.where(turned, -result, result)
 
     # With one seed for all groups, a judge that says nothing would put every group into the same shuffled order, which
     # goes with the labels of tables that list the same systems in the same order in every group.
@@ -462,7 +462,7 @@ def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
     from pydantic import TypeAdapter
 
     qualities = TypeAdapter(list[Quality]).validate_python(details.config["qualities"])
-    found = []
+    results = []
     for row in details.results["judges"]:
         given = {name: row[name] for name in JudgeScores.__dataclass_fields__ if name in row}
         given["agreement"] = {name: row[name] for name in Agreement.__dataclass_fields__}
@@ -473,8 +473,8 @@ def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
             given["calibration"] = {**row["calibration"], "curve": [_bin(one) for one in row["calibration"]["curve"]]}
         quality = next(one for one in qualities if (one.name, one.wording) == (row["quality"], row["wording"]))
         cost = TypeAdapter(Cost).validate_python({name: row[name] for name in Cost.__dataclass_fields__})
-        found.append(JudgeResult(quality, TypeAdapter(JudgeScores).validate_python(given), cost))
-    return tuple(found)
+        results.append(JudgeResult(quality, TypeAdapter(JudgeScores).validate_python(given), cost))
+    return tuple(results)
 
 
 def _bin(stored: Any) -> Any:
@@ -528,7 +528,7 @@ class _Resources:
 
     def evaluate(self, parts: Sequence[_Part], methods: Sequence[MethodName]) -> list[JudgeResult]:
         """Results by quality, then by method, in the order given."""
-        found: dict[tuple[int, str], JudgeResult] = {}
+        results: dict[tuple[int, str], JudgeResult] = {}
         for pointwise, what in ((False, "Comparisons"), (True, "Items")):
             names = [name for name in methods if name in NEEDS_WEIGHTS and (name in _POINT) == pointwise]
             if not names:
@@ -541,12 +541,12 @@ class _Resources:
             for number, part in enumerate(parts):
                 share = len(requests[number]) / max(1, len(everything))
                 for result in self._read(part, names, reader.cost, share):
-                    found[number, result.scores.method] = result
+                    results[number, result.scores.method] = result
         for number, part in enumerate(parts):
             for name in methods:
                 if name not in NEEDS_WEIGHTS:
-                    found[number, name] = self._ask(part, name)
-        return [found[number, name] for number in range(len(parts)) for name in methods]
+                    results[number, name] = self._ask(part, name)
+        return [results[number, name] for number in range(len(parts)) for name in methods]
 
     def _harvester(self, part: _Part) -> Harvester:
         weights = open_weights(self.model, "This method")

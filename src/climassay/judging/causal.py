@@ -124,18 +124,18 @@ def ablate(
     units = Units.of([item.group for item in items], seed=seed)
     chosen, odds = pairs[kept], probed.log_odds[kept]
     lost, flips = _changes(before, after, kept)
-    found = []
+    results = []
     for number in range(controls):
         answer = ask(random_directions(own, np.random.default_rng([seed, number])))
         known = ~(before.failed | answer.failed)
         change, turned = _changes(before, answer, known)
         value = _weighted_correlation(change, probed.log_odds[known], np.ones((1, len(change))))[0]
         means = [float(part.mean()) if len(part) else 0.0 for part in (np.abs(change), turned)]
-        found.append(Control(number, means[0], None if np.isnan(value) else float(value), means[1]))
+        results.append(Control(number, means[0], None if np.isnan(value) else float(value), means[1]))
     size = units.mean(np.abs(lost), chosen)
     p_value = None
-    if size.value is not None and found:
-        p_value = (1 + sum(one.mean_absolute_change >= size.value for one in found)) / (1 + len(found))
+    if size.value is not None and results:
+        p_value = (1 + sum(one.mean_absolute_change >= size.value for one in results)) / (1 + len(results))
     correlation = Figure(None, None, None, len(lost))
     value = _weighted_correlation(lost, odds, np.ones((1, len(lost))))[0] if len(lost) > 1 else np.nan
     samples = _weighted_correlation(lost, odds, units.pair_weights(chosen))
@@ -152,7 +152,7 @@ def ablate(
         units.mean(flips, chosen),
         _accuracy(units, items, chosen, before.log_odds[kept]),
         _accuracy(units, items, chosen, after.log_odds[kept]),
-        tuple(found),
+        tuple(results),
         p_value,
     )
 

@@ -195,24 +195,24 @@ class Harvester:
         on_progress: Progress | None = None,
     ) -> Contrasts:
         """Activations of ordered pairs [pairs, 2] of items, of some of the harvested layers, by default of all."""
-        found, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
-        states = found.states[:, :, _places(self.layers, layers)].astype(np.float32, copy=False)
-        odds = np.asarray(found.logprobs[:, 0] - found.logprobs[:, 1], dtype=np.float64)
+        result, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
+        states = result.states[:, :, _places(self.layers, layers)].astype(np.float32, copy=False)
+        odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
         return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, odds), failed)
 
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
         """One activation per item, [items, layers * width], and whether it failed, [items]."""
-        found, failed = self.harvest(self.questions.point(items), on_progress)
-        states = found.states[:, 0, _places(self.layers, layers)].astype(np.float32, copy=False)
+        result, failed = self.harvest(self.questions.point(items), on_progress)
+        states = result.states[:, 0, _places(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
 
     def harvest(
         self, requests: Sequence[OptionRequest], on_progress: Progress | None = None
     ) -> tuple[Harvest, NDArray[np.bool_]]:
         """The harvest of some requests, whose cost is added, and whether each failed, shape [requests]."""
-        found = harvest(
+        result = harvest(
             self.model,
             requests,
             layers=self.layers,
@@ -220,8 +220,8 @@ class Harvester:
             token_budget=self.token_budget,
             on_progress=on_progress,
         )
-        self.cost += Cost(found.passes, found.tokens_computed, found.tokens_two_pass, found.computed, found.stored)
-        return found, np.isin(np.arange(len(requests)), list(found.failed))
+        self.cost += Cost(result.passes, result.tokens_computed, result.tokens_two_pass, result.computed, result.stored)
+        return result, np.isin(np.arange(len(requests)), list(result.failed))
 
 
 def _places(known: Sequence[int], wanted: Sequence[int] | None) -> list[int]:
@@ -255,9 +255,9 @@ class StateTable:
         known = self._known
         if missing or known is None:
             new = np.array(missing, dtype=np.int64).reshape(-1, 2)
-            found = self._harvester.contrasts(self._items, new, on_progress=on_progress or self._on_progress)
+            result = self._harvester.contrasts(self._items, new, on_progress=on_progress or self._on_progress)
             self._rows.update((key, len(self._rows)) for key in missing)
-            self._known = known = found if known is None else _joined(known, found)
+            self._known = known = result if known is None else _joined(known, result)
         rows = [self._rows[key] for key in keys]
         return Contrasts(self._taken(known.states, rows, layers), known.margins[rows], known.failed[rows])
 
@@ -307,8 +307,8 @@ class ZeroShotContrast:
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
         asked = pairs if self.orders == 1 else both_ways(pairs)
-        found = self.states.contrasts(items, asked, layers=self.states.layers[:1], on_progress=on_progress)
-        return averaged(found.margins, found.failed, self.orders)
+        result = self.states.contrasts(items, asked, layers=self.states.layers[:1], on_progress=on_progress)
+        return averaged(result.margins, result.failed, self.orders)
 
 
 @dataclass(frozen=True)
@@ -331,9 +331,9 @@ class ContrastProbe:
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
         asked = pairs if self.orders == 1 else both_ways(pairs)
-        found = self.states.contrasts(items, asked, layers=self.layers, on_progress=on_progress)
+        result = self.states.contrasts(items, asked, layers=self.layers, on_progress=on_progress)
         lengths = log_length_differences(np.array(word_counts(items)), asked)
-        return averaged(self.probe.log_odds(found.states, lengths), found.failed, self.orders)
+        return averaged(self.probe.log_odds(result.states, lengths), result.failed, self.orders)
 
 
 @dataclass(frozen=True)
@@ -589,12 +589,12 @@ def correlations(
         # Mean over the folds' lists, with items resampled within each of them.
         draw = np.random.default_rng(0)
         drawn = [[draw.integers(0, len(members), len(members)) for members, _ in used] for _ in range(LIST_RESAMPLES)]
-        found = []
+        results = []
         for (members, scores), places in zip(used, zip(*drawn, strict=True), strict=True):
             chosen, truth = np.array(places), labels[members]
             differ = np.ptp(truth[chosen], axis=1) > 0
-            found.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
-        table = np.array(found)
+            results.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
+        table = np.array(results)
         means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
         result[name] = Units.figure(float(values.mean()), means, sum(len(members) for members, _ in used))
     return result

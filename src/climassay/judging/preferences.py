@@ -152,10 +152,10 @@ def clean_text(text: str) -> str:
 
 def by_group(groups: Sequence[str], members: Iterable[int]) -> dict[str, list[int]]:
     """Indices of items by their group, in the order given."""
-    found: dict[str, list[int]] = {}
+    results: dict[str, list[int]] = {}
     for index in members:
-        found.setdefault(groups[index], []).append(int(index))
-    return found
+        results.setdefault(groups[index], []).append(int(index))
+    return results
 
 
 def word_counts(items: Sequence[Item]) -> list[int]:
@@ -351,9 +351,9 @@ class Preferences(Comparisons):
         return matrix
 
     def _compare(self, pairs: IntArray) -> FloatArray:
-        found = self._method.compare(self._items, pairs, on_progress=self._on_progress)
-        self._lost.update(map(tuple, pairs[found.failed].tolist()))
-        return found.log_odds
+        result = self._method.compare(self._items, pairs, on_progress=self._on_progress)
+        self._lost.update(map(tuple, pairs[result.failed].tolist()))
+        return result.log_odds
 
 
 QualityKind = Literal["text", "claims", "confidence", "own"]

@@ -357,10 +357,10 @@ def _outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray
         raise InputError(f"A pair names item {pairs.max() if pairs.min() >= 0 else pairs.min()} of {len(values)}.")
     if not np.isfinite(values[pairs]).all():
         raise InputError("Some items in training pairs have no label; leave those pairs out.")
-    found = np.sign(values[pairs[:, 0]] - values[pairs[:, 1]]).astype(np.int64)
-    if not found.any():
+    result = np.sign(values[pairs[:, 0]] - values[pairs[:, 1]]).astype(np.int64)
+    if not result.any():
         raise InputError("All training pairs are ties, so that no probe can be fitted; label items that differ.")
-    return found
+    return result
 
 
 def _check_finite(rows: NDArray[np.floating[Any]]) -> None:

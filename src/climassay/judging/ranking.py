@@ -219,10 +219,10 @@ def merge_exact(
             continue
         # A path ends on the cell that exhausts the left list, or on the one that exhausts the right list.
         for column in (level.lengths_left, np.minimum(made - level.lengths_right, level.lengths_left)):
-            found = np.where(column >= 0, sums[every, np.maximum(column, 0)], -np.inf)
-            value = found / made if score == "mean" else found
+            result = np.where(column >= 0, sums[every, np.maximum(column, 0)], -np.inf)
+            value = result / made if score == "mean" else result
             better = value > best
-            best[better], totals[better] = value[better], found[better]
+            best[better], totals[better] = value[better], result[better]
             ends[better, 0], ends[better, 1] = column[better], made
         if prune:
             floor = _floor(np.maximum(best, to_beat), most, score)

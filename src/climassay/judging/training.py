@@ -171,18 +171,18 @@ def pairs_within(
     groups: Sequence[str], members: IntArray, per_item: int | None, generator: np.random.Generator
 ) -> IntArray:
     """Unordered pairs of items of one group, all of them or about ``per_item`` for each item; [pairs, 2], sorted."""
-    found: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     for group in by_group(groups, members).values():
         n = len(group)
         if per_item is None or per_item >= n - 1:
-            found += [(a, b) for place, a in enumerate(group) for b in group[place + 1 :]]
+            results += [(a, b) for place, a in enumerate(group) for b in group[place + 1 :]]
             continue
         # Neighbours on a shuffled ring: every item meets as many others, and all are connected.
         ring = generator.permutation(group).tolist()
         steps = range(1, (per_item + 1) // 2 + 1)
         met = [(ring[place], ring[(place + step) % n]) for step in steps for place in range(n)]
-        found += [(min(pair), max(pair)) for pair in met]
-    return np.array(sorted(set(found)), dtype=np.int64).reshape(-1, 2)
+        results += [(min(pair), max(pair)) for pair in met]
+    return np.array(sorted(set(results)), dtype=np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +225,9 @@ class Untrained:
         if self._band is not None:
             return Learned(self._take, self._band)
         pairs = fold.train_pairs if train_pairs is None else train_pairs
-        found = self._take(pairs)
-        kept = ~found.failed
-        return Learned(self._take, fit_tie_band(found.log_odds[kept], outcomes_of(self._labels, pairs[kept])))
+        result = self._take(pairs)
+        kept = ~result.failed
+        return Learned(self._take, fit_tie_band(result.log_odds[kept], outcomes_of(self._labels, pairs[kept])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -288,8 +288,8 @@ class ProbeCandidate:
             states, lost = self._table.points(self._items, layers=layers)
             failed = np.asarray(lost[pairs].any(axis=1), dtype=bool)
         else:
-            found = self._table.contrasts(self._items, pairs, layers=layers)
-            states, failed = found.states[~found.failed], found.failed
+            result = self._table.contrasts(self._items, pairs, layers=layers)
+            states, failed = result.states[~result.failed], result.failed
         if failed.all():
             what = "pairs" if pointwise else "comparisons"
             raise InputError(

@@ -98,9 +98,9 @@ def _platt(scores: FloatArray, labels: IntArray) -> Calibrator:
             [np.mean(gaps * scaled), np.mean(gaps)]
         )
 
-    found = minimize(loss, np.array([0.0, base]), jac=True, method="L-BFGS-B", bounds=((0.0, None), (None, None)))
-    slope = float(found.x[0]) / spread
-    return Calibrator("platt", slope, float(found.x[1]) - slope * middle)
+    result = minimize(loss, np.array([0.0, base]), jac=True, method="L-BFGS-B", bounds=((0.0, None), (None, None)))
+    slope = float(result.x[0]) / spread
+    return Calibrator("platt", slope, float(result.x[1]) - slope * middle)
 
 
 def cross_fitted(scores: ArrayLike, positive: ArrayLike, folds: IntArray) -> FloatArray:

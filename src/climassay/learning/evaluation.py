@@ -195,7 +195,7 @@ def evaluate(
     drawn = _measures(np.tensordot(draws, sums, axes=1), weights)
 
     def estimate(name: str, place: int | None = None) -> Estimate:
-        value, sampled = (found[name] if place is None else found[name][:, place] for found in (point, drawn))
+        value, sampled = (result[name] if place is None else result[name][:, place] for result in (point, drawn))
         sampled = sampled[np.isfinite(sampled)]
         # A class without items has no recall: nothing is known of it.
         low, high = np.quantile(sampled, ends) if len(sampled) else (0.0, 1.0)

@@ -186,8 +186,8 @@ def read_source(
     read = [context if source.startswith("context") else text for text, context in texts]
     if source == "mean states" or source == "last states":
         pooling: Pooling = "mean" if source == "mean states" else "last"
-        found = text_states(models.need_model(), read, [models.layer], on_progress=on_progress)
-        return found[:, 0, POOLINGS.index(pooling)].astype(np.float64)
+        result = text_states(models.need_model(), read, [models.layer], on_progress=on_progress)
+        return result[:, 0, POOLINGS.index(pooling)].astype(np.float64)
     if source.endswith("words"):
         if vocabulary is None:
             raise InputError("Words are read with a vocabulary, which is learned from training texts.")
@@ -197,14 +197,14 @@ def read_source(
 
 def text_vectors(texts: Sequence[str], encoder: Encoder, *, on_progress: Progress | None = None) -> FloatArray:
     """Unit vectors, shape [texts, width]; zeros, which say nothing, where a text is empty."""
-    found = np.zeros((len(texts), encoder.width))
+    results = np.zeros((len(texts), encoder.width))
     places = [place for place, text in enumerate(texts) if text]
     said = [texts[place] for place in places]
     if len(said) >= _CACHED:
-        found[places] = cached_vectors(said, encoder, "text_vectors", on_progress=on_progress)
+        results[places] = cached_vectors(said, encoder, "text_vectors", on_progress=on_progress)
     elif said:
-        found[places] = encoder.encode(said, on_progress=on_progress)
-    return found
+        results[places] = encoder.encode(said, on_progress=on_progress)
+    return results
 
 
 def text_states(
@@ -228,7 +228,7 @@ def text_states(
     if missing is not None:
         raise ModelError(f"{local.name} has no layer {missing}: its hidden states are 0 to {local.layers}.")
     opening = local.prompts.encode(OPENING)
-    found = []
+    results = []
     for text in texts:
         # The first token's state is the same whatever follows and far larger than all others: a token before the
         # text takes its place, and is not read.
@@ -237,10 +237,10 @@ def text_states(
         if output.states is None:
             raise ModelError(f"{local.name} gave no hidden states.")
         states = output.states.cpu().float().numpy()
-        found.append(np.stack([states[: -len(opening)].mean(axis=0), states[-1]], axis=1))
+        results.append(np.stack([states[: -len(opening)].mean(axis=0), states[-1]], axis=1))
         if on_progress is not None:
             on_progress(1)
-    return np.array(found, dtype=np.float32)
+    return np.array(results, dtype=np.float32)
 
 
 def needs_encoder(sources: Sequence[Source]) -> bool:

@@ -325,14 +325,14 @@ def harvest(
         missing, prompts, max(shard, model.requests_at_once) if isinstance(model, MultiWorkerModel) else shard
     ):
         counts = [len(same[keys[index]]) for index in piece]
-        found = model.harvest(
+        result = model.harvest(
             [requests[index] for index in piece],
             layers=tuple(layers),
             token_budget=token_budget,
             on_result=lambda place, _, counts=counts: progress(counts[place]),  # type: ignore[misc]
         )
-        good = [(keys[index], one) for index, one in zip(piece, found, strict=True) if one.error is None]
-        for index, one in zip(piece, found, strict=True):
+        good = [(keys[index], one) for index, one in zip(piece, result, strict=True) if one.error is None]
+        for index, one in zip(piece, result, strict=True):
             if one.error is not None:
                 failed |= dict.fromkeys(same[keys[index]], one.error)
                 failed_tokens += one.tokens * len(same[keys[index]])

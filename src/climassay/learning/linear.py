@@ -212,7 +212,7 @@ def fit_path(
     else:
         rows = (np.concatenate([np.asarray(block) for block in blocks], axis=1) - scaling.mean) * scaling.factor
         rows, axes = in_span(rows) if rows.shape[1] > rows.shape[0] else (rows, None)
-    found = []
+    results = []
     # On products this small a second thread only waits for the first, and takes the core from other work.
     with threadpool_limits(limits=1, user_api="blas"):
         for regularisation in regularisations:
@@ -222,8 +222,8 @@ def fit_path(
                 weights, bias = _ordinal(rows, truth, classes, regularisation)
             weights = (weights if axes is None else axes @ weights) * scaling.factor[:, None]
             shift = scaling.mean @ weights
-            found.append(LinearModel(link, weights, bias - shift if link == "nominal" else bias + shift))
-    return found
+            results.append(LinearModel(link, weights, bias - shift if link == "nominal" else bias + shift))
+    return results
 
 
 def in_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -293,10 +293,10 @@ def minimise(
         "gtol": tolerance * at_zero,
         "ftol": 1e-7 * tolerance,
     }
-    found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
+    result = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
     # A line search that gives up where rounding hides any further descent has converged.
-    done = bool(found.success) or float(np.abs(found.jac).max()) <= 1e-4 * at_zero
-    return Minimum(np.asarray(found.x[:width] * step), np.asarray(found.x[width:] * own_step), done)
+    done = bool(result.success) or float(np.abs(result.jac).max()) <= 1e-4 * at_zero
+    return Minimum(np.asarray(result.x[:width] * step), np.asarray(result.x[width:] * own_step), done)
 
 
 def ordinal_loss(truth: IntArray, classes: int) -> Loss:
@@ -393,8 +393,8 @@ def _ordinal(rows: Any, truth: IntArray, classes: int, regularisation: float) ->
     share = np.clip(above, 1e-4, 1 - 1e-4)
     first = np.sort(-np.log(share / (1 - share)))
     own = [first[0], *np.log(np.maximum(np.diff(first), 1e-2))]
-    found = minimise(rows, ordinal_loss(truth, classes), regularisation, own=own)
-    return found.weights[:, None], thresholds(found.own)
+    result = minimise(rows, ordinal_loss(truth, classes), regularisation, own=own)
+    return result.weights[:, None], thresholds(result.own)
 
 
 def _logistic(values: FloatArray) -> FloatArray:

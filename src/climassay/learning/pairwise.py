@@ -268,12 +268,12 @@ def solve(
     with_ties = given.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
     # At zero the second derivative of a logistic loss is 1/4.
     share = weight.sum() / len(weight)
-    found = minimise(
+    result = minimise(
         design, davidson_loss(outcomes, weight, with_ties), c, own=(0.0,) * with_ties, start=start,
         curvature=share / 4 * given.basis.curvature, own_curvature=weight.sum() / 4, tolerance=tolerance,
         max_iterations=given.max_iter,
     )  # fmt: skip
-    return Solution(found.weights, design @ found.weights, found.converged)
+    return Solution(result.weights, design @ result.weights, result.converged)
 
 
 def mirror_rows(pairs: IntArray) -> IntArray:

@@ -50,15 +50,15 @@ class NearDuplicates:
         self._size = len(texts)
         first: dict[str, int] = {}
         same = [(place, first.setdefault(bare_words(text), place)) for place, text in enumerate(texts)]
-        found = [np.array([pair for pair in same if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)]
+        results = [np.array([pair for pair in same if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)]
         if vectors is None and encoder is not None and texts:
             vectors = encoder.encode(list(texts))
         if vectors is not None:
             for start in range(0, len(vectors), _ROWS_AT_ONCE):
                 alike = np.nonzero(vectors[start : start + _ROWS_AT_ONCE] @ vectors[start:].T >= SIMILAR)
                 pairs = np.stack(alike, axis=1) + start
-                found.append(pairs[pairs[:, 0] < pairs[:, 1]])
-        self._pairs = np.concatenate(found)
+                results.append(pairs[pairs[:, 0] < pairs[:, 1]])
+        self._pairs = np.concatenate(results)
 
     def __len__(self) -> int:
         """Pairs."""
@@ -80,8 +80,8 @@ class NearDuplicates:
 
         for one, other in self._pairs.tolist():
             leaders[leader(one)] = leader(other)
-        found = [leader(place) for place in range(self._size)]
-        return np.unique(found, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        results = [leader(place) for place in range(self._size)]
+        return np.unique(results, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def near_duplicate_groups(texts: Sequence[str], encoder: Encoder | None = None) -> IntArray:
@@ -157,13 +157,13 @@ def held_out(
     Returns:
         Shape [items, ...]; NaN for items that no split tests.
     """
-    found = np.full(items, np.nan)
+    results = np.full(items, np.nan)
     for split in splits:
         given = predict(fit(split.train), split.test)
-        if found.shape[1:] != given.shape[1:]:
-            found = np.full((items, *given.shape[1:]), np.nan)
-        found[split.test] = given
-    return found
+        if results.shape[1:] != given.shape[1:]:
+            results = np.full((items, *given.shape[1:]), np.nan)
+        results[split.test] = given
+    return results
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,8 +189,8 @@ def try_settings(
     """
     tried = []
     for spec in specs:
-        found = held_out(spec)
-        tried.append(Tried(spec, found, merit(found)))
+        result = held_out(spec)
+        tried.append(Tried(spec, result, merit(result)))
         if on_fit is not None:
             on_fit()
     return sorted(tried, key=lambda one: one.merit, reverse=True)

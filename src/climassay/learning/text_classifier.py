@@ -153,10 +153,10 @@ class TextClassifier(ReadingModel):
         empty = next((place for place, (text, _) in enumerate(read) if not any(map(str.isalpha, text))), None)
         if empty is not None:
             raise InputError(f"Text {empty + 1} has no words to go by.")
-        found = self.pooled(
+        result = self.pooled(
             len(read), lambda source, words: read_source(source, read, self.reader, words, on_progress=on_progress)
         )
-        return found if self.mix is None else reweighted(found, self.shares, self.mix)
+        return result if self.mix is None else reweighted(result, self.shares, self.mix)
 
     def probabilities(self, training: "TrainingTexts", places: IntArray) -> FloatArray:
         """What :meth:`pooled` gives of some of the texts of a training, shape [places, classes]."""
@@ -372,16 +372,16 @@ def compare_classifiers(
     splits = training.splits(folds, seed=seed, groups=apart)
     tried = []
     for spec in specs:
-        found = held_out(
+        result = held_out(
             splits,
             partial(fit_classifier, spec, training),
             lambda fitted, test: fitted.probabilities(training, test),
             len(training.texts),
         )
         scores = evaluate(
-            training.truth, found, training.classes, groups=training.groups, resamples=resamples, seed=seed
+            training.truth, result, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip
-        tried.append(TriedClassifier(spec, found, -scores.log_loss.value, scores))
+        tried.append(TriedClassifier(spec, result, -scores.log_loss.value, scores))
         if on_fit is not None:
             on_fit()
     return tried

@@ -163,7 +163,7 @@ def score_answers(
             if judge is None:
                 continue
             judgements = _judged(rows, judge, judge_prompt)
-            found = {place: judgement.score for place, judgement in judgements.items()}
+            results = {place: judgement.score for place, judgement in judgements.items()}
         else:
             if one.name == "phrase_similarity":
                 places = [place for place, row in enumerate(rows) if row.statement]
@@ -178,11 +178,11 @@ def score_answers(
                 continue
             chosen = [rows[place] for place in places]
             items = [Answered(row.statement or row.question, row.reference, row.answer) for row in chosen]
-            found = dict(zip(places, Batch(items, scorer).scores(one), strict=True))
+            results = dict(zip(places, Batch(items, scorer).scores(one), strict=True))
             if one.pooled is not None:
                 pooled[one.name] = one.pooled([item.reference for item in items], [item.answer for item in items])
-        values = [value for value in found.values() if value is not None]
-        scores[one.name] = tuple(found.get(place) for place in range(len(rows)))
+        values = [value for value in results.values() if value is not None]
+        scores[one.name] = tuple(results.get(place) for place in range(len(rows)))
         means[one.name] = (
             proportion(round(sum(values)), len(values)) if one.binary else mean_estimate(values, seed=seed)
         )
@@ -195,7 +195,7 @@ def _judged(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) 
     if not places:
         raise InputError("Judged accuracy needs the questions: a column question beside reference and answer.")
     items = [(rows[place].question, rows[place].reference, rows[place].answer) for place in places]
-    found = judge_answers(items, judge, prompt=prompt)
-    if all(one.verdict is None for one in found):
-        raise ModelError(f"The judge failed for every answer: {found[0].error}")
-    return dict(zip(places, found, strict=True))
+    result = judge_answers(items, judge, prompt=prompt)
+    if all(one.verdict is None for one in result):
+        raise ModelError(f"The judge failed for every answer: {result[0].error}")
+    return dict(zip(places, result, strict=True))

@@ -105,13 +105,13 @@ def _words(text: str) -> list[str]:
 
 def _singulars(word: str) -> set[str]:
     """The word, and every word that it may be the plural of."""
-    found = {word}
+    results = {word}
     if len(word) < _SHORTEST_PLURAL or word.endswith(_NO_PLURALS) or not word.isalpha():
-        return found
+        return results
     for ending, singulars in _PLURAL_ENDINGS:
         if word.endswith(ending):
-            found.update(word.removesuffix(ending) + singular for singular in singulars)
-    return found
+            results.update(word.removesuffix(ending) + singular for singular in singulars)
+    return results
 
 
 metric(

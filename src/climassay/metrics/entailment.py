@@ -66,10 +66,10 @@ _FACTORS = (0.2, 0.5, 2.0, 3.0, 10.0)
 
 def reverse_direction(sentence: str, generator: np.random.Generator) -> str | None:
     """One word of direction replaced by its opposite; None where there is none."""
-    found = list(_DIRECTION.finditer(sentence))
-    if not found:
+    results = list(_DIRECTION.finditer(sentence))
+    if not results:
         return None
-    match = found[int(generator.integers(len(found)))]
+    match = results[int(generator.integers(len(results)))]
     word = OPPOSITES[match[0].lower()]
     written = word.capitalize() if match[0][:1].isupper() else word
     return sentence[: match.start()] + written + sentence[match.end() :]
@@ -81,19 +81,19 @@ def negate(sentence: str, generator: np.random.Generator) -> str | None:
     if denied:
         verb: str = denied[1] or "can"
         return sentence[: denied.start()] + verb + sentence[denied.end() :]
-    found = list(_AUXILIARY.finditer(sentence))[:2]
-    if not found:
+    result = list(_AUXILIARY.finditer(sentence))[:2]
+    if not result:
         return None
-    match = found[int(generator.integers(len(found)))]
+    match = result[int(generator.integers(len(result)))]
     return f"{sentence[: match.end()]} not{sentence[match.end() :]}"
 
 
 def change_number(sentence: str, generator: np.random.Generator) -> str | None:
     """One number multiplied, years moved by decades; None where there is none."""
-    found = list(_QUANTITY.finditer(sentence))
-    if not found:
+    results = list(_QUANTITY.finditer(sentence))
+    if not results:
         return None
-    match = found[int(generator.integers(len(found)))]
+    match = results[int(generator.integers(len(results)))]
     written = match[0]
     value = float(written.replace(",", ""))
     if "." not in written and "," not in written and 1500 <= value <= 2100:
@@ -311,7 +311,7 @@ def supports(scorer: Entailment, pairs: Sequence[tuple[str, str]]) -> list[float
     A scorer that does not tell contradictions from open questions gives its P(premise entails statement).
     """
     if isinstance(scorer, RelationScorer):
-        return [None if found is None else found.supports for found in scorer.relations(pairs)]
+        return [None if result is None else result.supports for result in scorer.relations(pairs)]
     return scorer.score(pairs)
 
 
@@ -362,9 +362,9 @@ class PromptedEntailment:
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations for each pair; see :class:`RelationScorer`."""
-        found = prompted_shares(self._model, self._prompt, ("premise", "statement"), OPTIONS, pairs,
+        result = prompted_shares(self._model, self._prompt, ("premise", "statement"), OPTIONS, pairs,
                                 calibrated=self._calibrated, words=PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
-        return [None if shares is None else Relations(*shares) for shares in found]
+        return [None if shares is None else Relations(*shares) for shares in result]
 
 
 def prompted_shares(

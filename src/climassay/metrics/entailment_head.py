@@ -96,7 +96,7 @@ def read_passages(value: Any, where: str) -> list[Evidence]:
         value = [value]
     if not isinstance(value, (list, tuple)) or not all(isinstance(one, (str, Mapping, type(None))) for one in value):
         raise InputError(f"{where}: evidence must be a text, or a list of texts or of objects with a text.")
-    found = []
+    results = []
     for one in value:
         if one is None or one == "":
             continue
@@ -107,8 +107,8 @@ def read_passages(value: Any, where: str) -> list[Evidence]:
         )
         if not isinstance(text, str):
             raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
-        found.append(Evidence(plain_text(text), plain_text(source), plain_text(label) or None))
-    return [evidence for evidence in found if evidence.text]
+        results.append(Evidence(plain_text(text), plain_text(source), plain_text(label) or None))
+    return [evidence for evidence in results if evidence.text]
 
 
 def plain_text(value: object) -> str:
@@ -170,11 +170,11 @@ def read_pairs(file: Path, *, labelled: bool = True) -> PairTable:
             f"{file} has no{' labelled' * labelled} pairs: give columns premise, statement{' and label' * labelled},"
             " or claim and evidences as Climate-FEVER has them."
         )
-    found = [_pair(*one, labelled) for one in given]
-    pairs = tuple(pair for pair in found if pair is not None)
+    results = [_pair(*one, labelled) for one in given]
+    pairs = tuple(pair for pair in results if pair is not None)
     if not pairs:
         raise InputError(f"No row of {file} has a premise, a statement{' and a label' * labelled}.")
-    return PairTable(file.name, hashlib.sha256(data).hexdigest(), pairs, len(found) - len(pairs))
+    return PairTable(file.name, hashlib.sha256(data).hexdigest(), pairs, len(results) - len(pairs))
 
 
 def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
@@ -263,14 +263,14 @@ def relation_probabilities(
     pairs: Sequence[LabelledPair], scorer: RelationScorer, *, on_progress: Callable[[int], None] | None = None
 ) -> FloatArray:
     """What a scorer gives each pair, shape [pairs, 3]; NaN where it failed."""
-    found: list[tuple[float, ...]] = []
+    results: list[tuple[float, ...]] = []
     for start in range(0, len(pairs), _BLOCK):
         block = pairs[start : start + _BLOCK]
         read = scorer.relations([(pair.premise, pair.statement) for pair in block])
-        found += [(np.nan,) * len(RELATIONS) if one is None else one for one in read]
+        results += [(np.nan,) * len(RELATIONS) if one is None else one for one in read]
         if on_progress is not None:
             on_progress(len(block))
-    return np.array(found, dtype=np.float64).reshape(-1, len(RELATIONS))
+    return np.array(results, dtype=np.float64).reshape(-1, len(RELATIONS))
 
 
 def _pair(premise: Any, statement: Any, label: Any, place: str, labelled: bool) -> LabelledPair | None:
@@ -379,7 +379,7 @@ class HeadEntailment:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(premise confirms statement) of each pair; never None."""
-        return [None if found is None else found.confirms for found in self.relations(pairs)]
+        return [None if result is None else result.confirms for result in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations of each pair, in order; never None."""
@@ -461,7 +461,7 @@ def synthetic_pairs(pairs: Sequence[LabelledPair], *, seed: int = 0) -> tuple[li
     Returns:
         The new pairs, and for each the place of the pair that it was made of, shape [new pairs].
     """
-    found, places = [], []
+    results, places = [], []
     generator = np.random.default_rng(seed)
     for place, pair in enumerate(pairs):
         text = pair.premise.partition(": ")[2] or pair.premise
@@ -475,9 +475,9 @@ def synthetic_pairs(pairs: Sequence[LabelledPair], *, seed: int = 0) -> tuple[li
         elif drawn < _TURN_PREMISE + _SHORTEN_PREMISE:
             made.append((shortened, 0))
         new = [LabelledPair(pair.premise, said, relation) for said, relation in made if said]
-        found += new
+        results += new
         places += [place] * len(new)
-    return found, np.array(places, dtype=np.int64)
+    return results, np.array(places, dtype=np.int64)
 
 
 def train_entailment(
@@ -652,14 +652,14 @@ class ClassifierEntailment:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(premise entails statement) of each pair; never None."""
-        return [None if found is None else found.confirms for found in self.relations(pairs)]
+        return [None if result is None else result.confirms for result in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations of each pair, in order; a premise too long is cut at its end."""
         import torch
 
         network, tokenizer, places = self._loaded
-        found: list[Relations | None] = [None] * len(pairs)
+        result: list[Relations | None] = [None] * len(pairs)
         order = sorted(range(len(pairs)), key=lambda place: len(pairs[place][0]) + len(pairs[place][1]))
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]
@@ -672,8 +672,8 @@ class ClassifierEntailment:
                 shares = [0.0, 0.0, 0.0]
                 for label, probability in enumerate(row):
                     shares[places[label]] += probability
-                found[place] = Relations(*shares)
-        return found
+                result[place] = Relations(*shares)
+        return result
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, Mapping[int, int]]:
@@ -715,7 +715,7 @@ def label_places(name: str, labels: Mapping[int, str]) -> dict[int, int]:
     Raises:
         ModelError: The labels are not those of inference data, for example LABEL_0.
     """
-    found = {}
+    results = {}
     for number, label in labels.items():
         said = label.lower().replace("_", " ").strip()
         # "not entailment" of two-class models: whatever is not entailed.
@@ -725,7 +725,7 @@ def label_places(name: str, labels: Mapping[int, str]) -> dict[int, int]:
                 f"The classifier {name} calls its labels {', '.join(labels.values())}: entailment, contradiction and"
                 " neutral are needed to know what they mean."
             )
-        found[int(number)] = place
-    if 0 not in found.values():
+        results[int(number)] = place
+    if 0 not in results.values():
         raise ModelError(f"The classifier {name} has no label for entailment.")
-    return found
+    return results

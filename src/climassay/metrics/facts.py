@@ -98,12 +98,12 @@ def split_facts(text: str) -> tuple[str, ...]:
         "Cold water, which holds more gas, sinks and carries carbon down." gives "Cold water sinks ...": see the tests
         for what the rules do and leave.
     """
-    found: list[str] = []
+    results: list[str] = []
     subject = ""
     for sentence in split_sentences(" ".join(text.split())):
         statements, subject = _of_sentence(_opened(sentence, subject))
-        found += statements
-    return tuple(dict.fromkeys(found))
+        results += statements
+    return tuple(dict.fromkeys(results))
 
 
 def _opened(sentence: str, subject: str) -> str:
@@ -327,14 +327,14 @@ class FactMetric:
         relations = self._relations([*forward, *backward])
         own, other = iter(relations[: len(forward)]), iter(relations[len(forward) :])
         relevance = iter(self._relevance(items, stated))
-        found: list[FactScores | None] = []
+        results: list[FactScores | None] = []
         for item, said, meant in zip(items, stated, wanted, strict=True):
             nothing = Relations(0.0, 0.0, 1.0)
             answer = [self._fact(text, next(own), next(relevance)) for text in said]
             spoken = bool(item.answer.strip())
             reference = [self._fact(text, next(other) if spoken else nothing, 1.0) for text in meant]
-            found.append(_fact_scores(answer, reference))
-        return found
+            results.append(_fact_scores(answer, reference))
+        return results
 
     def _relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Relations of each pair of (text, statement) by the part of the text, sentence or whole, that says most."""
@@ -342,13 +342,13 @@ class FactMetric:
         read = iter(
             self._scorer.relations([(part, said) for own, (_, said) in zip(parts, pairs, strict=True) for part in own])
         )
-        found: list[Relations | None] = []
+        results: list[Relations | None] = []
         for own in parts:
             each = [next(read) for _ in own]
             known = [one for one in each if one is not None]
             # The part that leaves least open is the one that speaks about the statement.
-            found.append(min(known, key=lambda one: one.leaves_open) if len(known) == len(each) else None)
-        return found
+            results.append(min(known, key=lambda one: one.leaves_open) if len(known) == len(each) else None)
+        return results
 
     def _relevance(self, items: Sequence[Answered], stated: Sequence[Sequence[str]]) -> list[float]:
         texts = [f"{item.question} {item.reference}" for item in items]
@@ -411,7 +411,7 @@ def _facts(batch: Batch) -> list[FactScores | None]:
 def _add(name: str, label: str, field: str, **more: bool) -> None:
     @metric(name, label, kinds=["freeform"], needs="facts", source=scorer_name, **more)
     def _(batch: Batch) -> list[float | None]:
-        return [None if found is None else getattr(found, field) for found in _facts(batch)]
+        return [None if result is None else getattr(result, field) for result in _facts(batch)]
 
 
 _add("fact_precision", "fact precision", "precision")

@@ -52,7 +52,7 @@ def ask_json(
     Returns:
         What was read of each answer, in order; failures in their place.
     """
-    found: list[T | JudgeFailure] = [JudgeFailure("Not asked.")] * len(requests)
+    result: list[T | JudgeFailure] = [JudgeFailure("Not asked.")] * len(requests)
     left = list(range(len(requests)))
     for attempt in range(ATTEMPTS):
         if not left:
@@ -68,16 +68,16 @@ def ask_json(
         ]
         for place, completion in zip(left, model.generate(asked), strict=True):
             if completion.error is not None:
-                found[place] = JudgeFailure(completion.error)
+                result[place] = JudgeFailure(completion.error)
                 continue
             try:
-                found[place] = requests[place].read(json.loads(completion.text))
+                result[place] = requests[place].read(json.loads(completion.text))
             except (ValueError, KeyError, TypeError, AttributeError):
-                found[place] = JudgeFailure(
+                result[place] = JudgeFailure(
                     f"The judge's answer is not of the form asked for: {completion.text[:80]!r}."
                 )
-        left = [place for place in left if isinstance(found[place], JudgeFailure)]
-    return found
+        left = [place for place in left if isinstance(result[place], JudgeFailure)]
+    return result
 
 
 JudgedVerdict = Literal["correct", "partly correct", "wrong", "beside the point"]
@@ -144,27 +144,27 @@ def judge_answers(
         if not question.strip() or not reference.strip():
             raise InputError(f"Answer {place} cannot be judged: it needs a question and a reference answer.")
     template = prompt or load_prompt("judged_accuracy")
-    found = [Judgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
-    left = [place for place, one in enumerate(found) if one is None]
+    results = [Judgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
+    left = [place for place, one in enumerate(results) if one is None]
     requests: list[JudgeRequest[Judgement]] = [
         JudgeRequest(template.render(**dict(zip(_VALUES, items[place], strict=True))), _SCHEMA, _read, _ROOM)
         for place in left
     ]
     answers = ask_json(requests, model)
     for place, said in zip(left, answers, strict=True):
-        found[place] = Judgement(None, "", said.error) if isinstance(said, JudgeFailure) else said
-    return [one for one in found if one is not None]
+        results[place] = Judgement(None, "", said.error) if isinstance(said, JudgeFailure) else said
+    return [one for one in results if one is not None]
 
 
 def judged_answers(scorer: Scorer, kind: str, items: Sequence[Answered | None]) -> list[Judgement | None]:
     """What a scorer's judge says about every answer; None without a judge, and for answers that failed (None)."""
-    found: list[Judgement | None] = [None] * len(items)
+    result: list[Judgement | None] = [None] * len(items)
     places = [place for place, item in enumerate(items) if item is not None]
     if scorer.judge is not None and any(one.name == "judged_accuracy" for one in scorer.metrics(kind)):
         asked = [item for item in items if item is not None]
         for place, judgement in zip(places, judge_answers(asked, scorer.judge), strict=True):
-            found[place] = judgement
-    return found
+            result[place] = judgement
+    return result
 
 
 def _read(data: Mapping[str, Any]) -> Judgement:
@@ -252,10 +252,10 @@ def factual_accuracies(
         raise InputError(f"{len(answers)} answers cannot be compared with {len(references)} references.")
     asked = [place for place, answer in enumerate(answers) if answer.strip()]
     shares = supports(scorer, [(references[place], answers[place]) for place in asked])
-    found: list[float | None] = [0.0] * len(answers)
+    result: list[float | None] = [0.0] * len(answers)
     for place, share in zip(asked, shares, strict=True):
-        found[place] = None if share is None else factual_accuracy(share, temperature)
-    return found
+        result[place] = None if share is None else factual_accuracy(share, temperature)
+    return result
 
 
 class PromptedSupport:
@@ -284,13 +284,13 @@ class PromptedSupport:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(SUPPORTS) for each pair of (evidence, claim); None where the call failed."""
-        return [None if found is None else found[0] for found in self.relations(pairs)]
+        return [None if result is None else result[0] for result in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations; the third is 0, for this judge always decides."""
-        found = prompted_shares(self._model, self._prompt, ("evidence", "claim"), ANSWERS, pairs,
+        result = prompted_shares(self._model, self._prompt, ("evidence", "claim"), ANSWERS, pairs,
                                 calibrated=self._calibrated, words=_PREMISE_WORDS, encoder=None)  # fmt: skip
-        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in found]
+        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in result]
 
 
 def scorer_name(scorer: Scorer) -> str:

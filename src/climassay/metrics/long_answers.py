@@ -170,7 +170,7 @@ class Marker:
         for place, item in enumerate(items):
             if item.answer.strip():
                 work += [(place, item.rubric)] * bool(item.rubric) + [(place, dimensions)] * bool(dimensions)
-        found = [
+        results = [
             Assessment()
             if item.answer.strip()
             else Assessment(
@@ -181,14 +181,14 @@ class Marker:
         ]
         answers = self._weighed(items, work) if self._small else self._told(items, work)
         for (place, _), said in zip(work, answers, strict=True):
-            before = found[place]
+            before = results[place]
             if isinstance(said, JudgeFailure):
-                found[place] = replace(before, errors=(*before.errors, said.error))
+                results[place] = replace(before, errors=(*before.errors, said.error))
             elif isinstance(said[0], CriterionJudgement):
-                found[place] = replace(before, criteria=cast("tuple[CriterionJudgement, ...]", said))
+                results[place] = replace(before, criteria=cast("tuple[CriterionJudgement, ...]", said))
             else:
-                found[place] = replace(before, ratings=cast("tuple[DimensionRating, ...]", said))
-        return found
+                results[place] = replace(before, ratings=cast("tuple[DimensionRating, ...]", said))
+        return results
 
     def _told(self, items: Sequence[LongAnswer], work: Sequence[tuple[int, Sequence[Any]]]) -> list[Any]:
         requests = []
@@ -211,7 +211,7 @@ class Marker:
     def _weighed(self, items: Sequence[LongAnswer], work: Sequence[tuple[int, Sequence[Any]]]) -> list[Any]:
         """Verdicts and ratings from probabilities; calibrated, because a small model likes some words anyway."""
         assert isinstance(self.model, OptionScorer)
-        found: dict[tuple[int, int], tuple[float, ...] | None] = {}
+        results: dict[tuple[int, int], tuple[float, ...] | None] = {}
         for kind, prompt, name, options in (
             (Criterion, self._rubric, "criterion", get_args(CriterionVerdict)),
             (Dimension, self._adequacy, "dimension", _RATINGS),
@@ -232,24 +232,24 @@ class Marker:
                 self.model, prompt, ("answer", name), tuple(f" {one}" for one in options), pairs,
                 calibrated=True, words=_WORDS, encoder=None,
             )  # fmt: skip
-            found.update(zip(asked, shares, strict=True))
+            results.update(zip(asked, shares, strict=True))
         return [
             JudgeFailure("The judge's probabilities could not be read.")
-            if any(found[index, number] is None for number in range(len(parts)))
-            else tuple(_from_shares(part, found[index, number] or ()) for number, part in enumerate(parts))
+            if any(results[index, number] is None for number in range(len(parts)))
+            else tuple(_from_shares(part, results[index, number] or ()) for number, part in enumerate(parts))
             for index, (_, parts) in enumerate(work)
         ]
 
 
 def assessed_answers(scorer: Scorer, kind: str, items: Sequence[LongAnswer | None]) -> list[Assessment | None]:
     """What a scorer's judge says about every long answer; None without a judge, and for answers that failed (None)."""
-    found: list[Assessment | None] = [None] * len(items)
+    result: list[Assessment | None] = [None] * len(items)
     places = [place for place, item in enumerate(items) if item is not None]
     if scorer.judge is not None and TYPES[kind].judged:
         asked = [item for item in items if item is not None]
         for place, assessment in zip(places, Marker(scorer.judge).assess(asked), strict=True):
-            found[place] = assessment
-    return found
+            result[place] = assessment
+    return result
 
 
 def _from_shares(part: Criterion | Dimension, shares: tuple[float, ...]) -> CriterionJudgement | DimensionRating:
@@ -316,20 +316,20 @@ def assessment_scores(assessment: Assessment, rubric: Sequence[Criterion]) -> di
 
     What the judge failed to say is missing.
     """
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     if rubric and len(assessment.criteria) == len(rubric):
         marked = list(zip(rubric, assessment.criteria, strict=True))
         total = sum(one.weight for one in rubric)
-        found["rubric_score"] = sum(one.weight * CREDITS[said.verdict] for one, said in marked) / total
+        results["rubric_score"] = sum(one.weight * CREDITS[said.verdict] for one, said in marked) / total
         needed = [said.verdict == "met" for one, said in marked if one.level == "must"]
         if needed:
-            found["rubric_must"] = sum(needed) / len(needed)
-        found["rubric_uncontradicted"] = float(all(said.verdict != "contradicted" for said in assessment.criteria))
+            results["rubric_must"] = sum(needed) / len(needed)
+        results["rubric_uncontradicted"] = float(all(said.verdict != "contradicted" for said in assessment.criteria))
     for group in get_args(Group):
         ratings = [one.rating for one in assessment.ratings if GROUP_OF.get(one.dimension) == group]
         if ratings:
-            found[group] = (float(np.mean(ratings)) - LOWEST) / (HIGHEST - LOWEST)
-    return found
+            results[group] = (float(np.mean(ratings)) - LOWEST) / (HIGHEST - LOWEST)
+    return results
 
 
 def _judge(scorer: Scorer) -> str:

@@ -385,7 +385,7 @@ def bert_score(
         given = [encoded[one] for several, _ in pairs for one in several]
         n, holding = len(given), Counter(token for one in given for token in set(one.ids))
         weights = {token: math.log((n + 1) / (k + 1)) for token, k in holding.items()} | {_UNSEEN: math.log(n + 1)}
-    found = [
+    results = [
         max(
             (_match(encoded[one], encoded[candidate], weights, match_special_tokens) for one in several),
             key=lambda values: values[2],
@@ -394,8 +394,8 @@ def bert_score(
     ]
     if baseline is not None:
         zeros = np.array(baseline)
-        found = [tuple(row) for row in ((np.array(found) - zeros) / (1 - zeros)).tolist()]
-    precision, recall, f1 = zip(*found, strict=True)
+        results = [tuple(row) for row in ((np.array(results) - zeros) / (1 - zeros)).tolist()]
+    precision, recall, f1 = zip(*results, strict=True)
     return BertScores(precision, recall, f1, model.name, model.layer, idf, baseline)
 
 

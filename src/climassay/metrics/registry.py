@@ -224,14 +224,14 @@ class Scorer:
         is missing.
         """
         wanted = [one for one in self.metrics(kind) if one.score is not None]
-        found: list[Scores] = [{one.name: 0.0 for one in wanted} if not item.answer else {} for item in items]
+        results: list[Scores] = [{one.name: 0.0 for one in wanted} if not item.answer else {} for item in items]
         places = [place for place, item in enumerate(items) if item.answer]
         batch = Batch([items[place] for place in places], self)
         for one in wanted if places else ():
             for place, value in zip(places, batch.scores(one), strict=True):
                 if value is not None:
-                    found[place][one.name] = value
-        return found
+                    results[place][one.name] = value
+        return results
 
 
 class Batch:
@@ -265,10 +265,10 @@ class Batch:
             InputError: The metric gave another number of scores.
         """
         assert one.score is not None
-        found = one.score(self)
-        if len(found) != len(self.items):
-            raise InputError(f"The metric {one.name!r} gave {len(found)} scores for {len(self.items)} answers.")
-        return found
+        result = one.score(self)
+        if len(result) != len(self.items):
+            raise InputError(f"The metric {one.name!r} gave {len(result)} scores for {len(self.items)} answers.")
+        return result
 
 
 METRICS.add(

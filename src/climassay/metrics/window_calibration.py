@@ -208,9 +208,9 @@ def read_labelled_answers(
 
 def _answer(row: Row, place: str, known: Mapping[str, Question]) -> LabelledAnswer:
     cells = {name: "" if value is None else str(value).strip() for name, value in row.items()}
-    found = known.get(cells.get("question", ""))
-    statement = cells.get("statement") or (found.question if found else "")
-    reference = cells.get("reference") or (found.answer if found else "")
+    result = known.get(cells.get("question", ""))
+    statement = cells.get("statement") or (result.question if result else "")
+    reference = cells.get("reference") or (result.answer if result else "")
     answer, label = cells.get("answer", ""), cells.get("correct", "").lower()
     for name, value in (("statement", statement), ("reference", reference), ("answer", answer)):
         if not value:

@@ -561,20 +561,20 @@ class CachedEncoder:
     ) -> NDArray[np.float32]:
         """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         keys = {text: hashlib.blake2b(f"{role} {text}".encode(), digest_size=16).digest() for text in texts}
-        found: dict[str, NDArray[np.float32]] = {}
+        results: dict[str, NDArray[np.float32]] = {}
         with self._lock:
             for text, key in keys.items():
                 if (vector := self._known.get(key)) is not None:
                     self._known.move_to_end(key)
-                    found[text] = vector
-        missing = [text for text in keys if text not in found]
+                    results[text] = vector
+        missing = [text for text in keys if text not in results]
         if on_progress is not None and len(texts) > len(missing):
             on_progress(len(texts) - len(missing))
         if missing:
-            found |= zip(missing, self.wrapped.encode(missing, role=role, on_progress=on_progress), strict=True)
+            results |= zip(missing, self.wrapped.encode(missing, role=role, on_progress=on_progress), strict=True)
             with self._lock:
                 # Copies: a row alone would keep the array that it is a row of.
-                self._known.update((keys[text], found[text].copy()) for text in missing)
+                self._known.update((keys[text], results[text].copy()) for text in missing)
                 while len(self._known) > self._most:
                     self._known.popitem(last=False)
-        return np.stack([found[text] for text in texts]) if texts else np.zeros((0, self.width), dtype=np.float32)
+        return np.stack([results[text] for text in texts]) if texts else np.zeros((0, self.width), dtype=np.float32)

@@ -456,8 +456,8 @@ def loaded_model(model: Generator) -> "LocalModel | None":
     """The local model itself, loaded; None where it is none."""
     from climassay.models.local.model import LocalModel
 
-    found = model.loaded() if isinstance(model, LazyModel) else model
-    return found if isinstance(found, LocalModel) else None
+    result = model.loaded() if isinstance(model, LazyModel) else model
+    return result if isinstance(result, LocalModel) else None
 
 
 def _card(folder: Path, adapter: Path | None, device: str | None, dtype: str | None, limit: int | None) -> Path:

@@ -188,7 +188,7 @@ def providers() -> Mapping[str, Provider]:
     tables = data.get("providers", {})
     if not isinstance(tables, Mapping) or not all(isinstance(one, Mapping) for one in tables.values()):
         raise InputError(f"{path}: providers are tables that begin with [providers.NAME].")
-    found = {}
+    results = {}
     for name, entries in tables.items():
         part = f"[providers.{name}]"
         if name == LOCAL or not _NAME.fullmatch(name):
@@ -197,10 +197,10 @@ def providers() -> Mapping[str, Provider]:
             raise InputError(f"{path}: {part} may hold prices only; its server is set by {BASE_URL_VARIABLE}.")
         if name != OPENAI and "base_url" not in entries:
             raise InputError(f"{path}: {part} needs an entry 'base_url'.")
-        found[name] = filled(Provider, entries, str(path), part)
-        if _origin(found[name].base_url) is None:
+        results[name] = filled(Provider, entries, str(path), part)
+        if _origin(results[name].base_url) is None:
             raise InputError(f"{path}: {part} has a base_url that is not an http or https address.")
-    return found
+    return results
 
 
 def normalised_base_url(url: str) -> str:

@@ -126,8 +126,8 @@ class ProfileSettings:
 
 def parameters_of(model: Generator) -> int | None:
     """How many parameters a model, looked through where it is wrapped, tells; None behind a server."""
-    found: int | None = getattr(unwrapped(model), "parameters", None)
-    return found
+    result: int | None = getattr(unwrapped(model), "parameters", None)
+    return result
 
 
 def profile_of(model: Generator, settings: ProfileSettings | None = None) -> Profile:
@@ -222,8 +222,8 @@ def prompt_names() -> list[str]:
 
 @cache
 def _files() -> dict[str, Path]:
-    found = (*_FOLDER.glob(f"*{_SUFFIX}"), *TYPES_FOLDER.glob(f"*/*{_SUFFIX}"))
-    return {path.stem: path for path in found}
+    results = (*_FOLDER.glob(f"*{_SUFFIX}"), *TYPES_FOLDER.glob(f"*/*{_SUFFIX}"))
+    return {path.stem: path for path in results}
 
 
 def load_prompt(name: str, overrides: Path | None = None) -> Prompt:

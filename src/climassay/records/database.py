@@ -232,9 +232,9 @@ class Database:
         if not self.is_sqlite:
             return
         with self.read() as connection:
-            found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one_or_none()
-        if found != "ok":
-            raise self._corrupt(str(found).strip().splitlines()[-1] if found else "it cannot be checked")
+            result = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one_or_none()
+        if result != "ok":
+            raise self._corrupt(str(result).strip().splitlines()[-1] if result else "it cannot be checked")
 
     def _check_or_create(self, make: bool) -> None:
         version = self.stored_version()
@@ -491,5 +491,5 @@ class ServerLock:
 
 def announced_address(database: Database) -> str | None:
     """Where people reach the server of a records database, or its last one; None where there was none yet."""
-    found: str | None = database.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS))
-    return found
+    result: str | None = database.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS))
+    return result

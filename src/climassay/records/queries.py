@@ -199,10 +199,10 @@ def require_run(database: Database, run: str) -> RunSummary:
     Raises:
         RecordsError: There is none.
     """
-    found = list_runs(database, run)
-    if not found:
+    result = list_runs(database, run)
+    if not result:
         raise RecordsError(f"There is no run {run} in the records: list them with climassay records runs.")
-    return found[0]
+    return result[0]
 
 
 def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
@@ -415,8 +415,8 @@ def list_run_page(
     with database.read() as connection:
         total = connection.execute(sa.select(sa.func.count()).select_from(runs).where(*fits)).scalar_one()
         commands = connection.execute(sa.select(runs.c.command).distinct().order_by(runs.c.command)).scalars().all()
-        found = connection.execute(query).all()
-        lines = _lines(connection, found)
+        result = connection.execute(query).all()
+        lines = _lines(connection, result)
     return RunList(lines, total, tuple(commands))
 
 

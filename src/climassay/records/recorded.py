@@ -232,8 +232,8 @@ class _Call(Generic[A]):
         """Hand on what the records have under earlier fingerprints of the model, each with the name that it needs."""
         for fingerprint, name in fingerprints.items():
             keys = {self._identities[index].key_under(fingerprint): index for index in self.missing()}
-            found = self._store.look_up(list(keys), name)
-            self._serve({self._identities[keys[key]].key: answer for key, answer in found.items()})
+            result = self._store.look_up(list(keys), name)
+            self._serve({self._identities[keys[key]].key: answer for key, answer in result.items()})
 
     def mark(self, missing: Sequence[int]) -> list[int]:
         """Those of the missing requests that are ours to ask: no other run is asking them or has just been answered."""
@@ -261,9 +261,9 @@ class _Call(Generic[A]):
             held = self._run.in_flight.held_by_others()
             free = [key for key in waiting if key not in held]
             if free:
-                found = self._store.look_up(free)
-                self._serve(found)
-                if len(found) < len(free):
+                result = self._store.look_up(free)
+                self._serve(result)
+                if len(result) < len(free):
                     return
                 since, pause = time.monotonic(), FIRST_LOOK
             elif time.monotonic() - since > PATIENCE_SECONDS:

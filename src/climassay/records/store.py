@@ -595,7 +595,7 @@ class Records:
 
     def look_up(self, keys: Sequence[bytes], model: str | None = None) -> dict[bytes, StoredAnswer]:
         """The newest answer without error to each request that has one."""
-        found: dict[bytes, StoredAnswer] = {}
+        results: dict[bytes, StoredAnswer] = {}
         answers, requests = tables.answers, tables.requests
         columns = (answers, requests.c.key, requests.c.kind)
         with self.database.read() as connection:
@@ -611,16 +611,16 @@ class Records:
                     query = query.where(requests.c.model == model)
                 for row in connection.execute(query).mappings():
                     answer = answer_from_row(cast(Kind, row["kind"]), cast(Mapping[str, Any], row))
-                    found[bytes(row["key"])] = StoredAnswer(row["id"], answer)
-        return found
+                    results[bytes(row["key"])] = StoredAnswer(row["id"], answer)
+        return results
 
     def fingerprints_among(self, fingerprints: Collection[str]) -> set[str]:
         """Those of some fingerprints under which there are requests."""
         if not fingerprints:
             return set()
-        found = sa.select(tables.requests.c.fingerprint).where(tables.requests.c.fingerprint.in_(fingerprints))
+        result = sa.select(tables.requests.c.fingerprint).where(tables.requests.c.fingerprint.in_(fingerprints))
         with self.database.read() as connection:
-            return set(connection.execute(found.distinct()).scalars())
+            return set(connection.execute(result.distinct()).scalars())
 
     def close(self) -> None:
         """Give back the connections."""

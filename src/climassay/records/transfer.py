@@ -183,11 +183,11 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
         raise InputError(f"There are no answers in {path}: it is empty.")
 
     def work(connection: sa.Connection) -> MergedAnswers:
-        found = MergedAnswers()
+        results = MergedAnswers()
         for bundle in bundles():
             _add_stub_runs(database, connection, bundle, path.name)
-            found += _add_answers(database, connection, [bundle], total, on_progress)
-        return found
+            results += _add_answers(database, connection, [bundle], total, on_progress)
+        return results
 
     return database.write(work)
 
@@ -238,7 +238,7 @@ def _add_answers(
     """Add at most so many answers, the oldest first, under numbers below all others: one's own stay the newest."""
     lowest = connection.execute(sa.select(sa.func.min(tables.answers.c.id))).scalar()
     number = min(lowest or 0, 0) - most
-    found = MergedAnswers()
+    results = MergedAnswers()
     for bundle in bundles:
         identities = {answer.key: _identity(answer) for answer in bundle}
         sound = {
@@ -269,24 +269,24 @@ def _add_answers(
         if rows:
             connection.execute(tables.answers.insert(), rows)
         damaged = sum(answer.key not in sound for answer in bundle)
-        found += MergedAnswers(len(rows), known, len(differing), damaged)
+        results += MergedAnswers(len(rows), known, len(differing), damaged)
         if on_progress is not None:
             on_progress(len(bundle))
-    return found
+    return results
 
 
 def _answers_there(
     connection: sa.Connection, keys: Sequence[bytes]
 ) -> dict[tuple[str, str, str], tuple[str | None, str] | None]:
     """What answers requests have, by key, run and time; None for a failure. The one that is served comes last."""
-    answers, found = tables.answers, {}
+    answers, result = tables.answers, {}
     for start in range(0, len(keys), KEYS_PER_QUERY):
         some = answers.c.request.in_(keys[start : start + KEYS_PER_QUERY])
         for row in connection.execute(sa.select(answers).where(some).order_by(answers.c.id)):
             logprobs = None if row.logprobs is None else json.loads(row.logprobs)
             content = None if row.error is not None else (row.text, json.dumps(logprobs))
-            found[bytes(row.request).hex(), row.run, iso_time(row.answered_at)] = content
-    return found
+            result[bytes(row.request).hex(), row.run, iso_time(row.answered_at)] = content
+    return result
 
 
 def _row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
@@ -311,9 +311,9 @@ def _add_runs(target: Database, connection: sa.Connection, source: Database) -> 
         target.insert_new(connection, runs, rows)
         kept = sa.select(results.c.run, results.c.name, results.c.position, results.c.row)
         for row in rows:
-            found = [dict(one) for one in reading.execute(kept.where(results.c.run == row["id"])).mappings()]
-            if found:
-                connection.execute(results.insert(), found)
+            result = [dict(one) for one in reading.execute(kept.where(results.c.run == row["id"])).mappings()]
+            if result:
+                connection.execute(results.insert(), result)
     return len(rows)
 
 
@@ -348,8 +348,8 @@ def _add_uses(target: Database, connection: sa.Connection, source: Database) -> 
         )
         for rows in streamed.partitions():
             there = sa.select(answers.c.id, answers.c.request, answers.c.run, answers.c.answered_at)
-            found = connection.execute(there.where(answers.c.request.in_([row.request for row in rows])))
-            numbers = {(bytes(one.request), one.run, iso_time(one.answered_at)): one.id for one in found}
+            result = connection.execute(there.where(answers.c.request.in_([row.request for row in rows])))
+            numbers = {(bytes(one.request), one.run, iso_time(one.answered_at)): one.id for one in result}
             places = [(row.run, (bytes(row.request), row.asked_by, iso_time(row.answered_at))) for row in rows]
             served = [{"run": run, "answer": numbers[place]} for run, place in places if place in numbers]
             target.insert_new(connection, uses, served)

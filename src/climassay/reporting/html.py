@@ -79,22 +79,22 @@ def letters(text: str) -> tuple[str, tuple[int, ...]]:
         >>> letters("De-\nfi ne")[0]
         'define'
     """
-    found: list[str] = []
+    results: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
         plain = character.lower() if character.isascii() else unicodedata.normalize("NFKD", character).casefold()
         for one in plain:
             if one.isalnum():
-                found.append(one)
+                results.append(one)
                 places.append(place)
-    return "".join(found), tuple(places)
+    return "".join(results), tuple(places)
 
 
 @lru_cache(maxsize=4096)
 def stems(text: str) -> tuple[str, ...]:
     """The stems of a text's words and its numbers, in order, stop words left out."""
-    found = (_folded(match.group()) for match in _WORD.finditer(text))
-    return tuple(_stem(word) for word in found if word not in STOP_WORDS)
+    results = (_folded(match.group()) for match in _WORD.finditer(text))
+    return tuple(_stem(word) for word in results if word not in STOP_WORDS)
 
 
 def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
@@ -478,7 +478,7 @@ def _plain(value: Any) -> Any:
     data: dict[str, Any] = {"block": kind} if kind in _KINDS else {}
     data |= {one.name: None if one.name in own else _plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Table):
-        marks = [[row, column, sorted(found)] for (row, column), found in sorted(value.marks.items())]
+        marks = [[row, column, sorted(result)] for (row, column), result in sorted(value.marks.items())]
         data |= {"strong": sorted(value.strong), "marks": marks}
     return data
 
@@ -504,7 +504,7 @@ def _read(kind: Any, value: Any) -> Any:
         given = {name: one for name, one in _fitting(value, isinstance(value, Mapping)).items() if name not in other}
         marked: dict[str, Any] = {}
         if kind is Table:
-            marks = {(row, column): frozenset(found) for row, column, found in given.pop("marks", [])}
+            marks = {(row, column): frozenset(result) for row, column, result in given.pop("marks", [])}
             marked = {"strong": frozenset(given.pop("strong", [])), "marks": marks}
         hints = _hints(kind)
         return kind(**{name: _read(hints[name], one) for name, one in given.items()}, **marked)

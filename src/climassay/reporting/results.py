@@ -99,15 +99,15 @@ def _as_number(cell: str) -> str | int | float:
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row without mappings in it."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            found.update({f"{name}.{key}": cell for key, cell in _flat(value).items()})
+            results.update({f"{name}.{key}": cell for key, cell in _flat(value).items()})
         elif isinstance(value, list | tuple) and value and all(isinstance(one, float) for one in value):
-            found.update({f"{name}.{place}": one for place, one in enumerate(value, start=1)})
+            results.update({f"{name}.{place}": one for place, one in enumerate(value, start=1)})
         else:
-            found[name] = value
-    return found
+            results[name] = value
+    return results
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -227,11 +227,11 @@ def _correlate(
         raise InputError(f"A rank correlation needs two lists of at least 3 numbers each, got {a.shape} and {b.shape}.")
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         raise InputError("A rank correlation is undefined where one list is constant.")
-    found = measure(a, b)
+    result = measure(a, b)
     chosen = np.random.default_rng(seed).integers(0, len(a), (resamples, len(a)))
     # A resample that happens to be constant has no rank correlation and says nothing.
     low, high = np.nanquantile(resampled(a, b, chosen), [(1 - level) / 2, (1 + level) / 2])
-    return Correlation(float(found.statistic), Interval(float(low), float(high)), len(a), float(found.pvalue))
+    return Correlation(float(result.statistic), Interval(float(low), float(high)), len(a), float(result.pvalue))
 
 
 def spearman(

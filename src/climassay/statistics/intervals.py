@@ -218,8 +218,8 @@ def paired_tests(
     exact = [mcnemar(*pair) if whole else None for pair, whole in zip(pairs, binary, strict=True)]
     gaps = paired_differences(pairs, exact=[None if test is None else test.p_value for test in exact], seed=seed)
     p_values = [gap.p_value for gap in gaps]
-    found = zip(gaps, exact, p_values, holm(p_values), strict=True)
-    return [PairedComparison(gap.difference, test, p_value, adjusted) for gap, test, p_value, adjusted in found]
+    result = zip(gaps, exact, p_values, holm(p_values), strict=True)
+    return [PairedComparison(gap.difference, test, p_value, adjusted) for gap, test, p_value, adjusted in result]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -267,12 +267,12 @@ def mean_estimates(
     wrong = next((array for array in arrays if array.ndim != 1 or array.size == 0), None)
     if wrong is not None:
         raise InputError(f"A mean needs a list of at least one number, got the shape {wrong.shape}.")
-    found: dict[int, Estimate] = {}
+    results: dict[int, Estimate] = {}
     for places in _by_length(arrays):
         table = np.stack([arrays[place] for place in places], axis=1)
         for place, interval in zip(places, _intervals(table, level, resamples, seed), strict=True):
-            found[place] = Estimate(float(arrays[place].mean()), interval, len(arrays[place]), level)
-    return [found[place] for place in range(len(arrays))]
+            results[place] = Estimate(float(arrays[place].mean()), interval, len(arrays[place]), level)
+    return [results[place] for place in range(len(arrays))]
 
 
 def paired_differences(
@@ -311,15 +311,15 @@ def paired_differences(
         if a.shape != b.shape or a.ndim != 1 or a.size == 0:
             raise InputError(f"Paired scores must be two lists of equal length, got {a.shape} and {b.shape}.")
         gaps.append(b - a)
-    found: dict[int, PairedDifference] = {}
+    results: dict[int, PairedDifference] = {}
     for alike in _by_length(gaps):
         for start in range(0, len(alike), _PAIRS_AT_ONCE):
             places = alike[start : start + _PAIRS_AT_ONCE]
             means = _subset_means(np.stack([gaps[place] for place in places], axis=1), flips, seed)
             for place, typical in zip(places, means.T, strict=True):
                 known = exact[place] if exact else None
-                found[place] = _sign_flip_test(gaps[place], typical, known, level)
-    return [found[place] for place in range(len(gaps))]
+                results[place] = _sign_flip_test(gaps[place], typical, known, level)
+    return [results[place] for place in range(len(gaps))]
 
 
 def _sign_flip_test(

@@ -308,12 +308,12 @@ def read_result(folder: Path) -> TuningResult | None:
 
 def list_adapters(folder: Path) -> list[TuningResult]:
     """All finished adapters in the folders of a folder, by name; what is none of ours is left out."""
-    found = []
+    results = []
     for place in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
             result = read_result(place)
         except InputError:
             continue
         if result is not None:
-            found.append(result)
-    return found
+            results.append(result)
+    return results

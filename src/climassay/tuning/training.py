@@ -116,8 +116,8 @@ def _what_is_there(folder: Path, fingerprint: str, replace_other: bool) -> Tunin
     if replace_other:
         there: str | None = ""  # for what cannot be read
         with suppress(InputError):
-            found = read_result(folder) or read_progress(folder)
-            there = None if found is None else found.fingerprint
+            results = read_result(folder) or read_progress(folder)
+            there = None if results is None else results.fingerprint
         if there not in (None, fingerprint):
             for name in (RESULT_FILE, WEIGHTS_FILE):
                 (folder / name).unlink(missing_ok=True)

@@ -41,8 +41,8 @@ def visitor(request: HTTPConnection, app: App) -> User | None:
         elif session:
             user = app.accounts.session_user(session)
         request.state.user = user
-    found: User | None = request.state.user
-    return found
+    result: User | None = request.state.user
+    return result
 
 
 Visitor = Annotated[User | None, Depends(visitor)]

@@ -388,10 +388,10 @@ class AccountStore:
         Raises:
             InputError: The password cannot be used; the link is still good.
         """
-        found = self.link(token)
-        if found is None:
+        result = self.link(token)
+        if result is None:
             return None
-        name = found.user.name
+        name = result.user.name
         kept = None if password is None else hashed_password(name, password)
         unused = sa.and_(links.c.token == digest(token), links.c.used_at.is_(None))
         used = links.update().where(unused).values(used_at=self._now())
@@ -403,7 +403,7 @@ class AccountStore:
                 _keep_password(connection, name, kept)
             return True
 
-        return found if self.database.write(work) else None
+        return result if self.database.write(work) else None
 
     # Tokens for programs
 

@@ -37,23 +37,23 @@ class ResultCache:
         """A result; whoever asks for it while it is computed waits for it, and an error reaches all of them."""
         with self._lock:
             known = self._made.get(key)
-            found: Future[T] = self._made.setdefault(key, Future())
+            result: Future[T] = self._made.setdefault(key, Future())
             self._made.move_to_end(key)
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
         if known is None:
             try:
-                found.set_result(make())
+                result.set_result(make())
             except BaseException as error:
-                found.set_exception(error)
+                result.set_exception(error)
                 with self._lock:
                     self._made.pop(key, None)
-        return found.result()
+        return result.result()
 
     def __contains__(self, key: Hashable) -> bool:
         """Whether a result is there already."""
-        found = self._made.get(key)
-        return found is not None and found.done()
+        result = self._made.get(key)
+        return result is not None and result.done()
 
 
 class AppState(Session):

@@ -186,10 +186,10 @@ def show(request: Request, app: App, user: Reader, question: str) -> Response:
 
 
 def _question(app: AppState, job: str) -> Job:
-    found = app.jobs.many([job])
-    if not found or found[0].kind != ASK:
+    result = app.jobs.many([job])
+    if not result or result[0].kind != ASK:
         raise Missing(f"There is no question {job!r}.")
-    return found[0]
+    return result[0]
 
 
 def _page(

@@ -330,8 +330,8 @@ class Jobs:
         Raises:
             InputError: There is none of that id.
         """
-        for found in self.many([job]):
-            return found
+        for result in self.many([job]):
+            return result
         raise InputError(f"There is no job {job!r}.")
 
     def many(self, ids: Collection[str]) -> "Sequence[Job]":
@@ -551,9 +551,9 @@ class JobStreams:
         self._wake(self._topics.values())
 
     async def _read(self, topics: dict[str, _Topic]) -> None:
-        found = await run_in_threadpool(self._jobs.many, list(topics))
+        result = await run_in_threadpool(self._jobs.many, list(topics))
         last = await run_in_threadpool(self._jobs.last_events, list(topics))
-        for job in found:
+        for job in result:
             topic = topics[job.id]
             if job == topic.job and last.get(job.id, 0) <= topic.last:
                 continue

@@ -293,24 +293,24 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
         As many as clauses. A single clause, and the first one, keep their words.
     """
     shared, own_tail = _tail_words(tail)
-    found: list[CompletedClause] = []
+    results: list[CompletedClause] = []
     base, base_sure = "", False
     broken = 0
     shortly = len(clauses) > _FEWEST_WORDS and all(_SHORT_ITEM.fullmatch(clause.strip()) for clause in clauses[1:])
     for number, clause in enumerate(clauses):
         words = clause.strip()
         plain = CONJUNCTION.sub("", words).strip()
-        goes_on_directly = bool(found) and plain == words
+        goes_on_directly = bool(results) and plain == words
         if number < len(opened) and opened[number]:
             one = _opened(plain) if len(clauses) > 1 else CompletedClause(_SAID.sub(" that", plain), True)
             goes_on_directly = False
         elif base:
             one = _completed(
-                words, CompletedClause(base, base_sure), clauses[number - 1].strip(), found[-1], shared, shortly
+                words, CompletedClause(base, base_sure), clauses[number - 1].strip(), results[-1], shared, shortly
             )
         else:
             one = _first(words, [*clauses[number + 1 :], tail], shared)
-        if goes_on_directly and not _INTERRUPTED_GOES_ON.match(plain) and not _goes_on(plain, found):
+        if goes_on_directly and not _INTERRUPTED_GOES_ON.match(plain) and not _goes_on(plain, results):
             # Its mark interrupts a clause, whose words the clauses before may share; or only the sentence's subject.
             subject_first = number == 1 and one.text == f"{clauses[0].strip()} {plain}"
             broken = number if subject_first else number + 1
@@ -336,25 +336,25 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             one = CompletedClause(f"{one.text.rstrip(_END)} {own_tail}", one.sure)
         if len(clauses) > 1 and re.search(r"\b(?:is|are|was|were|has|have|be|been|that)\W*$", one.text):
             one = one._replace(sure=False)  # "there is" goes on behind its mark
-        found.append(one)
+        results.append(one)
         hangs = SUBORDINATE.match(plain) or BEGINS_WITH_VERB.match(plain)
         if number == 0 or not base or (has_verb(plain) and not hangs):
             base, base_sure = one
             if number == 0 and _HANGS_ON.match(words) and not has_verb(one.text, surely=True):
                 base = words
     if len(clauses) == 1:
-        text = _CONCESSION_LOST.sub("", found[0].text)
+        text = _CONCESSION_LOST.sub("", results[0].text)
         return [CompletedClause(text, not _is_left_open(text) and not (shared and _WANTS_VERB.search(clauses[0])))]
     shares = _is_another_thing(clauses[-1], opened[-1:]) or re.match(r"\s*and\b", clauses[-1])
     but = re.match(r"\s*but\s+", clauses[-1])
     shares = shares or (
         but and (SURELY_BEGINS_WITH_VERB.match(clauses[-1], but.end()) or INFINITIVE.match(clauses[-1], but.end()))
     )
-    if own_tail and found and shares:
+    if own_tail and results and shares:
         # "has increased A (...) and B (...) associated with C": nothing says that A is not.
-        broken = max(broken, len(found) - 1)
+        broken = max(broken, len(results) - 1)
     tied = _BINDS.search(" ".join([*clauses, tail])) is not None
-    found = [one._replace(text=_DANGLES.sub("", one.text)) for one in found]
+    results = [one._replace(text=_DANGLES.sub("", one.text)) for one in results]
     return [
         one._replace(
             sure=one.sure
@@ -365,7 +365,7 @@ def complete_clauses(clauses: Sequence[str], tail: str = "", opened: Sequence[bo
             and not ((place or (opened and opened[0])) and _TWO_CLAIMS.search(clauses[place]))
             and not _lacks_noun(one.text, [*clauses, tail][place + 1]),
         )
-        for place, one in enumerate(found)
+        for place, one in enumerate(results)
     ]
 
 
@@ -536,8 +536,10 @@ def _first(words: str, following: Sequence[str], shared: str) -> CompletedClause
     ):
         return CompletedClause(words, False)
     main = _RELATIVE_CLAUSE.sub(" ", words)
-    found = [match for match in FINITE_OR_PRESENT.finditer(main) if not RELATIVE_BEFORE.search(main, 0, match.start())]
-    if found and found[0].end() < len(main):
+    results = [
+        match for match in FINITE_OR_PRESENT.finditer(main) if not RELATIVE_BEFORE.search(main, 0, match.start())
+    ]
+    if results and results[0].end() < len(main):
         return CompletedClause(words, True)
     others = [CONJUNCTION.sub("", part).strip() for part in following]
     predicate_follows = any(
@@ -559,13 +561,13 @@ def _in_place_of_same_form(
         if words == plain or (group and (has_verb(plain, surely=True) or _INCLUDES.search(last.text))):
             return None
         verb = SURELY_FINITE.search(last.text)
-        found = list(place.finditer(last.text, verb.start() if verb and begins.match("doing it") else 0))
-        if len(found) == 1:
-            start = found[0].start(group)
+        results = list(place.finditer(last.text, verb.start() if verb and begins.match("doing it") else 0))
+        if len(results) == 1:
+            start = results[0].start(group)
             # "the transition to high risk is (...) and to very high risk" has its verb behind what is replaced.
             verb_stays = group or not plain.startswith("to ") or main_verb(last.text[:start]) is not None
             return CompletedClause(f"{last.text[:start]}{plain}", last.sure and bool(verb_stays))
-        if BEGINS_WITH_FORM.match(plain) is None or found:
+        if BEGINS_WITH_FORM.match(plain) is None or results:
             return CompletedClause(f"{last.text.rstrip(_END)} and {plain}", False)
         if plain.split()[0].lower().endswith("ing") or re.match(r"\w+ly\s+\w+ing\b", plain):
             # ", causing A (...)" goes on with what comes before; after "and", nothing says with what.
@@ -691,7 +693,7 @@ def _as_object(
     the_same = _LAST_THE.search(last.text) if joined and plain.startswith("the ") else None
     if (
         the_same
-        and re.search(r"\bthe\b", last.text[found.end() if (found := main_verb(last.text)) else 0 : the_same.end(1)])
+        and re.search(r"\bthe\b", last.text[result.end() if (result := main_verb(last.text)) else 0 : the_same.end(1)])
         is None
     ):
         return CompletedClause(f"{the_same[1]} {plain}", last.sure and not has_verb(plain))
@@ -731,5 +733,5 @@ def _as_object(
 
 def _same_form(one: str, other: str) -> bool:
     """Whether words begin with a form in "-ing" or "-ed" only where those that they replace do."""
-    forms = [found["form"].lower() if (found := BEGINS_WITH_FORM.match(words)) else "" for words in (one, other)]
+    forms = [match["form"].lower() if (match := BEGINS_WITH_FORM.match(words)) else "" for words in (one, other)]
     return not forms[0] or forms[0] == forms[1]

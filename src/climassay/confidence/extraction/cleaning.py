@@ -100,8 +100,8 @@ def references_in(text: str) -> tuple[str, ...]:
     """What a paragraph refers to: the parts of its curly brackets, else of a web page's links in their place."""
     parts = [match.group().strip("{} ") for match in _BRACES.finditer(text)]
     parts = parts or [match.group().split("Links to", 1)[1].split(None, 2)[-1] for match in _LINKS.finditer(text)]
-    found = (part.strip(" .") for words in parts for part in re.split(r"[;,]", words))
-    return tuple(dict.fromkeys(part for part in found if part))
+    results = (part.strip(" .") for words in parts for part in re.split(r"[;,]", words))
+    return tuple(dict.fromkeys(part for part in results if part))
 
 
 def paragraph_label(text: str) -> str | None:
@@ -155,13 +155,13 @@ def _is_reference(part: str) -> bool:
 
 def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
     """Spans in order, those that touch or overlap made one."""
-    found: list[Span] = []
+    results: list[Span] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1].end:
-            found[-1] = Span(found[-1].start, max(end, found[-1].end))
+        if results and start <= results[-1].end:
+            results[-1] = Span(results[-1].start, max(end, results[-1].end))
         else:
-            found.append(Span(start, end))
-    return tuple(found)
+            results.append(Span(start, end))
+    return tuple(results)
 
 
 _MARK = "\ue000"
@@ -325,7 +325,7 @@ def definitions_in(texts: Iterable[str]) -> dict[str, str]:
             words = _words_of(match[1], text[max(0, match.start() - _WORDS_BEFORE) : match.start()])
             if words:
                 counts.setdefault(match[1], Counter())[_singular(words) if match[2] else words] += 1
-    return {acronym: min(found, key=lambda words: (-found[words], words)) for acronym, found in counts.items()}
+    return {acronym: min(result, key=lambda words: (-result[words], words)) for acronym, result in counts.items()}
 
 
 def _words_of(acronym: str, before: str) -> str | None:

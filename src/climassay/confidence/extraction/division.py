@@ -186,15 +186,15 @@ def has_verb(words: str, *, surely: bool = False) -> bool:
 
 def main_verb(text: str) -> re.Match[str] | None:
     """The first finite verb that is not a relative clause's: "include" in "options that tend to help include A"."""
-    found = [*SURELY_FINITE.finditer(text)] or [*FINITE.finditer(text)]
+    result = [*SURELY_FINITE.finditer(text)] or [*FINITE.finditer(text)]
     main: list[re.Match[str]] = []
     relative = -1
-    for match in found:
+    for match in result:
         if RELATIVE_BEFORE.search(text, 0, match.start()) or 0 <= match.start() - relative <= 1:
             relative = match.end()  # "that may exceed" has two verbs
         elif not _REPORTED.match(text, match.end()):
             main.append(match)
-    return main[0] if main else found[0] if found else None
+    return main[0] if main else result[0] if result else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,8 +360,8 @@ _LIST_OF_SUBJECTS = re.compile(r",\s+\w+(?:\s+\w+)?\s+and\s+(?:\w+\s+){1,2}?(?:i
 
 def _last_boundary(between: str) -> int:
     """Where the last clause of some words begins that has words of its own; their end where there is none."""
-    found = [match.start() for match in _BOUNDARY.finditer(between)]
-    for place in reversed(found):
+    results = [match.start() for match in _BOUNDARY.finditer(between)]
+    for place in reversed(results):
         rest = between[place:]
         if not has_verb(rest) and (between[place].isspace() or not SUBORDINATE.match(CONJUNCTION.sub("", rest))):
             continue  # "agricultural and ecological drought" are no two clauses

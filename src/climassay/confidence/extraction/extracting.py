@@ -126,10 +126,10 @@ def identify(document: Document, report: str | None = None, cycle: str | None = 
     sources = [report, document.report, document.title, document.source]
     names = [name for name in sources if name]
     cited = [match[1] for block in document.blocks[:_FIRST_BLOCKS] if (match := _OWN_CITATION.search(block.text))]
-    group = next((found for name in [*names, *cited] if (found := _group(name))), None)
+    group = next((result for name in [*names, *cited] if (result := _group(name))), None)
     if group in _CYCLE_OF_SPECIAL:
         return ReportIdentity(cycle or _CYCLE_OF_SPECIAL[group], group)
-    found_cycle = cycle or next((found for name in [*names, *cited] if (found := _cycle(name))), None)
+    found_cycle = cycle or next((result for name in [*names, *cited] if (result := _cycle(name))), None)
     return ReportIdentity(found_cycle, group)
 
 
@@ -385,9 +385,9 @@ class _DocumentStatements:
         of_paragraph = _tags_of_paragraphs(sentences) if self.paragraph_tags else {}
         clean = cache(lambda place: self._clean(sentences[place].words))
         for place, sentence in enumerate(sentences):
-            found = list(self._of_sentence(sentence, of_paragraph.get(place)))
+            results = list(self._of_sentence(sentence, of_paragraph.get(place)))
             # Parts are numbered with those that are not wanted, so that a statement has one id with and without them.
-            wanted = [part for part, one in enumerate(found) if one.tag is not None or self.options.untagged]
+            wanted = [part for part, one in enumerate(results) if one.tag is not None or self.options.untagged]
             if not wanted:
                 continue
             most = self.options.context
@@ -395,7 +395,7 @@ class _DocumentStatements:
             after = tuple(islice(filter(None, map(clean, range(place + 1, len(sentences)))), most))
             for part in wanted:
                 name = f"{self.document.id}-{sentence.block}.{sentence.number}.{part}"
-                yield replace(found[part], id=name, part=part, parts=len(found), before=before, after=after)
+                yield replace(results[part], id=name, part=part, parts=len(results), before=before, after=after)
 
     def _of_sentence(self, sentence: _Sentence, of_paragraph: TagMark | None) -> Iterator[Statement]:
         """Statements of one sentence, without context and with all its parts; none where no part is wanted."""
@@ -405,15 +405,15 @@ class _DocumentStatements:
         if not levelled and not self.options.untagged and of_paragraph is None:
             return
         if of_paragraph is not None:
-            found = self._clean(words)
-            if _is_long_enough(found):
-                whole = self._statement(found, True, of_paragraph, Clause(0, len(words), ()), marks, sentence)
+            result = self._clean(words)
+            if _is_long_enough(result):
+                whole = self._statement(result, True, of_paragraph, Clause(0, len(words), ()), marks, sentence)
                 yield replace(whole, whole_paragraph=True)
             return
         for one in divided_parts(words, marks):
-            found = self._clean(one.text if one.sure or one.whole else words)
-            if found and (one.levelled or _is_long_enough(found)):
-                yield self._statement(found, one.sure, one.mark, one.clause, marks, sentence)
+            result = self._clean(one.text if one.sure or one.whole else words)
+            if result and (one.levelled or _is_long_enough(result)):
+                yield self._statement(result, one.sure, one.mark, one.clause, marks, sentence)
 
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
@@ -496,7 +496,7 @@ def divided_parts(words: str, marks: Sequence[TagMark]) -> list[SentencePart]:
         completed.append(complete_clauses([*plain, tail])[-1])
     elif not has_rest:
         clauses[-1] = replace(clauses[-1], end=len(words))
-    found = []
+    results = []
     for place, (clause, (text, complete)) in enumerate(zip(clauses, completed, strict=True)):
         for mark in clause.marks or (None,):
             # "(high confidence in the sign; low confidence in the numbers)" is about parts of what the words say.
@@ -512,10 +512,10 @@ def divided_parts(words: str, marks: Sequence[TagMark]) -> list[SentencePart]:
                 text=text,
                 before=[one.text for one in completed[:place]],
             )
-            found.append(SentencePart(clause, mark, _with_scope(text, mark), sure, sure, len(clauses) == 1, form))
-    if len(found) > 1:
-        found = [one._replace(sure=one.sure and (not one.levelled or is_sure(one.form))) for one in found]
-    return found
+            results.append(SentencePart(clause, mark, _with_scope(text, mark), sure, sure, len(clauses) == 1, form))
+    if len(results) > 1:
+        results = [one._replace(sure=one.sure and (not one.levelled or is_sure(one.form))) for one in results]
+    return results
 
 
 def _tag_behind(words: str) -> TagMark | None:
@@ -532,7 +532,7 @@ def _tag_behind(words: str) -> TagMark | None:
 
 def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
     """By place, the tag of the paragraph for its last sentence and those before it that follow no other tag."""
-    found: dict[int, TagMark] = {}
+    results: dict[int, TagMark] = {}
     for place, sentence in enumerate(sentences):
         ends = place + 1 == len(sentences) or sentences[place + 1].block != sentence.block
         mark = _tag_behind(sentence.words) if ends and sentence.number else None
@@ -542,8 +542,8 @@ def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
         while sentences[first].number and not any(one.levels for one in find_tags(sentences[first - 1].words)):
             first -= 1
         if first < place:
-            found |= dict.fromkeys(range(first, place + 1), mark)
-    return found
+            results |= dict.fromkeys(range(first, place + 1), mark)
+    return results
 
 
 def _plain(clause: Clause, words: str) -> str:

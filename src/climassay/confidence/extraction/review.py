@@ -51,7 +51,7 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
         documents: As for :func:`climassay.confidence.extraction.extract`.
         report: Name of the report, in place of what the documents say.
     """
-    found: list[CertaintyTerm] = []
+    results: list[CertaintyTerm] = []
     for document in documents:
         name = identify(document, report).name or document.report or document.title
         for place, block in enumerate(document.blocks):
@@ -65,7 +65,7 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
                     start, end = mark.whole if mark.levels else (mark.start, mark.end)
                     terms += [(start, end, "evidence", mark.evidence)] if mark.evidence else []
                     terms += [(start, end, "agreement", mark.agreement)] if mark.agreement else []
-                found += [
+                results += [
                     CertaintyTerm(
                         id=f"{document.id}-{place}.{number}.{which}",
                         kind=kind,
@@ -83,7 +83,7 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
                     )
                     for which, (start, end, kind, term) in enumerate(sorted(terms))
                 ]
-    return found
+    return results
 
 
 def term_table(terms: Sequence[CertaintyTerm]) -> Table:

@@ -84,7 +84,7 @@ def features(part: Part) -> dict[str, float]:
         if len(word) > 3 and word.isalpha() and word.islower() and not _SAID_OF_ANYTHING.fullmatch(word)
     ]
     opening = _OPENING.match(part.clauses[0])
-    found: dict[str, float] = {
+    results: dict[str, float] = {
         "length": math.log1p(len(text)),
         "very short": len(text) < 4,
         "clauses": math.log1p(len(part.clauses)),
@@ -106,14 +106,14 @@ def features(part: Part) -> dict[str, float]:
         and not part.text.startswith(opening.group()),
     }
     if joined:
-        found |= {
+        results |= {
             "added": not replaced,
             "kept": math.log1p(len(kept)),
             "replaced": math.log1p(len(replaced)),
             "between": math.log1p(max(0, len(text) - len(kept) - len(own))),
         }
     if part.opened:
-        found |= {
+        results |= {
             "opened": True,
             "opened: length": math.log1p(len(text)),
             "opened: verb": verb,
@@ -124,7 +124,7 @@ def features(part: Part) -> dict[str, float]:
             "opened: words of a subject": min(4, len(subject)),
             f"opened: {min(3, len(subject))} words of a subject": True,
         }
-    return {name: float(value) for name, value in found.items() if value}
+    return {name: float(value) for name, value in results.items() if value}
 
 
 def _from_earlier(part: Part, own: list[str], text: list[str]) -> tuple[list[str], list[str]]:

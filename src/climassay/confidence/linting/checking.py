@@ -187,7 +187,7 @@ def suppressions(draft: Draft, known: Collection[str]) -> tuple[list[Suppression
     Returns:
         The silent parts, and a remark on each comment that names an unknown rule.
     """
-    found: list[Suppression] = []
+    results: list[Suppression] = []
     remarks: list[Remark] = []
     for match in _COMMENT.finditer(draft.text) if not draft.paged else ():
         names = [name for name in re.split(r"[\s,]+", match["rules"]) if name]
@@ -200,16 +200,16 @@ def suppressions(draft: Draft, known: Collection[str]) -> tuple[list[Suppression
         if names and not rules:
             continue
         if match["what"] == "ignore-file":
-            found.append(Suppression(0, len(draft.text), rules))
+            results.append(Suppression(0, len(draft.text), rules))
             continue
         start, end = match.span()
         for block in draft.blocks:
             # A block in which a comment is all there is has no prose.
             has_prose = draft.mask[block.start : block.end].strip("\x00 \t\r\n")
             if has_prose and (block.start >= end or (block.start <= start and end <= block.end)):
-                found.append(Suppression(block.start, block.end, rules))
+                results.append(Suppression(block.start, block.end, rules))
                 break
-    return found, remarks
+    return results, remarks
 
 
 RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
@@ -238,10 +238,10 @@ def chosen_rules(wanted: str = "") -> tuple[Rule, ...]:
         taken = {rule.name for rule in RULES.values() if rule.default}
     else:
         taken = set(RULES) if "all" in only else set(only)
-    found = tuple(rule for rule in RULES.values() if rule.name in taken - without)
-    if not found:
+    results = tuple(rule for rule in RULES.values() if rule.name in taken - without)
+    if not results:
         raise InputError("No rule is left to check: name at least one.")
-    return found
+    return results
 
 
 _PASSED_OVER = {"heading": "headings", "row": "cells of tables", "note": "footnotes and captions"}
@@ -329,14 +329,14 @@ class Checked:
     @property
     def conclusion(self) -> str:
         """What the findings, or that there are none, say about the text: one or two sentences."""
-        examined, found = self.examined, len(self.findings)
+        examined, result = self.examined, len(self.findings)
         if not examined.is_english:
             return (
                 f"The rules read English, and this text seems to be in {examined.language}: that "
-                f"{counted(found, 'finding')} came out says nothing about it."
+                f"{counted(result, 'finding')} came out says nothing about it."
             )
-        if found:
-            return f"{counted(found, 'finding')} in {counted(self.draft.words, 'word')}."
+        if result:
+            return f"{counted(result, 'finding')} in {counted(self.draft.words, 'word')}."
         if not examined.holds_assessment:
             return (
                 "There is nothing to check: the text has no calibrated term, and no sentence that states a finding. "
@@ -364,16 +364,16 @@ def check(draft: Draft, rules: Sequence[Rule] | None = None) -> Checked:
     """
     rules = chosen_rules() if rules is None else tuple(rules)
     suppressed, complaints = suppressions(draft, frozenset((*RULES, TAGGER_DIFFERS)))
-    found = [_finding(draft, UNKNOWN_IGNORE, "warning", remark) for remark in complaints]
+    results = [_finding(draft, UNKNOWN_IGNORE, "warning", remark) for remark in complaints]
     hidden = 0
     for rule in rules:
         for remark in rule.check(draft):
             if any(one.covers(rule.name, remark.start) for one in suppressed):
                 hidden += 1
             else:
-                found.append(_finding(draft, rule.name, rule.severity, remark))
-    found.sort(key=lambda finding: (finding.start_offset, finding.end_offset, finding.rule))
-    return Checked(draft, tuple(rules), tuple(found), hidden)
+                results.append(_finding(draft, rule.name, rule.severity, remark))
+    results.sort(key=lambda finding: (finding.start_offset, finding.end_offset, finding.rule))
+    return Checked(draft, tuple(rules), tuple(results), hidden)
 
 
 def _finding(draft: Draft, rule: str, severity: Severity, remark: Remark) -> Finding:

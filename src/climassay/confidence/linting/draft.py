@@ -96,7 +96,7 @@ class Draft:
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
         """All sentences, in order; a heading and a cell of a table count as one each."""
-        found = []
+        results = []
         for block in self.blocks:
             text, places = one_line(self.mask, block.start, block.end)
             whole = block.kind in ("heading", "row")
@@ -105,8 +105,8 @@ class Draft:
                 if part:
                     begin = start + len(text[start:end]) - len(text[start:end].lstrip())
                     place = places[begin : begin + len(part)]
-                    found.append(Sentence(part, place, block, tuple(find_tags(part)), tuple(find_likelihoods(part))))
-        return tuple(found)
+                    results.append(Sentence(part, place, block, tuple(find_tags(part)), tuple(find_likelihoods(part))))
+        return tuple(results)
 
     @cached_property
     def words(self) -> int:
@@ -525,11 +525,11 @@ def _without_markup(part: str, start: int, italics: list[tuple[int, int]]) -> st
     part = masked(part, [match.span() for match in _TAG.finditer(part)])
     for _ in range(_NESTED_EMPHASIS):
         for pattern in (_STARS, _BARS):
-            found = list(pattern.finditer(part))
-            for match in found:
+            results = list(pattern.finditer(part))
+            for match in results:
                 if match["marks"] not in ("**", "__"):
                     italics.append((start + match.start("words"), start + match.end("words")))
-            marks = [span for match in found for span in (match.span("marks"), (match.end("words"), match.end()))]
+            marks = [span for match in results for span in (match.span("marks"), (match.end("words"), match.end()))]
             part = masked(part, marks) if marks else part
     return masked(part, [match.span() for match in _ESCAPED.finditer(part)])
 

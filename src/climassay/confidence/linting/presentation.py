@@ -82,8 +82,8 @@ def sarif(results: Sequence[Checked]) -> dict[str, Any]:
         descriptors.append({"id": UNKNOWN_IGNORE, "shortDescription": {"text": "comment names an unknown rule"}})
     index = {descriptor["id"]: number for number, descriptor in enumerate(descriptors)}
     driver = {"name": "climassay confidence lint", "version": __version__, "rules": descriptors}
-    found = [_result(checked, one, index) for checked in results for one in checked.findings]
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": found}
+    result = [_result(checked, one, index) for checked in results for one in checked.findings]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": result}
     return {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -166,7 +166,7 @@ def pieces(checked: Checked) -> tuple[Piece, ...]:
     """The text in pieces, cut wherever a finding begins or ends; together they are the text again."""
     text, findings = checked.draft.text, checked.findings
     cuts = sorted({0, len(text), *(place for one in findings for place in (one.start_offset, one.end_offset))})
-    found, first = [], 0
+    results, first = [], 0
     for start, end in pairwise(cuts):
         # Findings are in order: those that ended before this piece are not looked at again.
         while first < len(findings) and findings[first].end_offset <= start:
@@ -176,8 +176,8 @@ def pieces(checked: Checked) -> tuple[Piece, ...]:
             for number, one in enumerate(findings[first:], start=first)
             if one.start_offset <= start and end <= one.end_offset
         )
-        found.append(Piece(text[start:end], here, tuple(one for one in here if findings[one].start_offset == start)))
-    return tuple(found)
+        results.append(Piece(text[start:end], here, tuple(one for one in here if findings[one].start_offset == start)))
+    return tuple(results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,10 +294,10 @@ def write_comments(source: Path, checked: Checked, target: Path) -> int:
 
 def _paragraphs(data: bytes) -> tuple[str, list[_Paragraph]]:
     """The prefix of Word's names, and all paragraphs in the order of their beginnings with the runs of their own."""
-    found = re.search(rb"xmlns:(\w+)=[\"']" + re.escape(_WORD.encode()) + rb"[\"']", data[:20_000])
-    if found is None or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    match = re.search(rb"xmlns:(\w+)=[\"']" + re.escape(_WORD.encode()) + rb"[\"']", data[:20_000])
+    if match is None or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise KeyError("the main part names no Word vocabulary in UTF-8")
-    prefix = found[1].decode()
+    prefix = match[1].decode()
     paragraph, run, text = (f"{prefix}:{name}" for name in ("p", "r", "t"))
     blanks = {f"{prefix}:{name}" for name in ("tab", "br", "cr")}
     parser = expat.ParserCreate()

@@ -442,40 +442,40 @@ class StatedProbability:
 
 def probability_at(text: str, place: int) -> StatedProbability | None:
     """The probability that begins at a place of a text, if one does."""
-    found = _PROBABILITY.match(text, place)
-    if found is None:
+    match = _PROBABILITY.match(text, place)
+    if match is None:
         return None
-    named = bool(found["named"] or found["after"])
+    named = bool(match["named"] or match["after"])
     kind: Literal["point", "bound", "range"] = "point"
-    if found["low"] is not None:
-        low, high = (float(found[end].lstrip("<>≤≥")) / 100 for end in ("low", "high"))
+    if match["low"] is not None:
+        low, high = (float(match[end].lstrip("<>≤≥")) / 100 for end in ("low", "high"))
         kind = "range"
     else:
-        if found["value"] is not None:
-            low = float(found["value"]) / 100
-        elif found["decimal"] is not None:
-            low = float(found["decimal"])
-        elif found["half"] is not None:
+        if match["value"] is not None:
+            low = float(match["value"]) / 100
+        elif match["decimal"] is not None:
+            low = float(match["decimal"])
+        elif match["half"] is not None:
             low = 0.5
         else:
-            words = (found[name].lower().split()[-1] for name in ("of", "all"))
+            words = (match[name].lower().split()[-1] for name in ("of", "all"))
             of, every = (int(word) if word.isdecimal() else _COUNTS[word] for word in words)
             low = of / every if every else 2.0
         high = low
-        if found["above"] or found["more"]:
+        if match["above"] or match["more"]:
             kind, high = "bound", 1.0
-        elif found["below"] or found["less"]:
+        elif match["below"] or match["less"]:
             kind, low = "bound", 0.0
     # "more than half of the emissions" is a share.
-    share = (found["of"] or found["half"]) and not named and re.match(r"\s+(?:of|the)\b", text[found.end() :])
-    if not 0 <= low <= high <= 1 or share or (found["decimal"] and not named):
+    share = (match["of"] or match["half"]) and not named and re.match(r"\s+(?:of|the)\b", text[match.end() :])
+    if not 0 <= low <= high <= 1 or share or (match["decimal"] and not named):
         return None
-    return StatedProbability(found.start(), found.end(), low, high, kind, named or bool(found["of"]))
+    return StatedProbability(match.start(), match.end(), low, high, kind, named or bool(match["of"]))
 
 
 def gives_probability(text: str) -> bool:
     """Whether a text gives a probability, called so, in figures or number words."""
-    return any(found["named"] or found["after"] for found in _PROBABILITY.finditer(text))
+    return any(result["named"] or result["after"] for result in _PROBABILITY.finditer(text))
 
 
 @rule(
@@ -543,8 +543,8 @@ def _words_before(text: str, place: int) -> StatedProbability | None:
     if gap is None:
         return None
     end = base + gap.start()
-    for found in _PROBABILITY.finditer(text, base, end):
-        stated = probability_at(text, found.start())
+    for result in _PROBABILITY.finditer(text, base, end):
+        stated = probability_at(text, result.start())
         if stated is not None and stated.named and stated.end == end:
             return stated
     return None
@@ -598,9 +598,9 @@ def _explaining(text: str, mark: TagMark) -> StatedProbability | None:
         # A figure that is not called a probability may be a quantity: "(high confidence; 5–10%)".
         if stated.named or (low - _TOLERANCE <= stated.low and stated.high <= high + _TOLERANCE):
             return stated
-    for found in _PROBABILITY.finditer(text, mark.whole[1], min(len(text), mark.whole[1] + 2 * _NEAR_TERM)):
-        stated = probability_at(text, found.start())
-        if stated is not None and stated.named and _MEANS.match(text[mark.whole[1] : found.start()]):
+    for result in _PROBABILITY.finditer(text, mark.whole[1], min(len(text), mark.whole[1] + 2 * _NEAR_TERM)):
+        stated = probability_at(text, result.start())
+        if stated is not None and stated.named and _MEANS.match(text[mark.whole[1] : result.start()]):
             return stated
     return None
 

@@ -70,11 +70,11 @@ class InsertionTagger:
             return []
         probe = self.trained.probe
         read = [_item(f"new {place}", TaggingItem.of(one), self.context) for place, one in enumerate(items)]
-        found = insert_items(
+        result = insert_items(
             read, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=ANCHORS, mode="three-way",
             tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
         )  # fmt: skip
-        return [next(level for level in self.levels if level == one.label) for one in found.insertions]
+        return [next(level for level in self.levels if level == one.label) for one in result.insertions]
 
 
 def train_insertion(
@@ -120,11 +120,11 @@ def balanced_sample(items: Sequence[LabelledItem], count: int = LABELLED, *, see
     """As many statements of each level, together ``count`` or a few fewer where a level is rare."""
     generator = np.random.default_rng(seed)
     each = max(1, count // len(LEVELS))
-    found: list[LabelledItem] = []
+    results: list[LabelledItem] = []
     for level in LEVELS:
         own = [one for one in items if one.tag == level]
-        found += [own[place] for place in sorted(generator.permutation(len(own))[:each].tolist())]
-    return found
+        results += [own[place] for place in sorted(generator.permutation(len(own))[:each].tolist())]
+    return results
 
 
 def _item(name: str, read: TaggingItem, context: int, label: float | None = None) -> Item:

@@ -80,8 +80,8 @@ class TaggingItem:
         from climassay.corpus.documents import split_sentences
 
         text, context = (given, "") if isinstance(given, str) else given
-        before, found, after = context.partition(text) if text else (context, "", "")
-        if not found:
+        before, result, after = context.partition(text) if text else (context, "", "")
+        if not result:
             before, after = context, ""
         around = (filter(None, map(plain_statement, split_sentences(side))) for side in (before, after))
         return cls(plain_statement(text), *map(tuple, around))
@@ -231,7 +231,7 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
         else:
             kept.setdefault(words, one)
     sections = read_sections(paragraphs) if paragraphs else {}
-    indices = {report: SectionIndex(found) for report, found in sections.items()}
+    indices = {report: SectionIndex(result) for report, result in sections.items()}
     items: list[LabelledItem] = []
     chapter: dict[str, str] = {}
     # The table follows the pages: what is not found belongs to the last chapter found.
@@ -309,20 +309,20 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     from climassay.corpus.documents import split_sentences
 
     opened = gzip.open if path.suffix == ".gz" else open
-    found: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
+    result: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
     try:
         with opened(path, "rt", encoding="utf-8") as lines:
             for line in lines:
                 row = parse_json(line)
                 if row["class"] == "body":
                     name = f"{row['doc_id']}: {row['headings']}"
-                    kept = found[row["report"]].setdefault((name, row["doc_id"]), [])
+                    kept = result[row["report"]].setdefault((name, row["doc_id"]), [])
                     kept += filter(None, map(plain_statement, split_sentences(row["text"])))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is not a file of report paragraphs: {error}.") from None
     return {
         report: [Section(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]
-        for report, sections in found.items()
+        for report, sections in result.items()
     }
 
 

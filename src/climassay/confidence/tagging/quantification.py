@@ -153,13 +153,13 @@ def share_residuals(
     for place, document in enumerate(documents):
         places.setdefault(document, []).append(place)
     own = np.eye(given.shape[1])[levels] - given
-    found = [own[members].mean(axis=0) for members in places.values() if len(members) >= smallest]
-    if len(found) < _FEWEST_DOCUMENTS:
+    results = [own[members].mean(axis=0) for members in places.values() if len(members) >= smallest]
+    if len(results) < _FEWEST_DOCUMENTS:
         raise InputError(
-            f"{len(found)} documents have {smallest} statements or more: how far a tagger is off in a document is seen"
-            f" in at least {_FEWEST_DOCUMENTS}."
+            f"{len(results)} documents have {smallest} statements or more: how far a tagger is off in a document is "
+            f"seen in at least {_FEWEST_DOCUMENTS}."
         )
-    return np.array(found)
+    return np.array(results)
 
 
 def adjusted_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:

@@ -234,14 +234,14 @@ def train_tagger(
         kind=Tagger, on_fit=on_fit,
     )  # fmt: skip
     chosen, source = trained.chosen, trained.classifier.provenance
-    found = on_mixes(training.truth, chosen.probabilities, training.groups, resamples=resamples, seed=seed)
+    result = on_mixes(training.truth, chosen.probabilities, training.groups, resamples=resamples, seed=seed)
     measured, settings = source.measured, dict[str, Any]()
-    if "equal" in found:
-        settings["confusion"] = found["equal"].confusion
+    if "equal" in result:
+        settings["confusion"] = result["equal"].confusion
         for name, one in (
-            ("equal_accuracy", found["equal"].accuracy),
-            ("climatex_accuracy", found["climatex"].accuracy),
-            ("climatex_ordinal_error", found["climatex"].ordinal_error),
+            ("equal_accuracy", result["equal"].accuracy),
+            ("climatex_accuracy", result["climatex"].accuracy),
+            ("climatex_ordinal_error", result["climatex"].ordinal_error),
         ):
             measured |= {name: one.value, f"{name}_low": one.interval.low, f"{name}_high": one.interval.high}
     documents = np.unique([one.document for one in items], return_inverse=True)[1]

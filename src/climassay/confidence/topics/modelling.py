@@ -251,7 +251,7 @@ def nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, Float
 
     Exact: to compile an approximate search takes longer than to compare a hundred thousand vectors.
     """
-    found = np.zeros((len(vectors), count), dtype=np.int64)
+    results = np.zeros((len(vectors), count), dtype=np.int64)
     distances = np.zeros((len(vectors), count), dtype=np.float32)
     for start in range(0, len(vectors), _BLOCK):
         cosines = vectors[start : start + _BLOCK] @ vectors.T
@@ -260,9 +260,9 @@ def nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, Float
         near = np.sort(np.argpartition(-cosines, count - 1, axis=1)[:, :count], axis=1)
         order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
         near = np.take_along_axis(near, order, axis=1)
-        found[start : start + _BLOCK] = near
+        results[start : start + _BLOCK] = near
         distances[start : start + _BLOCK] = np.clip(1 - np.take_along_axis(cosines, near, axis=1), 0, None)
-    return found, distances
+    return results, distances
 
 
 def _umap(components: int, spread: float, seed: int, neighbours: int, vectors: FloatArray) -> Any:
@@ -351,20 +351,20 @@ def fit_topics(
     tagged, untagged = ([one for one in ordered if (one.tag is not None) is wanted] for wanted in (True, False))
     vectors = context_vectors([*tagged, *untagged], encoder, on_progress=on_progress)
     own = vectors[: len(tagged)]
-    found = group_statements([one.text for one in tagged], own, encoder, asked)
+    result = group_statements([one.text for one in tagged], own, encoder, asked)
     places = map_of(own, asked.seed, asked.neighbours).round(3)
     placed = [
         AssignedStatement(one.id, int(group), bool(outlier), float(x), float(y))
-        for one, group, outlier, (x, y) in zip(tagged, found.groups, found.outliers, places.tolist(), strict=True)
+        for one, group, outlier, (x, y) in zip(tagged, result.groups, result.outliers, places.tolist(), strict=True)
     ]
     if untagged:
-        numbers = nearest(vectors[len(tagged) :], found.centres)
+        numbers = nearest(vectors[len(tagged) :], result.centres)
         placed += [AssignedStatement(one.id, int(number)) for one, number in zip(untagged, numbers, strict=True)]
     several = len({one.report for one in tagged}) > 1
-    topics = tuple(_topic(number, tagged, own, found, several) for number in range(len(found.words)))
-    outliers = int(found.outliers.sum())
-    model = TopicModel(topics, tuple(placed), sum(found.joined), outliers, encoder.fingerprint, asked)
-    return FittedTopics(model, found.centres, tuple(own[found.groups == number] for number in range(len(topics))))
+    topics = tuple(_topic(number, tagged, own, result, several) for number in range(len(result.words)))
+    outliers = int(result.outliers.sum())
+    model = TopicModel(topics, tuple(placed), sum(result.joined), outliers, encoder.fingerprint, asked)
+    return FittedTopics(model, result.centres, tuple(own[result.groups == number] for number in range(len(topics))))
 
 
 def context_sentences(statements: Iterable[Statement], *, place_untagged: bool = False) -> list[str]:

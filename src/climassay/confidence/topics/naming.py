@@ -137,8 +137,8 @@ def phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
         A phrase for each term that is or begins a noun phrase of the texts, in their order, none twice.
     """
     read = [_words(text) for text in texts]
-    found = (_phrase(tuple(word.split()), read) for word in words)
-    return tuple(dict.fromkeys(phrase for phrase in found if phrase))
+    results = (_phrase(tuple(word.split()), read) for word in words)
+    return tuple(dict.fromkeys(phrase for phrase in results if phrase))
 
 
 def written(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
@@ -398,7 +398,7 @@ def judge_names(
     """
     encoded = encoder.encode([name or "-" for name in names], role="query")
     similarities = encoded @ centres.T
-    found: list[NameProposal] = []
+    results: list[NameProposal] = []
     given = {name.casefold() for name in taken}
     for number, name in enumerate(names):
         place = int((similarities[number] > similarities[number, number]).sum())
@@ -414,8 +414,8 @@ def judge_names(
             fault = f"only {support:.0%} of the topic's statements bear it"
         if not fault:
             given.add(name.casefold())
-        found.append(NameProposal(name, fault, support))
-    return found
+        results.append(NameProposal(name, fault, support))
+    return results
 
 
 def _fault(name: str) -> str:
@@ -562,12 +562,12 @@ def _entries(path: Path, data: Mapping[str, Any], at: str) -> list[NamedTopic]:
     try:
         names, proposed = data.get("names", {}), data.get("proposed", {})
         sizes, statements = data.get("sizes", {}), data.get("statements", {})
-        found = []
+        results = []
         for number, name in names.items():
             if not isinstance(name, str) or not name.strip():
                 raise InputError(f"{path}: the name [{at}names] {number} must be a text that is not empty.")
             sketch = tuple(statements[number].split())
-            found.append(NamedTopic(" ".join(name.split()), proposed[number], int(sizes[number]), sketch))
+            results.append(NamedTopic(" ".join(name.split()), proposed[number], int(sizes[number]), sketch))
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path} is damaged at {error}: delete it, or undo the last change of it.") from None
-    return found
+    return results

@@ -112,7 +112,7 @@ def read_predictions(path: Path) -> Predictions:
         raise InputError(
             f"{path} needs columns id and a probability for each level, for example {', '.join(TAGS[1:])}."
         )
-    found: dict[str, FloatArray] = {}
+    results: dict[str, FloatArray] = {}
     for number, row in enumerate(rows, start=1):
         try:
             values = np.array([float(row[level]) for level in levels])
@@ -123,8 +123,8 @@ def read_predictions(path: Path) -> Predictions:
             ) from None
         if not np.isfinite(values).all() or (values < 0).any() or abs(values.sum() - 1) > 0.02:
             raise InputError(f"{path}, row {number}: the probabilities of {name} must be positive and sum to 1.")
-        found[name] = values / values.sum()
-    return Predictions(levels, found)
+        results[name] = values / values.sum()
+    return Predictions(levels, results)
 
 
 def held_out(cases: Cases, predictions: Predictions) -> list[Case]:
@@ -150,7 +150,7 @@ def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: in
     if not cases:
         return []
     usual = Counter(case.tag for case in cases).most_common(1)[0][0]
-    found = []
+    results = []
     for topic in (None, *range(topics)):
         own = [case for case in cases if topic in (None, case.topic)]
         if own:
@@ -158,8 +158,8 @@ def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: in
             truth = np.array([predictions.levels.index(case.tag) for case in own if case.tag is not None])
             accuracy = proportion(int((given == truth).sum()), len(own))
             constant = sum(case.tag == usual for case in own) / len(own)
-            found.append(TopicAccuracy(topic, accuracy, float(np.abs(given - truth).mean()), constant))
-    return found
+            results.append(TopicAccuracy(topic, accuracy, float(np.abs(given - truth).mean()), constant))
+    return results
 
 
 def untagged_scores(
@@ -177,7 +177,7 @@ def untagged_scores(
             raise InputError("The predictions have no tagged statements, so that the tagger's error is unknown.")
         table = confusion(known, predictions)
     scores = [float(score(level)) for level in predictions.levels]
-    found = []
+    results = []
     for topic in (None, *range(topics)):
         for column in cases.columns:
             here = [one for one in cases.untagged if topic in (None, one.topic) and one.column == column]
@@ -194,8 +194,8 @@ def untagged_scores(
             together = part * shares.score + (1 - part) * mean
             low = together - float(np.hypot(part * (shares.score - shares.score_low), (1 - part) * 1.96 * error))
             high = together + float(np.hypot(part * (shares.score_high - shares.score), (1 - part) * 1.96 * error))
-            found.append(UntaggedScore(topic, column, shares, len(here), len(tagged), together, low, high))
-    return found
+            results.append(UntaggedScore(topic, column, shares, len(here), len(tagged), together, low, high))
+    return results
 
 
 def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
@@ -283,32 +283,32 @@ def document_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]
         # Of a document that is stored chapter by chapter, the chapter.
         title = f"{chapter}: {title}" if chapter and chapter.casefold() not in title.casefold() else title
         (untagged if one.tag is None else tagged)[one.report, title] += 1
-    found = []
+    results = []
     for report, document in sorted({*tagged, *untagged}):
         n, rest = tagged[report, document], untagged[report, document]
         tagging: Tagging = "unknown" if not rest or n + rest < _ENOUGH else "tags"
         if tagging == "tags" and n / (n + rest) < HARDLY:
             tagging = "hardly"
-        found.append(DocumentCoverage(report, document, n, rest, tagging))
-    return found
+        results.append(DocumentCoverage(report, document, n, rest, tagging))
+    return results
 
 
 def untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
     """Reports of the cycles at hand that did not tag their statements: the known ones, and those found in the data."""
     cycles = {one.cycle for one in statements if one.cycle}
-    found = [UntaggedReport(*key, reason, True) for key, reason in UNTAGGED_REPORTS.items() if key[0] in cycles]
+    results = [UntaggedReport(*key, reason, True) for key, reason in UNTAGGED_REPORTS.items() if key[0] in cycles]
     tagged: Counter[tuple[str, str]] = Counter()
     total: Counter[tuple[str, str]] = Counter()
     for one in statements:
         if one.cycle and one.working_group:
             total[one.cycle, one.working_group] += 1
             tagged[one.cycle, one.working_group] += one.tag is not None
-    known = {(one.cycle, one.working_group) for one in found}
+    known = {(one.cycle, one.working_group) for one in results}
     for key, count in sorted(total.items()):
         if key not in known and count >= _ENOUGH and tagged[key] / count < HARDLY:
             reason = f"{tagged[key]} of its {count} sentences carry a level of confidence"
-            found.append(UntaggedReport(*key, reason, False))
-    return sorted(found, key=lambda one: (one.cycle, one.working_group))
+            results.append(UntaggedReport(*key, reason, False))
+    return sorted(results, key=lambda one: (one.cycle, one.working_group))
 
 
 def gap_reason(cycle: str, groups: Mapping[str, int], silent: Sequence[UntaggedReport]) -> tuple[UntaggedReport, ...]:

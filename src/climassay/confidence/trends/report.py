@@ -247,7 +247,7 @@ def score_table(analysis: TrendAnalysis) -> Table:
 
 def score_rows(analysis: TrendAnalysis) -> Table:
     """The same as numbers, a row for each topic and column, for spreadsheets; an empty column or topic means all."""
-    found = (*analysis.scores.cells.values(), *analysis.scores.by_topic, *analysis.scores.by_column)
+    results = (*analysis.scores.cells.values(), *analysis.scores.by_topic, *analysis.scores.by_column)
     rows = [
         (
             analysis.name(one.topic, ""),
@@ -259,7 +259,7 @@ def score_rows(analysis: TrendAnalysis) -> Table:
             str(one.sections),
             *map(str, one.counts),
         )
-        for one in (*found, analysis.scores.overall)
+        for one in (*results, analysis.scores.overall)
     ]
     headings = ["topic", analysis.cases.kind, "score", "low", "high", "statements", "sections", *TAGS]
     return Table.of("Scores", headings, rows, left=2)
@@ -281,8 +281,10 @@ def share_table(analysis: TrendAnalysis) -> Table:
 
 def deviation_table(analysis: TrendAnalysis) -> Table:
     """The topics that sound most and least confident beside others of the same columns."""
-    found = analysis.scores.deviations
-    shown = found if len(found) <= 2 * _SHOWN_DEVIATIONS else (*found[:_SHOWN_DEVIATIONS], *found[-_SHOWN_DEVIATIONS:])
+    result = analysis.scores.deviations
+    shown = (
+        result if len(result) <= 2 * _SHOWN_DEVIATIONS else (*result[:_SHOWN_DEVIATIONS], *result[-_SHOWN_DEVIATIONS:])
+    )
     rows = [
         (
             analysis.model.name(one.topic),
@@ -298,7 +300,7 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
     note = (
         f"Difference to the mean of the same {kind}s, so that a topic of a confident {kind} does not look confident "
         "for it alone. Estimates are drawn towards 0 by how little a topic's statements tell (normal empirical Bayes). "
-        f"p: two-sided, corrected for the {len(found)} topics looked at (Holm). High or low says how a topic's "
+        f"p: two-sided, corrected for the {len(result)} topics looked at (Holm). High or low says how a topic's "
         "statements compare with others of these reports, not whether their authors were right."
     )
     headings = ["topic", "difference", "95% interval", "unshrunken", "its 95% interval", "p (Holm)"]
@@ -539,9 +541,9 @@ def summary(analysis: TrendAnalysis) -> list[str]:
         what = f"others of the same {kind}s (Holm, 0.05, {looked} topics)"
         said.append(
             " ".join(
-                f"{word} confident than {what}: " + "; ".join(analysis.model.name(one.topic) for one in found) + "."
-                for word, found in (("More", above), ("Less", below))
-                if found
+                f"{word} confident than {what}: " + "; ".join(analysis.model.name(one.topic) for one in result) + "."
+                for word, result in (("More", above), ("Less", below))
+                if result
             )
         )
     else:

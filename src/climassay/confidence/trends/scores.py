@@ -175,10 +175,10 @@ def trend_scores(cases: Cases, topics: int, *, resamples: int = RESAMPLES, seed:
     by_topic = tuple(sections.score(topic, None) for topic in range(topics))
     by_column = tuple(sections.score(None, column) for column in cases.columns)
     cells = {
-        (topic, column): found
+        (topic, column): result
         for topic in range(topics)
         for column in cases.columns
-        if (found := sections.score(topic, column)).n
+        if (result := sections.score(topic, column)).n
     }
     return TrendScores(by_topic, by_column, cells, sections.score(None, None), sections.deviations(by_topic))
 
@@ -234,15 +234,15 @@ class _SectionSums:
         p_values = [
             erfc(abs(value / error) / sqrt(2)) if error else 1.0 for value, error in zip(values, errors, strict=True)
         ]
-        found = []
+        results = []
         for place, (topic, corrected) in enumerate(zip(looked, holm(p_values), strict=True)):
             sections = by_topic[topic].sections
             half = _Z95 * float(np.sqrt(kept[place])) * float(errors[place])
             centre = float(middle[place])
             raw = Estimate(float(values[place]), Interval(float(ends[0, place]), float(ends[1, place])), sections)
             shrunken = Estimate(centre, Interval(centre - half, centre + half), sections)
-            found.append(TopicDeviation(topic, raw, shrunken, p_values[place], corrected))
-        return tuple(sorted(found, key=lambda one: -one.shrunken.value))
+            results.append(TopicDeviation(topic, raw, shrunken, p_values[place], corrected))
+        return tuple(sorted(results, key=lambda one: -one.shrunken.value))
 
 
 def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -321,7 +321,7 @@ def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicCha
     """
     if cases.kind != "cycle" and (cases.kind != "report" or len(cases.columns) != 2):
         return ()
-    found: list[TopicChange] = []
+    results: list[TopicChange] = []
     for before, after in pairwise(cases.columns):
         pair = [case for case in cases.tagged if case.column in (before, after)]
         whole = _change(None, pair, before, after, seed)
@@ -334,8 +334,8 @@ def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicCha
         changes = [one for one in named if one is not None]
         corrected = holm([one.p for one in changes]) if changes else []
         changes = [replace(one, p_holm=p) for one, p in zip(changes, corrected, strict=True)]
-        found += [whole, *sorted(changes, key=lambda one: -one.value)]
-    return tuple(found)
+        results += [whole, *sorted(changes, key=lambda one: -one.value)]
+    return tuple(results)
 
 
 def _change(topic: int | None, cases: Sequence[Case], before: str, after: str, seed: int) -> TopicChange | None:

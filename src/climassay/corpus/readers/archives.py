@@ -128,8 +128,8 @@ def _read_pages(book: zipfile.ZipFile, pages: list[str], source: str) -> tuple[l
             continue
         text = content.decode("utf-8", "replace")
         check_depth(text, source)
-        found = html_blocks(LexborHTMLParser(text))
-        for block in found:
+        result = html_blocks(LexborHTMLParser(text))
+        for block in result:
             # A page without a heading of its own goes on with the chapter of the page before.
             chapter = block.headings[:1] or chapter
             blocks.append(Block(text=block.text, headings=block.headings or chapter))
@@ -196,16 +196,16 @@ def _paragraphs(root: ET.Element) -> list[tuple[ET.Element, list[str]]]:
 
     One walk through the tree: attacks nest paragraphs a hundred thousand times.
     """
-    found: list[tuple[ET.Element, list[str]]] = []
+    results: list[tuple[ET.Element, list[str]]] = []
     ahead: list[tuple[ET.Element, list[str]]] = [(root, [])]
     while ahead:
         element, pieces = ahead.pop()
         if element.tag == f"{_WORD}p":
             pieces = []
-            found.append((element, pieces))
+            results.append((element, pieces))
         elif element.tag == f"{_WORD}t":
             pieces.append(element.text or "")
         elif element.tag in (f"{_WORD}tab", f"{_WORD}br", f"{_WORD}cr"):
             pieces.append(" ")
         ahead.extend((child, pieces) for child in reversed(element))
-    return found
+    return results

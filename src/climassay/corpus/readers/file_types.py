@@ -142,10 +142,10 @@ def read(
     try:
         _, kind, data = open_file(path, options.max_bytes, name)
         chosen = READERS[kind]
-        found = chosen.read(data, name, options, *((on_page,) if chosen.paged else ()))
+        results = chosen.read(data, name, options, *((on_page,) if chosen.paged else ()))
     except DocumentError as error:
         return ReadResult(name, (), (Skipped(name, str(error)),))
-    result = found if isinstance(found, ReadResult) else ReadResult(name, (found,))
+    result = results if isinstance(results, ReadResult) else ReadResult(name, (results,))
     overrides: dict[str, Any] = dict(options.overrides)
     if len(result.documents) == 1:
         overrides["path"] = str(path)
@@ -158,15 +158,15 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
     Hidden files and folders, files of unknown kinds, and links that lead out of the folder are left out unless they are
     named themselves: a folder from somebody else may link to files that were never meant to be read.
     """
-    found: dict[Path, None] = {}
+    results: dict[Path, None] = {}
     for path in map(Path, paths):
         if path.is_dir():
             below = (file for file in sorted(path.rglob("*")) if file.is_file() and kind_of(file))
             visible = (file for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts))
-            found.update(dict.fromkeys(file for file in visible if path.resolve() in file.resolve().parents))
+            results.update(dict.fromkeys(file for file in visible if path.resolve() in file.resolve().parents))
         else:
-            found[path] = None
-    return list(found)
+            results[path] = None
+    return list(results)
 
 
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:

@@ -299,7 +299,7 @@ def _first(named: dict[str, str], *names: str) -> str | None:
 
 def _linked_data(page: LexborHTMLParser) -> dict[str, str]:
     """Date and licence from JSON-LD."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for node in page.css("script[type='application/ld+json']"):
         try:
             value: Any = json.loads(node.text())
@@ -308,5 +308,5 @@ def _linked_data(page: LexborHTMLParser) -> dict[str, str]:
         items = value if isinstance(value, list) else [value]
         for item in items:
             if isinstance(item, dict):
-                found.update({k: v for k in ("datePublished", "license") if isinstance(v := item.get(k), str)})
-    return found
+                results.update({k: v for k in ("datePublished", "license") if isinstance(v := item.get(k), str)})
+    return results

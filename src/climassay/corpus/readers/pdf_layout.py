@@ -135,14 +135,14 @@ class LineReader:
         sample = wide[:: max(1, len(wide) // GUTTER_SAMPLE)]
         if sum(1 for number in sample if starts_after_gap(number)) < 0.5 * len(sample):
             return []
-        found = {number: starts_after_gap(number) for number in wide}
-        place, count = Counter(x for starts in found.values() for x in starts).most_common(1)[0]
+        results = {number: starts_after_gap(number) for number in wide}
+        place, count = Counter(x for starts in results.values() for x in starts).most_common(1)[0]
         if count < FEWEST_GUTTER_LINES or count < 0.5 * len(wide):
             return []
         cut: list[Span] = []
         for number, (start, end) in enumerate(spans):
             offset = 0
-            if place in found.get(number, ()):
+            if place in results.get(number, ()):
                 x, y = 4.0 * place + 2, lines[number].y + 1
                 offset = pdfium.FPDFText_GetCharIndexAtPos(self._handle, x, y, 6, 4) - self._index(start, identical)
             cut += [(start, start + offset), (start + offset, end)] if 0 < offset < end - start else [(start, end)]
@@ -421,12 +421,12 @@ def _edge_lines(page: Page) -> list[Line]:
 
 def _offsets(line: Line) -> set[tuple[bool, int]]:
     """By how much the numbers at the ends of a line differ from the page's place in the file (roman apart)."""
-    found = set()
+    results = set()
     for match in _NUMBER_ENDS.finditer(line.text):
         token = match.group(1) or match.group(2)
         roman = not token.isdigit()
-        found.add((roman, (_roman(token) if roman else int(token)) - line.page))
-    return found
+        results.add((roman, (_roman(token) if roman else int(token)) - line.page))
+    return results
 
 
 def _roman(text: str) -> int:

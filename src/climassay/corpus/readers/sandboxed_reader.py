@@ -60,12 +60,12 @@ def read_sandboxed(
         for line in lines:
             message = json.loads(line)
             if "result" in message:
-                found = message["result"]
-                for fields in found["documents"]:
+                result = message["result"]
+                for fields in result["documents"]:
                     blocks = (Block(**block | {"headings": tuple(block["headings"])}) for block in fields["blocks"])
                     fields["blocks"] = tuple(blocks)
-                documents = tuple(Document(**fields) for fields in found["documents"])
-                return ReadResult(found["source"], documents, tuple(Skipped(**each) for each in found["skipped"]))
+                documents = tuple(Document(**fields) for fields in result["documents"])
+                return ReadResult(result["source"], documents, tuple(Skipped(**each) for each in result["skipped"]))
             if on_page is not None:
                 on_page(message["page"], message["of"])
     reason = f"{source} cannot be read: the reader broke off (damaged, too large or too intricate)."

@@ -110,13 +110,13 @@ def paragraphs(text: str) -> list[str]:
 
     A line much longer than a page is wide is a paragraph of its own; so is a list item.
     """
-    found: list[str] = []
+    results: list[str] = []
     marked = re.sub(r"(?<=[A-Za-z])[-‐]\n\s*(?=[a-z])", LINE_END_HYPHEN, text)
     vocabulary = count_words([marked]) if LINE_END_HYPHEN in marked else Counter()
     for chunk in _BLANK_LINES.split(marked):
         lines = [line for line in chunk.split("\n") if line.strip()]
-        found += (part for group in _groups(lines) if (part := clean(join_hyphens(" ".join(group), vocabulary))))
-    return found
+        results += (part for group in _groups(lines) if (part := clean(join_hyphens(" ".join(group), vocabulary))))
+    return results
 
 
 def _groups(lines: list[str]) -> list[list[str]]:

@@ -168,10 +168,10 @@ def _judge_at_once(
     context.tell(advocate.name, "checking quotations", number)
     in_house = advocate.settings.kind == "plain"
     opinions = []
-    for subclaim, part, found in zip(several, parts, assessment.statements, strict=True):
+    for subclaim, part, result in zip(several, parts, assessment.statements, strict=True):
         # A statement is explained by the reasoning on it.
-        borne = look_up(context, replace(found, explanation=found.draft), subclaim.text, shown, in_house=in_house)
-        opinions.append(_with(context, part, found, borne))
+        borne = look_up(context, replace(result, explanation=result.draft), subclaim.text, shown, in_house=in_house)
+        opinions.append(_with(context, part, result, borne))
     gathered = [quotation for opinion in opinions for quotation in opinion.quotations]
     borne = look_up(context, assessment, context.claim, shown, quotations=gathered, in_house=in_house)
     whole = _with(context, empty, assessment, borne)

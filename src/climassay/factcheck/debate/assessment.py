@@ -453,12 +453,12 @@ def _read_judgement(data: Mapping[str, Any], interview: AssessmentPrompt) -> Ass
         statements = tuple(one for one in interview.statements if one in named)
         quotations.append(Quotation(int(number), _line(entry["quotation"]), side, statements))
     verdict = str(data["verdict"])
-    found = Assessment(verdict, draft=str(data["reasoning"]), quotations=tuple(quotations))
+    result = Assessment(verdict, draft=str(data["reasoning"]), quotations=tuple(quotations))
     if verdict == scale.nei:
-        return found
+        return result
     if verdict not in scale.labels:
         raise ValueError(f"{verdict!r} is not a verdict of the scale {scale.name}.")
     confidence = coherent(data["evidence"], data["agreement"], data["confidence"])
     quantified = confidence in QUANTIFIABLE and data["likelihood"] in LIKELIHOODS
     levels = Levels(data["evidence"], data["agreement"], confidence, data["likelihood"] if quantified else None)
-    return replace(found, levels=levels)
+    return replace(result, levels=levels)

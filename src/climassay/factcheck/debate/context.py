@@ -337,7 +337,7 @@ def bearing_sentences(
     quotations: Sequence[Quotation],
 ) -> list[str]:
     """The sentences that bear a verdict: quoted for its side, or nearest to the statement in a passage only cited."""
-    found = []
+    results = []
     for one in cited:
         quoted = [quotation for quotation in quotations if quotation.passage == one.number]
         for quotation in quoted:
@@ -345,22 +345,24 @@ def bearing_sentences(
                 # The whole sentences of the passage that hold a part of the quotation state more than the part.
                 pieces = LEFT_OUT.split(quotation.text.replace("\u2026", "..."))
                 parts = [part for piece in pieces for part in split_sentences(piece) or [piece]]
-                found.append(quotation.text)
-                found += [
+                results.append(quotation.text)
+                results += [
                     sentence
                     for sentence in split_sentences(one.passage.text)
                     if any(is_quoted(part, sentence) for part in parts)
                 ]
         if not quoted and context.encoder is not None:
-            found.append(nearest_sentence(statement, [one], context.encoder)[0].text)
-    return found
+            results.append(nearest_sentence(statement, [one], context.encoder)[0].text)
+    return results
 
 
 def nearest_sentence(
     statement: str, exhibits: Sequence[RetrievedPassage | PassageCitation], encoder: Encoder
 ) -> tuple[Quotation, float]:
     """The sentence of the passages that is nearest to a statement, and how near: their cosine."""
-    found = [(one.number, text) for one in exhibits for text in split_sentences(one.passage.text) or [one.passage.text]]
-    cosines = encoder.encode([text for _, text in found]) @ encoder.encode([statement])[0]
-    number, text = found[int(cosines.argmax())]
+    results = [
+        (one.number, text) for one in exhibits for text in split_sentences(one.passage.text) or [one.passage.text]
+    ]
+    cosines = encoder.encode([text for _, text in results]) @ encoder.encode([statement])[0]
+    number, text = results[int(cosines.argmax())]
     return Quotation(number, text.strip(), None), float(cosines.max())

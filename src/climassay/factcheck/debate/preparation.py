@@ -268,12 +268,12 @@ def find_for_questions(
     bearing = [one for one in first.candidates if one.grade == BEARS]
     held = {one.collection for one in bearing}
     floor = min((one.cosine for one in bearing if one.cosine is not None), default=-1.0)
-    found = []
+    results = []
     for (advocate, _), some in zip(questions, lists, strict=True):
         known = [replace(one, grade=grades.get(_key(one))) for one in some if grades.get(_key(one)) != ELSEWHERE]
         kept = [one for one in known if one.grade or one.collection in held or (one.cosine or 0.0) >= floor]
-        found.append(tuple(kept[: advocate.passages]))
-    return found
+        results.append(tuple(kept[: advocate.passages]))
+    return results
 
 
 _Key = tuple[str, str]
@@ -300,17 +300,17 @@ def _search(advocate: Advocate, queries: Sequence[str], graded: bool) -> Steps[t
     lists: list[tuple[Found, ...]] = yield tuple(asks)
     if len(lists) == 1:
         return tuple(lists[0])
-    found: dict[str, Found] = {}
+    results: dict[str, Found] = {}
     rankings: list[list[str]] = []
     for some in lists:
         rankings.append([])
         for one in some:
             name = "\n".join(_key(one))
-            known = found.setdefault(name, one)
+            known = results.setdefault(name, one)
             cosines = [cosine for cosine in (known.cosine, one.cosine) if cosine is not None]
-            found[name] = replace(known, cosine=max(cosines, default=None))
+            results[name] = replace(known, cosine=max(cosines, default=None))
             rankings[-1].append(name)
-    return tuple(found[name] for name in fuse(*rankings))
+    return tuple(results[name] for name in fuse(*rankings))
 
 
 def _deal(lists: Sequence[Sequence[Found]]) -> dict[_Key, Found]:
@@ -332,13 +332,14 @@ def _that_bear(
     pool: dict[_Key, Found], own: Sequence[Found], grades: dict[_Key, _Grade], statement: int
 ) -> list[Found]:
     """The candidates that bear on a statement; where there is none, the others found for it, but those elsewhere."""
-    found = {_key(one) for one in own}
+    results = {_key(one) for one in own}
     bearing = [
         one
         for key, one in pool.items()
-        if one.grade == BEARS and (statement in grades[key].statements or (not grades[key].statements and key in found))
+        if one.grade == BEARS
+        and (statement in grades[key].statements or (not grades[key].statements and key in results))
     ]
-    return bearing or [one for key, one in pool.items() if one.grade != ELSEWHERE and key in found]
+    return bearing or [one for key, one in pool.items() if one.grade != ELSEWHERE and key in results]
 
 
 def _without_fillers(lists: Sequence[tuple[Found, ...]]) -> tuple[tuple[Found, ...], ...]:

@@ -104,10 +104,10 @@ def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None])
             context.tell(advocate.name, "searching", 1)
     grader = Grader(settings.model, setup.templates["grade"]) if profile.grade_passages else None
     evidence = yield from find_evidence(setup.advocates, asked, context.claim, grader)
-    rounds, found = yield from _hold_rounds(context, setup, asked, evidence)
+    rounds, result = yield from _hold_rounds(context, setup, asked, evidence)
     context.tell(NAME, "concluding", len(rounds))
-    verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], found)
-    without = (yield from _leave_one_out(context, setup, asked, rounds[-1], found)) if settings.leave_one_out else ()
+    verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], result)
+    without = (yield from _leave_one_out(context, setup, asked, rounds[-1], result)) if settings.leave_one_out else ()
     transcript = replace(
         setup.transcript(claim, verdict),
         subclaims=reading.subclaims,
@@ -131,7 +131,7 @@ def _hold_rounds(
     """Rounds until the debate closes; the mediator's consolidation of the last one."""
     # Numbered after all searches have come back, so that the numbers do not depend on who was faster.
     exhibits = [
-        [context.sources.add(found, advocate.name) for found in lists]
+        [context.sources.add(result, advocate.name) for result in lists]
         for advocate, lists in zip(setup.advocates, evidence.passages, strict=True)
     ]
     context.tell_sources()
@@ -160,13 +160,13 @@ def _hold_rounds(
         asking = whether_to_ask(number, limit, opinions, setup.scale)
         asked = (*earlier, *questions)
         context.tell(NAME, "weighing", number)
-        found = yield from consolidate(setup.mediator, context, subclaims, opinions, parts, asked, asking)
+        result = yield from consolidate(setup.mediator, context, subclaims, opinions, parts, asked, asking)
         changed = any(opinion.changed for opinion in opinions)
-        decision = yield from decide(context, number, limit, found, changed)
+        decision = yield from decide(context, number, limit, result, changed)
         rounds.append(Round(number, questions, opinions, parts, decision))
         if decision.closes or decision.error is not None:
-            return rounds, found
-        questions, exhibits = yield from _follow_up(context, setup, rounds[-1], found, exhibits, evidence)
+            return rounds, result
+        questions, exhibits = yield from _follow_up(context, setup, rounds[-1], result, exhibits, evidence)
 
 
 def _follow_up(

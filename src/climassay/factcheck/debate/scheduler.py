@@ -196,15 +196,15 @@ def search_all(
     Several collections of one search take turns. ``latest_of`` gives the ids of the documents of a collection that are
     the latest of their kind.
     """
-    found: dict[tuple[int, str], list[Found]] = {}
+    results: dict[tuple[int, str], list[Found]] = {}
     for name in dict.fromkeys(name for ask in asks for name in ask.collections):
         places = [place for place, ask in enumerate(asks) if name in ask.collections]
         lists = _search_one([asks[place] for place in places], name, collections[name], latest_of)
-        found.update(((place, name), some) for place, some in zip(places, lists, strict=True))
+        results.update(((place, name), some) for place, some in zip(places, lists, strict=True))
     merged = []
     for place, ask in enumerate(asks):
         # The first of each collection, then the second of each and so on: their similarities need not compare.
-        lists = [found[place, name] for name in ask.collections]
+        lists = [results[place, name] for name in ask.collections]
         ranked = [(rank, number, one) for number, some in enumerate(lists) for rank, one in enumerate(some)]
         ranked.sort(key=lambda entry: entry[:2])
         merged.append(tuple(one for _, _, one in ranked[: ask.passages]))

@@ -240,11 +240,11 @@ def distributions(
     given: dict[str, list[str | None]] = {PUBLISHED: list(truths.values())} if truths else {}
     given |= {party: [verdict_of(transcript, party) for transcript in transcripts] for party in parties}
     names = (*scale.classes(classes), scale.nei, NO_VERDICT)
-    found = []
+    results = []
     for party, verdicts in given.items():
         counted = Counter(NO_VERDICT if one is None else scale.collapse(one, classes) for one in verdicts)
-        found.append(Distribution(party, tuple((name, counted[name]) for name in names)))
-    return tuple(found)
+        results.append(Distribution(party, tuple((name, counted[name]) for name in names)))
+    return tuple(results)
 
 
 def nei_rates(debated: Sequence[Transcript], parties: Sequence[str], scale: Scale) -> tuple[NeiRate, ...]:
@@ -274,7 +274,7 @@ def agreement_between(
     debated: Sequence[Transcript], advocates: Sequence[str], scale: Scale, seed: int
 ) -> tuple[PartyAgreement, ...]:
     """Agreement before and after the advocates have heard each other."""
-    found: list[PartyAgreement] = []
+    results: list[PartyAgreement] = []
     stages: tuple[tuple[AgreementStage, int | None], ...] = (("after the first round", 1), ("at the end", None))
     for stage, number in stages if len(advocates) > 1 else ():
         held = [[opinion_of(transcript, name, number) for name in advocates] for transcript in debated]
@@ -282,8 +282,8 @@ def agreement_between(
         rated = [row for row in views if sum(view is not None for view in row) >= 2]
         sides = [[None if view is None else scale.is_correct(view) for view in row] for row in rated]
         ordinal = _alpha(rated, scale.labels, seed) if rated else None
-        found.append(PartyAgreement(stage, len(rated), ordinal, _alpha(sides, None, seed) if rated else None))
-    return tuple(found)
+        results.append(PartyAgreement(stage, len(rated), ordinal, _alpha(sides, None, seed) if rated else None))
+    return tuple(results)
 
 
 def _alpha(rated: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int) -> Estimate:
@@ -299,26 +299,26 @@ def _alpha(rated: Sequence[Sequence[Hashable | None]], order: Sequence[str] | No
 
 def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:
     """How many of each participant's last explanations argue against their verdict."""
-    found = []
+    results = []
     for party in parties:
         explained = [explanation_of(transcript, party) for transcript in debated]
         answers = [contradicts for sentences, _, contradicts in explained if sentences]
         known = [answer for answer in answers if answer is not None]
         share = proportion(sum(known), len(known)) if known else None
-        found.append(Contradictions(party, share, len(answers) - len(known)))
-    return tuple(found)
+        results.append(Contradictions(party, share, len(answers) - len(known)))
+    return tuple(results)
 
 
 def citation_counts(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[CitationCounts, ...]:
     """What the sentences of each participant's last explanations rest on."""
-    found = []
+    results = []
     for party in parties:
         explained = [explanation_of(one, party) for one in debated]
         sentences = [sentence for explanation, _, _ in explained for sentence in explanation]
         origins = Counter(sentence.origin for sentence in sentences)
         measured = [value for sentence in sentences for value in sentence.entailment if value is not None]
         entailed = proportion(sum(value >= ENTAILED for value in measured), len(measured)) if measured else None
-        found.append(
+        results.append(
             CitationCounts(
                 party,
                 explanations=sum(bool(explanation) for explanation, _, _ in explained),
@@ -331,7 +331,7 @@ def citation_counts(debated: Sequence[Transcript], parties: Sequence[str]) -> tu
                 entailed=entailed,
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def leave_one_out(
@@ -343,7 +343,7 @@ def leave_one_out(
     seed: int,
 ) -> tuple[LeftOut, ...]:
     """What each advocate changed, on the claims for which the mediator was asked again without it."""
-    found = []
+    results = []
     for advocate in advocates:
         asked = [(one, dict(one.without)[advocate]) for one in debated if advocate in dict(one.without)]
         answered = [(one, label) for one, label in asked if label is not None and one.verdict.label is not None]
@@ -366,8 +366,8 @@ def leave_one_out(
             changed = sum(given != without for given, without in pairs)
             levels.append(LevelChange(count, proportion(changed, len(pairs)), gain))
         if asked:
-            found.append(LeftOut(advocate, len(answered), len(asked) - len(answered), tuple(levels)))
-    return tuple(found)
+            results.append(LeftOut(advocate, len(answered), len(asked) - len(answered), tuple(levels)))
+    return tuple(results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,13 +565,13 @@ def analysis_data(analysis: RunAnalysis) -> dict[str, Any]:
 def _disagreements(
     transcripts: Sequence[Transcript], truths: Mapping[str, str], published: Mapping[str, str], scale: Scale, shown: int
 ) -> tuple[Disagreement, ...]:
-    found = []
+    results = []
     for transcript in transcripts:
         truth, given = truths[transcript.claim.id], verdict_of(transcript, MEDIATOR)
         if given is None or given == scale.nei or scale.collapse(given, shown) == scale.collapse(truth, shown):
             continue
         levels = transcript.verdict.levels
-        found.append(
+        results.append(
             Disagreement(
                 transcript.claim.id,
                 transcript.claim.text,
@@ -583,4 +583,4 @@ def _disagreements(
                 " ".join(written(sentence) for sentence in transcript.verdict.explanation),
             )
         )
-    return tuple(sorted(found, key=lambda one: (-(one.distance or 0), -(one.probability or 0.0), one.claim)))
+    return tuple(sorted(results, key=lambda one: (-(one.distance or 0), -(one.probability or 0.0), one.claim)))

@@ -310,21 +310,21 @@ def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quot
     last = transcript.rounds[-1].opinions if transcript.rounds else ()
     quotations = transcript.verdict.quotations or [one for opinion in last for one in opinion.quotations]
     sources = {source.number: source for source in transcript.sources}
-    found: dict[Side | None, list[tuple[Quotation, PassageCitation]]] = {"for": [], "against": [], None: []}
+    results: dict[Side | None, list[tuple[Quotation, PassageCitation]]] = {"for": [], "against": [], None: []}
     for one in merge_quotations(quotations):
         if one.passage in sources:
-            found[one.side].append((one, sources[one.passage]))
-    return {side: pairs for side, pairs in found.items() if pairs}
+            results[one.side].append((one, sources[one.passage]))
+    return {side: pairs for side, pairs in results.items() if pairs}
 
 
 def quoted_texts(transcript: Transcript) -> dict[int, tuple[str, ...]]:
     """What anybody in the debate has quoted of each passage, by the passage's number."""
     rounds = transcript.rounds
     opinions = [opinion for held in rounds for opinion in (*held.opinions, *held.parts)]
-    found: dict[int, dict[str, None]] = {}
+    results: dict[int, dict[str, None]] = {}
     for one in (*transcript.verdict.quotations, *(one for opinion in opinions for one in opinion.quotations)):
-        found.setdefault(one.passage, {})[one.text] = None
-    return {number: tuple(texts) for number, texts in found.items()}
+        results.setdefault(one.passage, {})[one.text] = None
+    return {number: tuple(texts) for number, texts in results.items()}
 
 
 def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[Piece, ...]:
@@ -345,20 +345,20 @@ def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[Piece, ...]:
 def notices(transcript: Transcript) -> tuple[str, ...]:
     """What a reader must know before believing the verdict, most weighty first."""
     verdict = transcript.verdict
-    found = [DEMONSTRATION] if transcript.demonstration else []
-    found += [*verdict.caveats, *transcript.warnings]
+    results = [DEMONSTRATION] if transcript.demonstration else []
+    results += [*verdict.caveats, *transcript.warnings]
     if verdict.contradicts:
-        found.append("The explanation seems to argue for the other side than the verdict: read both with care.")
-    found += _sentence_notes(verdict.explanation)
-    found += _removed_notes(verdict)
+        results.append("The explanation seems to argue for the other side than the verdict: read both with care.")
+    results += _sentence_notes(verdict.explanation)
+    results += _removed_notes(verdict)
     if transcript.stability is not None and transcript.stability.share < 1:
         share, samples = transcript.stability.share, transcript.stability.samples
-        found.append(f"The verdict is not stable: {100 * share:.0f}% of {samples} runs agreed on one.")
+        results.append(f"The verdict is not stable: {100 * share:.0f}% of {samples} runs agreed on one.")
     if transcript.failures and verdict.outcome != "failed":
-        found.append(f"{counted(transcript.failures, 'model call')} failed; the debate went on without.")
+        results.append(f"{counted(transcript.failures, 'model call')} failed; the debate went on without.")
     if transcript.prefixed:
-        found.append("The claim was put to the models with a note that it is made in a climate-change context.")
-    return tuple(dict.fromkeys(found))
+        results.append("The claim was put to the models with a note that it is made in a climate-change context.")
+    return tuple(dict.fromkeys(results))
 
 
 def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:

@@ -197,17 +197,17 @@ def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tup
     shown = analysis.disagreements[:SHOWN_DISAGREEMENTS]
     left = len(analysis.disagreements) - len(shown)
     cases = []
-    for found in shown:
-        facts = [("Published", found.truth), ("Given", found.verdict)]
-        if found.distance is not None:
-            facts.append(("Distance", counted(found.distance, "step")))
-        if found.probability is not None:
-            facts.append(("Probability", f"{percent(found.probability)}%"))
-        if found.confidence is not None:
-            facts.append(("Confidence", found.confidence))
-        words = found.text.split()
-        text = found.text if len(words) <= 60 else " ".join(words[:60]) + " ..."
-        cases.append(Case(text, tuple(facts), found.explanation, pages.get(found.claim, "")))
+    for result in shown:
+        facts = [("Published", result.truth), ("Given", result.verdict)]
+        if result.distance is not None:
+            facts.append(("Distance", counted(result.distance, "step")))
+        if result.probability is not None:
+            facts.append(("Probability", f"{percent(result.probability)}%"))
+        if result.confidence is not None:
+            facts.append(("Confidence", result.confidence))
+        words = result.text.split()
+        text = result.text if len(words) <= 60 else " ".join(words[:60]) + " ..."
+        cases.append(Case(text, tuple(facts), result.explanation, pages.get(result.claim, "")))
     note = "Farthest from the published verdict first, then the most probable. 'Not enough information' is not listed."
     return (
         Cases(

@@ -144,14 +144,14 @@ def statistics_of(labels: Sequence[Label], skipped: Sequence[str]) -> list[Annot
     """
     outcomes = {label.draft: label for label in labels if label.adjudicates}
     names = {label.annotator for label in labels} | set(skipped)
-    found = []
+    results = []
     for name in names:
         own = [label for label in labels if label.annotator == name]
         said = [label for label in own if not label.adjudicates]
         judged = [label for label in said if label.draft in outcomes and outcomes[label.draft].annotator != name]
         confirmed = sum(label.accepted == outcomes[label.draft].accepted for label in judged)
         spent = [label.seconds for label in said if label.seconds is not None]
-        found.append(
+        results.append(
             AnnotatorStatistics(
                 annotator=name,
                 labels=len(said),
@@ -164,4 +164,4 @@ def statistics_of(labels: Sequence[Label], skipped: Sequence[str]) -> list[Annot
                 adjudications=len(own) - len(said),
             )
         )
-    return sorted(found, key=lambda one: (-one.labels, one.annotator))
+    return sorted(results, key=lambda one: (-one.labels, one.annotator))

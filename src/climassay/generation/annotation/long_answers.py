@@ -129,15 +129,15 @@ def rating_agreement(items: Iterable[Item]) -> dict[str, Estimate]:
             }
             name = "criteria" if option.startswith(CRITERION) else option.lower()
             rated.setdefault(name, []).append((item.draft.id, said))
-    found = {}
+    results = {}
     for name, units in rated.items():
         people = sorted({one for _, said in units for one in said})
         rows = [[said.get(one) for _, said in units] for one in people]
         several = sum(len(said) > 1 for _, said in units)
         scale = name in {one.name for one in DIMENSIONS}
         if several and (value := alpha_estimate(rows, [id_ for id_, _ in units], 0, nominal=not scale)):
-            found[name] = Estimate(value.value, value.interval, several)
-    return found
+            results[name] = Estimate(value.value, value.interval, several)
+    return results
 
 
 SAME_CRITERION = 0.5
@@ -150,7 +150,7 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
     Args:
         questions: Long-form questions; a rubric that one has is what its writers begin with.
     """
-    found = []
+    results = []
     for question in questions:
         id_ = draft_id("rubric", question.id, question.question)
         source = (question.document or "", question.section or "")
@@ -160,8 +160,8 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
             passages.append(SourcePassage(f"{id_}-text", question.context, question.id, *source))
         wording = Wording(question.question, written_rubric(question.rubric), options=(RUBRIC,))
         draft = Draft(id_, "longform", "base", wording, tuple(passages), Origin("", "", (), 0))
-        found.append(StoredDraft(draft, question.id, 0))
-    return found
+        results.append(StoredDraft(draft, question.id, 0))
+    return results
 
 
 def rubric_of(label: Label, item: Item) -> tuple[Criterion, ...]:
@@ -174,7 +174,7 @@ def finished_rubrics(items: Iterable[Item]) -> list[Question]:
 
     Without overlap the rubric of the one who wrote it; with it the adjudicator's, or the one that all wrote alike.
     """
-    found = []
+    results = []
     for item in items:
         if not is_rubric(item.draft.wording) or item.state != "settled":
             continue
@@ -191,8 +191,8 @@ def finished_rubrics(items: Iterable[Item]) -> list[Question]:
             audience=answer.place,
             rubric=rubric,
         )
-        found += [question] if rubric else []
-    return sorted(found, key=lambda one: one.id)
+        results += [question] if rubric else []
+    return sorted(results, key=lambda one: one.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ class AnnotationStore:
 
     def queues(self) -> list[QueueSummary]:
         """The datasets, the newest first, also those without an item to annotate."""
-        found = []
+        results = []
         for one in self._datasets.list():
             settings = self.settings(one.name)
             enqueue_new_drafts(self._database, one.name)
@@ -124,8 +124,8 @@ class AnnotationStore:
                 counts = count_items(connection, one.name)
             open_, settled, conflicts = (counts.get(state, 0) for state in ("open", "settled", "conflict"))
             total = open_ + settled + conflicts
-            found.append(QueueSummary(one.name, total, open_, settled, conflicts, settings.overlap))
-        return found
+            results.append(QueueSummary(one.name, total, open_, settled, conflicts, settings.overlap))
+        return results
 
     def item(self, dataset: str, draft: str) -> Item:
         """One item with its labels.
@@ -223,17 +223,17 @@ class AnnotationStore:
             name: next((one for one in given if one.annotator == annotator and not one.adjudicates), None)
             for name, given in labels.items()
         }
-        found = [
+        results = [
             FoundItem(before[name], rows[name].state, own.get(name), name in theirs, counts.get(name, 0))
             for name in shown
         ]
-        return found, len(names)
+        return results, len(names)
 
     def kinds(self, dataset: str) -> list[str]:
         """Kinds of questions that a dataset has in its queue, in the order of tables."""
         query = _QUEUED.with_only_columns(drafts.c.kind).where(items.c.dataset == dataset).distinct()
-        found = {row.kind for row in self._database.rows(query)}
-        return [kind for kind in KINDS if kind in found]
+        results = {row.kind for row in self._database.rows(query)}
+        return [kind for kind in KINDS if kind in results]
 
     def history(
         self, dataset: str, annotator: str, most: int = 20, *, after: str | None = None, decided: bool = False
@@ -364,8 +364,8 @@ class AnnotationStore:
 
     def validator(self, dataset: str) -> str | None:
         """File name of the validator that was last trained on the labels, in the workspace's folder ``validators``."""
-        found: str | None = self._database.scalar(sa.select(queues.c.validator).where(queues.c.dataset == dataset))
-        return found
+        result: str | None = self._database.scalar(sa.select(queues.c.validator).where(queues.c.dataset == dataset))
+        return result
 
     def new_labels(self, dataset: str) -> int:
         """Items that were settled, or settled otherwise, since a validator was last trained."""
@@ -743,11 +743,11 @@ def settled_labels(records: Records, dataset: str) -> "LabelSet":
 
     labelled, unlabelled = [], 0
     for draft in DatasetStore(records).drafts(dataset):
-        found = label_of(draft)
-        if found is None:
+        result = label_of(draft)
+        if result is None:
             unlabelled += 1
         else:
-            labelled.append(found)
+            labelled.append(result)
     check_labels([one.valid for one in labelled])
     content = [[one.draft.id, one.valid, asdict(one.draft.wording)] for one in labelled]
     digest = hashlib.sha256(canonical_json(content).encode()).hexdigest()

@@ -134,28 +134,28 @@ def label_from(row: Any) -> Label:
 
 def current(dataset: str, draft: str | None = None, annotator: str | None = None) -> list[sa.ColumnElement[bool]]:
     """What holds of the labels that count, of one draft or annotator where they are named."""
-    found = [annotations.c.dataset == dataset, annotations.c.withdrawn_at.is_(None)]
-    found += [] if draft is None else [annotations.c.draft == draft]
-    return found + ([] if annotator is None else [annotations.c.annotator == annotator])
+    results = [annotations.c.dataset == dataset, annotations.c.withdrawn_at.is_(None)]
+    results += [] if draft is None else [annotations.c.draft == draft]
+    return results + ([] if annotator is None else [annotations.c.annotator == annotator])
 
 
 def labels_by_draft(connection: sa.Connection, dataset: str, names: Sequence[str]) -> dict[str, list[Label]]:
     """Current labels of drafts, oldest first; a draft without any has no entry."""
-    found: dict[str, list[Label]] = {}
+    results: dict[str, list[Label]] = {}
     for chunk in chunks(names):
         query = sa.select(annotations).where(*current(dataset), annotations.c.draft.in_(chunk))
         for row in connection.execute(query.order_by(annotations.c.number)):
-            found.setdefault(row.draft, []).append(label_from(row))
-    return found
+            results.setdefault(row.draft, []).append(label_from(row))
+    return results
 
 
 def items_of(connection: sa.Connection, dataset: str, names: Sequence[str]) -> dict[str, Any]:
     """Rows of items by draft."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for chunk in chunks(names):
         query = sa.select(items).where(items.c.dataset == dataset, items.c.draft.in_(chunk))
-        found |= {row.draft: row for row in connection.execute(query)}
-    return found
+        results |= {row.draft: row for row in connection.execute(query)}
+    return results
 
 
 OUT = "out"
@@ -206,7 +206,7 @@ def items_with_labels(connection: sa.Connection, dataset: str, names: Sequence[s
 
     rows, labels = items_of(connection, dataset, names), labels_by_draft(connection, dataset, names)
     before = drafts_before_experts(connection, dataset, names)
-    found = []
+    results = []
     for name in names:
         draft = before[name]
         term: str | None = None
@@ -224,8 +224,8 @@ def items_with_labels(connection: sa.Connection, dataset: str, names: Sequence[s
             if one.accepted is False and one.step in ("consistency", "screen")
         ]
         preselected = tuple(dict.fromkeys(filter(None, reasons)))
-        found.append(Item(draft, row.p_valid, term, terms, own, row.state, preselected))
-    return found
+        results.append(Item(draft, row.p_valid, term, terms, own, row.state, preselected))
+    return results
 
 
 def item_names(connection: sa.Connection, dataset: str, state: str | None = None) -> list[str]:
@@ -264,7 +264,7 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
         unseen += connection.execute(again).scalars()
         if queue is not None and not unseen and last <= seen:
             return
-        found = [
+        results = [
             (name, draft_status(one), validator_confidence(one))
             for chunk in chunks(unseen)
             for name, one in drafts_before_experts(connection, dataset, chunk).items()
@@ -281,10 +281,10 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
                 "state": waiting_state(standing, queue.settings),
                 "p_valid": p_valid,
             }
-            for name, standing, p_valid in found
+            for name, standing, p_valid in results
         ]
         failed = items.delete().where(items.c.dataset == dataset, items.c.standing == "failed")
-        for chunk in chunks([name for name, _, _ in found]):
+        for chunk in chunks([name for name, _, _ in results]):
             connection.execute(failed.where(items.c.draft.in_(chunk)))
         database.insert_new(connection, items, rows)
         queue.update(seen=max(last, queue.row.seen))
@@ -308,8 +308,8 @@ class LockedQueue:
     def __init__(self, database: Database, connection: sa.Connection, dataset: str) -> None:
         self.database, self.connection, self.dataset = database, connection, dataset
         query = sa.select(queues).where(queues.c.dataset == dataset).with_for_update()
-        found = connection.execute(query).first()
-        if found is None:
+        result = connection.execute(query).first()
+        if result is None:
             known = connection.execute(sa.select(datasets.c.name).order_by(datasets.c.name)).scalars().all()
             if dataset not in known:
                 raise InputError(
@@ -317,9 +317,9 @@ class LockedQueue:
                 )
             row = {"dataset": dataset, "settings": json.dumps(asdict(AnnotationSettings())), "seen": -1, "acts": 0}
             database.insert_new(connection, queues, [row | {"trained_at": 0, "validator": None}])
-            found = connection.execute(query).one()
-        self.row: Any = found
-        self.settings = AnnotationSettings(**json.loads(found.settings))
+            result = connection.execute(query).one()
+        self.row: Any = result
+        self.settings = AnnotationSettings(**json.loads(result.settings))
 
     def update(self, **values: object) -> None:
         """Change columns of the queue's row."""
@@ -367,7 +367,7 @@ class LockedQueue:
         names = [name for name in self.connection.execute(query).scalars() if name != after]
         kept = [row for row in items_of(self.connection, dataset, names).values() if row.state == "open"]
         if kept:
-            found: str | None = min(kept, key=lambda row: row.position).draft
+            result: str | None = min(kept, key=lambda row: row.position).draft
         else:
             taken = (
                 sa.select(sa.func.count())
@@ -386,10 +386,10 @@ class LockedQueue:
                 .where(items.c.labels + taken < self.settings.overlap, ~labelled, ~skipped)
             )
             free = free if after is None else free.where(items.c.draft != after)
-            found = self.connection.execute(free.order_by(items.c.position).limit(1)).scalar()
-        if found is not None:
-            self.reserve(found, annotator)
-        return found
+            result = self.connection.execute(free.order_by(items.c.position).limit(1)).scalar()
+        if result is not None:
+            self.reserve(result, annotator)
+        return result
 
     def reserve(self, draft: str, annotator: str) -> None:
         """Keep an item for an annotator from now on; earlier leases of the same are replaced."""

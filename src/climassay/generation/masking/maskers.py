@@ -162,10 +162,10 @@ class StatisticsMasker:
         """The term of each statement, in order; None where no word can be masked."""
         chosen: list[Choice | None] = []
         for statement in statements:
-            found = candidates(statement)
-            general = np.array([word.term.casefold() in GENERIC for word in found])
-            scores = word_features(statement, found, self._statistics) @ self._weights - _GENERAL * general
-            chosen.append(Choice.scored([word.term for word in found], scores) if found else None)
+            result = candidates(statement)
+            general = np.array([word.term.casefold() in GENERIC for word in result])
+            scores = word_features(statement, result, self._statistics) @ self._weights - _GENERAL * general
+            chosen.append(Choice.scored([word.term for word in result], scores) if result else None)
         return chosen
 
 
@@ -194,9 +194,9 @@ class PromptedMasker:
         """The term of each statement; None where no word can be masked; with an error where the request failed."""
         calibrated = profile_of(self.model).calibrated if self.calibrated is None else self.calibrated
         prompt = load_prompt("mask", self.prompts)
-        found = [[word.term for word in candidates(statement)] for statement in statements]
-        places = [place for place, terms in enumerate(found) if terms]
-        said = [(statements[place], found[place]) for place in places]
+        results = [[word.term for word in candidates(statement)] for statement in statements]
+        places = [place for place, terms in enumerate(results) if terms]
+        said = [(statements[place], results[place]) for place in places]
         asked = []
         for statement, terms in [*said, *((_NOTHING, terms) for _, terms in said if calibrated)]:
             shown = prompt.render(statement=statement, field=self.subject.field)
@@ -211,7 +211,7 @@ class PromptedMasker:
                 plain = None  # A named answer is not a distribution that could be corrected.
             error = given.error or (plain.error if plain is not None else None)
             scores = np.array(given.logprobs) - (0.0 if plain is None or error else np.array(plain.logprobs))
-            chosen[place] = Choice.failed(error) if error else Choice.scored(found[place], scores)
+            chosen[place] = Choice.failed(error) if error else Choice.scored(results[place], scores)
         return chosen
 
 
@@ -259,16 +259,16 @@ def read_choices(path: Path) -> list[ExpertChoice]:
     try:
         drafts = [draft for draft in read_drafts(path) if draft.kind == "cloze" and draft.usable]
     except InputError:
-        found = choices_of(read_questions(path))
+        result = choices_of(read_questions(path))
     else:
-        found = [
+        result = [
             ExpertChoice(draft.wording.question, draft.wording.answer)
             for draft in drafts
             if draft.wording.answer and any(one.step == "expert" and one.accepted for one in draft.decisions)
         ]
-    if not found:
+    if not result:
         raise InputError(f"{path} has no cloze statement whose term an expert chose as one of its words.")
-    return found
+    return result
 
 
 @cache
@@ -389,14 +389,14 @@ class TrainedMasker(SavedModel):
         Raises:
             MissingExtraError: It reads an encoder, and the packages for that are not installed.
         """
-        found = [candidates(statement) for statement in statements]
-        places = [place for place, own in enumerate(found) if own]
+        results = [candidates(statement) for statement in statements]
+        places = [place for place, own in enumerate(results) if own]
         shares = [np.zeros(0)] * len(statements)
         if places:
-            kept = [statements[place] for place in places], [found[place] for place in places]
+            kept = [statements[place] for place in places], [results[place] for place in places]
             blocks = self.reading.blocks(*kept, self.statistics, self.reader)
             scores = np.concatenate(blocks, axis=1) @ self.weights
-            ends = np.cumsum([len(found[place]) for place in places])[:-1]
+            ends = np.cumsum([len(results[place]) for place in places])[:-1]
             for place, own in zip(places, np.split(scores, ends), strict=True):
                 shares[place] = softmax(own)
         return shares
@@ -537,13 +537,13 @@ def _material(
     choices: Sequence[ExpertChoice], reading: MaskerFeatures, statistics: WordStatistics, reader: TokenEncoder | None
 ) -> tuple[list[FloatArray], IntArray, NDArray[np.bool_]]:
     """Blocks of features of all candidates, the statement of each, and whether it is the expert's word."""
-    found = [candidates(choice.statement) for choice in choices]
-    for choice, own in zip(choices, found, strict=True):
+    results = [candidates(choice.statement) for choice in choices]
+    for choice, own in zip(choices, results, strict=True):
         if choice.term not in {word.term for word in own}:
             raise InputError(f"{choice.term!r} is not a word to be masked in the statement {choice.statement!r}.")
-    chosen = [word.term == choice.term for choice, own in zip(choices, found, strict=True) for word in own]
-    sets = np.repeat(np.arange(len(found)), [len(own) for own in found])
-    blocks = reading.blocks([choice.statement for choice in choices], found, statistics, reader)
+    chosen = [word.term == choice.term for choice, own in zip(choices, results, strict=True) for word in own]
+    sets = np.repeat(np.arange(len(results)), [len(own) for own in results])
+    blocks = reading.blocks([choice.statement for choice in choices], results, statistics, reader)
     return blocks, sets, np.array(chosen)
 
 

@@ -161,7 +161,7 @@ class Candidate:
 
 def words(statement: str) -> list[Candidate]:
     """Every word of a statement; parts joined by hyphens or apostrophes are one word."""
-    return [Candidate(found[0], found.start(), number) for number, found in enumerate(_WORD.finditer(statement))]
+    return [Candidate(result[0], result.start(), number) for number, result in enumerate(_WORD.finditer(statement))]
 
 
 def candidates(statement: str) -> list[Candidate]:
@@ -174,14 +174,14 @@ def candidates(statement: str) -> list[Candidate]:
     own = words(statement)
     lowered = [word.term.casefold() for word in own]
     uses = Counter(part for one in lowered for part in {one, *_JOINED.split(one)})
-    found = []
+    results = []
     for word, one in zip(own, lowered, strict=True):
         letters = len(_LETTER.findall(word.term))
         symbol = letters >= 2 and any(sign.isdigit() for sign in word.term) and word.term[0].isupper()
         plain = letters >= _SHORTEST and not word.term[0].isdigit()
         if uses[one] == 1 and (plain or symbol) and one not in FUNCTION_WORDS | UNITS | NUMBER_WORDS:
-            found.append(word)
-    return found
+            results.append(word)
+    return results
 
 
 @dataclass(frozen=True, slots=True)

@@ -478,10 +478,10 @@ def _guid(wanted: bool | str, name: str, content: str, folder: Path) -> str | No
     if wanted is False:
         return None
     if isinstance(wanted, str):
-        found = canaries(canary_sentence(wanted))
-        if found != (wanted.lower(),):
+        result = canaries(canary_sentence(wanted))
+        if result != (wanted.lower(),):
             raise InputError(f"The canary {wanted!r} is not a GUID: write one as 123e4567-e89b-12d3-a456-426614174000.")
-        return found[0]
+        return result[0]
     before = read_manifest(folder)
     kept = before.get("canary") if before is not None and before["name"] == name else None
     return str(kept) if kept else canary_guid(name, content)
@@ -527,13 +527,13 @@ def write_dataset(
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """What the folder says of the dataset that it holds; None where it holds none."""
     try:
-        found = parse_json(read_text(folder / MANIFEST))
+        result = parse_json(read_text(folder / MANIFEST))
     except (OSError, ValueError):
         return None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(result, dict) or result.get("format") != FORMAT:
         return None
     parts = {"name": str, "files": list, "sha256": dict, "questions": dict}
-    return found if all(isinstance(found.get(name), kind) for name, kind in parts.items()) else None
+    return result if all(isinstance(result.get(name), kind) for name, kind in parts.items()) else None
 
 
 def check_free(folder: Path, name: str, *, force: bool = False) -> None:
@@ -615,10 +615,10 @@ def read_dataset(folder: Path) -> list[Draft]:
         raise InputError(f"The dataset {folder} was published from questions and has no drafts: read its tables.")
     file = folder / DRAFTS
     try:
-        found = hashlib.sha256(read_whole(file, MOST_BYTES)).hexdigest()
+        result = hashlib.sha256(read_whole(file, MOST_BYTES)).hexdigest()
     except OSError as error:
         raise InputError(f"The drafts {file} cannot be read: {error.strerror}.") from None
-    if found != digest:
+    if result != digest:
         raise InputError(f"{file} is not what was published: it has changed since, or was cut off.")
     return list(read_drafts(file))
 
@@ -643,10 +643,10 @@ def read_dataset_questions(folder: Path, split: Split | None = None) -> Question
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    found = read_manifest(folder)
-    if found is None:
+    result = read_manifest(folder)
+    if result is None:
         raise InputError(f"{folder} is not a dataset that climassay published: it has no {MANIFEST}.")
-    return found
+    return result
 
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")

@@ -215,7 +215,7 @@ def canary_sentence(guid: str) -> str:
 
 def canaries(text: str) -> tuple[str, ...]:
     """GUIDs of all canaries of a text, each once, in the order they appear."""
-    return tuple(dict.fromkeys(found.lower() for found in _FOUND.findall(text)))
+    return tuple(dict.fromkeys(result.lower() for result in _FOUND.findall(text)))
 
 
 def contains_canary(text: str) -> bool:

@@ -286,27 +286,27 @@ def _schema(draft: Draft) -> dict[str, Any]:
 
 def _faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
     """Reason of each fault that an answer names, and one sentence on it; the gravest first."""
-    found = {}
+    results = {}
     answer, marked = fields["answer"], draft.wording.correct
     if draft.type.options:
         right = LETTERS[marked or 0]
         others = [letter for letter in fields["also_right"] if letter not in (answer, right)]
         if answer != right:
-            found[REASON] = f"It chose {answer} instead of {right}."
+            results[REASON] = f"It chose {answer} instead of {right}."
             others = [letter for letter in fields["also_right"] if letter == right]
         if others:
-            found[NARROW] = f"It takes {', '.join(others)} for right as well."
+            results[NARROW] = f"It takes {', '.join(others)} for right as well."
     elif answer != "right":
-        found[_REASONS.get(answer, str(answer))] = ""
+        results[_REASONS.get(answer, str(answer))] = ""
     if draft.type.gap:
         term = draft.wording.answer.casefold()
         others = [word for word in fields["also_right"] if not is_blank(word) and word.casefold() != term]
         if others:
-            found[NARROW] = f"These words fit as well: {', '.join(others)}."
+            results[NARROW] = f"These words fit as well: {', '.join(others)}."
         if not fields["is_term"]:
-            found["term trivial"] = f"It takes “{draft.wording.answer}” for no scientific term."
+            results["term trivial"] = f"It takes “{draft.wording.answer}” for no scientific term."
     if not is_blank(fields["missing"]):
-        found["not self-contained"] = f"It misses: {fields['missing']}."
+        results["not self-contained"] = f"It misses: {fields['missing']}."
     if reason := FLAWS[fields["flaw"]]:
-        found[reason] = ""
-    return found
+        results[reason] = ""
+    return results

@@ -119,9 +119,9 @@ def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
     for reason, _ in sorted(total.items(), key=lambda item: (-item[1], item[0])):
         for kind in present:
             those = [own for one, own in reasons if kind in (None, one)]
-            found = sum(reason in own for own in those)
+            result = sum(reason in own for own in those)
             first = sum(own[:1] == [reason] for own in those)
-            counts.append(CheckCount(reason, kind, first, found, proportion(found, len(those))))
+            counts.append(CheckCount(reason, kind, first, result, proportion(result, len(those))))
     return tuple(counts)
 
 

@@ -143,14 +143,14 @@ def other_language(text: str, wanted: str = "en") -> str | None:
         InputError: The wanted language is not known.
     """
     check_language(wanted)
-    found = [word.lower() for word in _WORD.findall(_ET_AL.sub(" ", text))]
-    letters = "".join(found)
+    results = [word.lower() for word in _WORD.findall(_ET_AL.sub(" ", text))]
+    letters = "".join(results)
     if letters and len(_NOT_LATIN.findall(letters)) >= FOREIGN_SCRIPT * len(letters):
         return "another script" if len(letters) >= 10 else None
-    counts = Counter(found)
+    counts = Counter(results)
     hits = {code: sum(counts[word] for word in known) for code, known in LANGUAGES.items()}
     best = max(hits, key=lambda code: (hits[code], code == wanted))
-    if hits[best] - hits[wanted] < LANGUAGE_LEAD or hits[best] < LANGUAGE_SHARE * len(found):
+    if hits[best] - hits[wanted] < LANGUAGE_LEAD or hits[best] < LANGUAGE_SHARE * len(results):
         return None
     return best
 
@@ -174,8 +174,8 @@ def language_check(wanted: str = "en") -> Check:
     check_language(wanted)
 
     def examine(draft: Draft) -> str | None:
-        found = other_language(" ".join(draft.type.shown(draft.content)), wanted)
-        return None if found is None else f"It is written in {found}, not in {wanted}."
+        result = other_language(" ".join(draft.type.shown(draft.content)), wanted)
+        return None if result is None else f"It is written in {result}, not in {wanted}."
 
     return Check("other language", KINDS, "Is written in another language than the one asked for.", examine)
 
@@ -267,20 +267,20 @@ FEWEST_BEFORE = 2
 
 
 def _first(pattern: re.Pattern[str], draft: Draft) -> str | None:
-    found = (pattern.search(text) for text in draft.type.shown(draft.content))
-    return next((" ".join(match[0].split()) for match in found if match), None)
+    results = (pattern.search(text) for text in draft.type.shown(draft.content))
+    return next((" ".join(match[0].split()) for match in results if match), None)
 
 
 @check("context reference", KINDS, "Refers to the context, text, passage or its author.")
 def _context_reference(draft: Draft) -> str | None:
-    found = _first(_CONTEXT, draft)
-    return None if found is None else f"It speaks of its source: “{found}”."
+    result = _first(_CONTEXT, draft)
+    return None if result is None else f"It speaks of its source: “{result}”."
 
 
 @check("figure reference", KINDS, "Refers to a figure, table, equation, box or section.")
 def _figure_reference(draft: Draft) -> str | None:
-    found = _first(_FIGURE, draft)
-    return None if found is None else f"It leans on something outside: “{found}”."
+    result = _first(_FIGURE, draft)
+    return None if result is None else f"It leans on something outside: “{result}”."
 
 
 @check(
@@ -443,8 +443,8 @@ def _same_quantities(first: str, second: str) -> bool:
 
 @check("gathering option", CHOICE, "An option is *all of the above*, *none of the above* or the like.")
 def _gathering(draft: Draft) -> str | None:
-    found = next((option for option in draft.wording.options if _GATHERING.search(option)), None)
-    return None if found is None else f"The option “{found}” gathers the others or avoids an answer."
+    result = next((option for option in draft.wording.options if _GATHERING.search(option)), None)
+    return None if result is None else f"The option “{result}” gathers the others or avoids an answer."
 
 
 @check("negative option", CHOICE, "An option denies instead of stating.")
@@ -528,10 +528,10 @@ def _grammar(draft: Draft) -> str | None:
 
 def _is_plural(option: str) -> bool:
     """Whether a short option looks like a plural noun; whole clauses never do."""
-    found = words(option)
-    if not found or len(found) > 5:
+    result = words(option)
+    if not result or len(result) > 5:
         return False
-    last = found[-1]
+    last = result[-1]
     return " and " in option or (last.endswith("s") and not last.endswith(("ss", "us", "is", "ics", "ous")))
 
 
@@ -578,8 +578,8 @@ def _repeated(draft: Draft) -> str | None:
     if not term:
         return None
     wanted = tuple(map(stem, words(term)))
-    found = [stem(word) for word in words(draft.wording.question)]
-    times = sum(tuple(found[place : place + len(wanted)]) == wanted for place in range(len(found)))
+    results = [stem(word) for word in words(draft.wording.question)]
+    times = sum(tuple(results[place : place + len(wanted)]) == wanted for place in range(len(results)))
     return f"“{term}” or a form of it stands there {times} times." if times > 1 else None
 
 
@@ -621,8 +621,8 @@ def _foreign_quantity(draft: Draft) -> str | None:
         return None
     question, answer = draft.wording.question, right_answer(draft)
     if draft.level == "base" or not draft.type.levels:
-        found = foreign_quantities(draft.type.claim(draft.content), texts)
-        return f"The passages do not have {', '.join(found)}." if found else None
+        result = foreign_quantities(draft.type.claim(draft.content), texts)
+        return f"The passages do not have {', '.join(result)}." if result else None
     known = [quantity.unit for text in (*texts, question) for quantity in quantities(text) if quantity.unit]
     # What is counted per year or per kelvin may well be asked in years or kelvins.
     kinds = {_KIND_OF_RATE.get(unit.rate, "") for unit in known}
@@ -676,13 +676,13 @@ def off_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | None
         parts.append([pair for pair in pairs if pair])
     asked = encoder.encode([f"{draft.wording.question} {right_answer(draft)}".strip() for draft in drafts])
     vectors = encoder.encode([part for one in parts for part in one])
-    found: list[Decision | None] = []
+    results: list[Decision | None] = []
     for own, end, vector in zip(parts, accumulate(map(len, parts)), asked, strict=True):
         cosine = float(np.max(vectors[end - len(own) : end] @ vector, initial=-1.0))
         detail = f"The nearest part of the passages has a cosine of {cosine:.2f}, less than {LEAST_COSINE}."
         far = Decision("screen", "off topic", False, "off topic", detail, cosine)
-        found.append(None if cosine >= LEAST_COSINE else far)
-    return found
+        results.append(None if cosine >= LEAST_COSINE else far)
+    return results
 
 
 def not_entailed(drafts: Sequence[Draft], scorer: Entailment) -> list[Decision | None]:
@@ -691,9 +691,9 @@ def not_entailed(drafts: Sequence[Draft], scorer: Entailment) -> list[Decision |
     A draft for which the scorer gives no probability is undecided.
     """
     claims = {place: claim for place, draft in enumerate(drafts) if (claim := draft.type.claim(draft.content))}
-    found: list[Decision | None] = [None] * len(drafts)
+    result: list[Decision | None] = [None] * len(drafts)
     if not claims:
-        return found
+        return result
     pairs = [(drafts[place].context, claim) for place, claim in claims.items()]
     scores: Sequence[float | None]
     if isinstance(scorer, RelationScorer):
@@ -704,7 +704,7 @@ def not_entailed(drafts: Sequence[Draft], scorer: Entailment) -> list[Decision |
         sentence = "The passages entail the answer with probability {:.2f} only."
     for place, score in zip(claims, scores, strict=True):
         if score is None:
-            found[place] = Decision("screen", "not entailed", None, "failed call", "The scorer gave no probability.")
+            result[place] = Decision("screen", "not entailed", None, "failed call", "The scorer gave no probability.")
         elif score >= CONTRADICTED if isinstance(scorer, RelationScorer) else score < LEAST_ENTAILED:
-            found[place] = Decision("screen", "not entailed", False, "not entailed", sentence.format(score), score)
-    return found
+            result[place] = Decision("screen", "not entailed", False, "not entailed", sentence.format(score), score)
+    return result

@@ -68,12 +68,12 @@ class DuplicateFinder:
         """
         vector = None if self._encoder is None else self._encoder.encode([_text(draft)])[0]
         ordered, numbers = _ordered_shingles(draft), _numbers(draft)
-        found = self._by_words(ordered, numbers)
-        if found is None and vector is not None and self._ids:
+        result = self._by_words(ordered, numbers)
+        if result is None and vector is not None and self._ids:
             near = map(int, np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine))
-            found = next((place for place in near if self._numbers[place] == numbers), None)
-        if found is not None:
-            return self._ids[found]
+            result = next((place for place in near if self._numbers[place] == numbers), None)
+        if result is not None:
+            return self._ids[result]
         self._keep(draft, ordered, vector)
         return None
 
@@ -124,8 +124,8 @@ def _text(draft: Draft) -> str:
 
 def _ordered_shingles(draft: Draft) -> list[int]:
     """Pairs of neighbouring stems as 64-bit numbers, longest pair first."""
-    found = [draft.kind, *map(stem, words(_text(draft))), "."]
-    pairs = {f"{first} {second}" for first, second in pairwise(found)}
+    results = [draft.kind, *map(stem, words(_text(draft))), "."]
+    pairs = {f"{first} {second}" for first, second in pairwise(results)}
     ordered = sorted(pairs, key=lambda pair: (-len(pair), pair))
     return [int.from_bytes(blake2b(pair.encode(), digest_size=8).digest(), "little") for pair in ordered]
 

@@ -153,8 +153,8 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
 
 
 def _is_front_matter(text: str, words: int) -> bool:
-    found = len({match.lower() for match in _FRONT_MATTER.findall(text)})
+    result = len({match.lower() for match in _FRONT_MATTER.findall(text)})
     thanks = len(_ACKNOWLEDGING.findall(text))
     roles, people = len(_ROLES.findall(text)), len(_AFFILIATED.findall(text))
     listed = roles >= 1 and people >= 3 and 4 * people >= 0.1 * words
-    return (found >= 3 and words <= 250) or (thanks >= 3 and thanks >= 0.02 * words) or listed
+    return (result >= 3 and words <= 250) or (thanks >= 3 and thanks >= 0.02 * words) or listed

@@ -299,8 +299,8 @@ def _one_split(items: SimulationItems, settings: SimulationSettings, split: int)
             seed = int(np.random.default_rng([settings.seed, split, 2, number]).integers(2**31))
             labelled[rest[choose_places(chances, items.vectors[pool[rest]], settings.batch, strategy, seed)]] = True
 
-    found = tuple((strategy, tuple(play(strategy))) for strategy in settings.strategies)
-    return SplitResult(split, len(test), len(pool), none, zero, found)
+    results = tuple((strategy, tuple(play(strategy))) for strategy in settings.strategies)
+    return SplitResult(split, len(test), len(pool), none, zero, results)
 
 
 def _score(labels: int, valid: IntArray, given: FloatArray, share: float) -> RoundScores:
@@ -316,7 +316,7 @@ def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:
         return {}
     from pydantic import TypeAdapter
 
-    found, read = {}, TypeAdapter(SplitResult).validate_python
+    results, read = {}, TypeAdapter(SplitResult).validate_python
     try:
         lines = read_text(store).split("\n")
         for line in filter(None, lines[:-1]):
@@ -324,10 +324,10 @@ def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:
             if row["simulation"] != fingerprint:
                 raise InputError(f"{store} holds another simulation, of other labels or settings: name another file.")
             result = read(row["result"])
-            found[result.split] = result
+            results[result.split] = result
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{store} is not a file of a simulation ({error}): name another one.") from error
-    return found
+    return results
 
 
 @dataclass(frozen=True, slots=True)

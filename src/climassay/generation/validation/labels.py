@@ -89,17 +89,17 @@ def read_label_set(path: str | Path) -> LabelSet:
     for number, row in enumerate(rows, start=1):
         try:
             if drafts:
-                found = label_of(draft_from_row(row))
+                result = label_of(draft_from_row(row))
             else:
                 said = _rating(row) if rated else _word(row, str(column))
-                found = None if said is None else LabelledDraft(_row_draft(file, row, number), *said)
+                result = None if said is None else LabelledDraft(_row_draft(file, row, number), *said)
         except InputError as error:
             skipped.append(f"row {number}: {error}")
             continue
-        if found is None:
+        if result is None:
             unlabelled += 1
         else:
-            labelled.append(found)
+            labelled.append(result)
     if not labelled:
         first = f" The first row that cannot be used: {skipped[0]}." if skipped else ""
         raise InputError(f"Nobody has called a question of {file} valid or invalid.{first}")

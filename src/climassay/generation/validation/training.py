@@ -264,9 +264,9 @@ def train_adapter(
     if not isinstance(loaded, OptionScorer):
         raise ModelError(f"{result.model} gives no probabilities of answers.")
     asked = PromptedValidator(loaded, template, science, content_free=False, name=f"adapter:{result.name}")
-    found = measured(asked, labels, learned, held, precision=precision, seed=seed)
-    write_learned(found.learned, result.folder)
-    return found
+    results = measured(asked, labels, learned, held, precision=precision, seed=seed)
+    write_learned(results.learned, result.folder)
+    return results
 
 
 def train_api(
@@ -298,10 +298,10 @@ def train_api(
     training = api_examples(learned, template, science)
     done = fine_tune(model, training, state, seed=seed, on_status=on_status, **options)
     asked = PromptedValidator(load(done.model_name), template, science, content_free=False, name=f"api:{done.model}")
-    found = measured(asked, labels, learned, held, precision=precision, seed=seed)
-    facts = {"format": ASKED_FORMAT, **found.learned.facts()}
+    result = measured(asked, labels, learned, held, precision=precision, seed=seed)
+    facts = {"format": ASKED_FORMAT, **result.learned.facts()}
     write_state(replace(done, facts=(("validator", facts),)), state)
-    return found
+    return result
 
 
 def split_labels(
@@ -352,11 +352,11 @@ def measured(
     scores = np.array([score for _, score in known], dtype=np.float64)
     groups = source_groups([one.draft for one, _ in known])
     probabilities = cross_fitted(scores, valid, group_folds(groups, seed=seed, labels=valid))
-    found = score_validator(valid, probabilities, groups, seed=seed)
+    result = score_validator(valid, probabilities, groups, seed=seed)
     # The model is one and the same for all, so that its own scores can be compared across folds.
     ranking = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)
-    kept = *found.kept[: -len(KEPT_SHARES)], *(precision_at(share, valid, scores) for share in KEPT_SHARES)
-    found = replace(found, evaluation=replace(found.evaluation, auroc=ranking), kept=kept)
+    kept = *result.kept[: -len(KEPT_SHARES)], *(precision_at(share, valid, scores) for share in KEPT_SHARES)
+    result = replace(result, evaluation=replace(result.evaluation, auroc=ranking), kept=kept)
     threshold, refusal = chosen_threshold(precision, valid, probabilities)
     provenance = Provenance(
         data=labels.name,
@@ -367,7 +367,7 @@ def measured(
         template=asked.prompt.name,
         template_sha256=asked.prompt.sha256,
         seed=seed,
-        measured=found.figures,
+        measured=result.figures,
         trained_on=tuple(one.draft.id for one in learned),
         settings={
             "kind": "asked",
@@ -378,4 +378,4 @@ def measured(
     )
     facts = Learned(provenance, fit_calibrator(scores, valid), threshold)
     validator = PromptedValidator.fine_tuned(asked.model, asked.prompt, facts, asked.name)
-    return Training(validator, facts, found, probabilities, refusal)
+    return Training(validator, facts, result, probabilities, refusal)

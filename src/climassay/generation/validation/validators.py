@@ -252,12 +252,12 @@ class StateReader:
     def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
         """Two blocks: VALID - INVALID, and the mean of both; shape [drafts, layers * width] each."""
         requests = [validation_request(draft, self.prompt, self.subject) for draft in drafts]
-        found = harvest(self.model, requests, layers=self.layers, store=self.store, on_progress=on_read)
-        states = found.states.astype(np.float64)
+        result = harvest(self.model, requests, layers=self.layers, store=self.store, on_progress=on_read)
+        states = result.states.astype(np.float64)
         size = len(drafts)
         contrast = (states[:, 0] - states[:, 1]).reshape(size, -1) if size else np.zeros((0, 0))
         mean = states.mean(axis=1).reshape(size, -1) if size else np.zeros((0, 0))
-        return Read((contrast, mean), found.failed)
+        return Read((contrast, mean), result.failed)
 
 
 def draft_vectors(drafts: Sequence[Draft], encoder: Encoder) -> NDArray[np.float32]:
@@ -403,10 +403,10 @@ class Learned:
             if given["kind"] == "features":
                 renamed |= {"encoder": "model", "encoder_fingerprint": "fingerprint"}
         held = {name: facts[name] for name in ("calibrator", "threshold")}
-        found = TypeAdapter(cls).validate_python({"provenance": Provenance.read(given, **renamed), **held})
-        if not found.kinds or found.subject is None:
+        result = TypeAdapter(cls).validate_python({"provenance": Provenance.read(given, **renamed), **held})
+        if not result.kinds or result.subject is None:
             raise ValueError("it judges no kind of questions")
-        return found
+        return result
 
 
 _NO_PROVENANCE = ("format", "calibrator", "threshold")
@@ -444,14 +444,14 @@ class TrainedValidator(SavedModel, Validator):
         if self.reader is None:
             raise InputError("This validator was loaded without the encoder or model that it reads: open it with that.")
         known = [place for place, draft in enumerate(drafts) if draft.kind in self.learned.kinds]
-        found: list[float | None] = [None] * len(drafts)
+        result: list[float | None] = [None] * len(drafts)
         if not known:
-            return found
+            return result
         read = self.reader.read([drafts[place] for place in known], on_read=on_judged)
         given = _chances(self.learned.calibrator, self.model.log_odds(read.blocks))
         for number, place in enumerate(known):
-            found[place] = None if number in read.failed else given[number]
-        return found
+            result[place] = None if number in read.failed else given[number]
+        return result
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """See :class:`SavedModel`."""
@@ -534,12 +534,12 @@ class PromptedValidator(Validator):
         except ModelError as error:
             # The pipeline goes on without a validator's word; what could not be asked is decided by nobody.
             scores, corrections = [OptionScores.failed(str(error)) for _ in places], {}
-        found: list[float | None] = [None] * len(drafts)
+        result: list[float | None] = [None] * len(drafts)
         for place, shape, score in zip(places, shapes, scores, strict=True):
             if score.error is None:
                 valid, invalid = option_probabilities(score, corrections[shape])
-                found[place] = float(np.log(max(valid, 1e-300)) - np.log(max(invalid, 1e-300)))
-        return found
+                result[place] = float(np.log(max(valid, 1e-300)) - np.log(max(invalid, 1e-300)))
+        return result
 
     def _correction(self, kind: str, options: int) -> tuple[float, ...] | None:
         """What the model answers without content to a prompt of this shape; None where that is not taken out."""
@@ -575,12 +575,12 @@ class ByKind(Validator):
 
     def judge(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """See :class:`Validator`."""
-        found: list[float | None] = [None] * len(drafts)
+        result: list[float | None] = [None] * len(drafts)
         for places, validator in self.shares(drafts):
             given = validator.judge([drafts[place] for place in places], on_judged=on_judged)
             for place, probability in zip(places, given, strict=True):
-                found[place] = probability
-        return found
+                result[place] = probability
+        return result
 
     def shares(self, drafts: Sequence[Draft]) -> Iterator[tuple[list[int], Validator]]:
         """Places of the drafts of each kind that has a validator and occurs, with it."""

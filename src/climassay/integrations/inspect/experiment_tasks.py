@@ -93,10 +93,10 @@ def run_tasks(
     with ExitStack() as closing:
 
         def opened_model(one: ModelSpec) -> Generator:
-            found = load(one)
-            if not any(found is other for other in kept):
-                closing.callback(found.close)
-            return found
+            result = load(one)
+            if not any(result is other for other in kept):
+                closing.callback(result.close)
+            return result
 
         opened = opened_model(model)
         recorded = ask(opened)
@@ -120,10 +120,10 @@ def run_tasks(
         logs = runner.run(asked, grader)
         left = recorded.tally
         for log in logs:
-            found = _InspectOutcomes(log)
+            result = _InspectOutcomes(log)
             ours = {f"climassay/{one.model_name}" for one in (asked, grader) if one is not None}
             notes = [
-                f"{found.name} itself asked {one}, past the records."
+                f"{result.name} itself asked {one}, past the records."
                 for one in log.stats.model_usage
                 if one not in ours
             ]
@@ -134,8 +134,8 @@ def run_tasks(
                 "version": log.eval.task_version,
                 "inspect_ai": version("inspect_ai"),
             }
-            constants = runner.constants(found) if model == plan.models[0] else ()
-            cells.append(found.cell(model, SETTING, opened, setting, left, notes, constants))
+            constants = runner.constants(result) if model == plan.models[0] else ()
+            cells.append(result.cell(model, SETTING, opened, setting, left, notes, constants))
             left = RequestCounts()  # asked once, counted once
     return HarnessCells(cells, {})
 
@@ -158,24 +158,24 @@ class _Runner:
         Raises:
             InputError: A task is not there or cannot be loaded, or two have one name.
         """
-        found: dict[str, int] = {}
+        results: dict[str, int] = {}
         taken: set[str] = set()
         for name in self._spec.tasks:
             file, at, one = name.partition("@")
             place = f"{located(self._plan.folder, file)}{at}{one}"
             for log in self._eval([place], constant_model(""), what=name, run_samples=False):
                 task = log.eval.task
-                if task in found:
+                if task in results:
                     raise InputError(f"Two tasks of Inspect are called {task!r}: run them one after the other.")
                 taken |= set(log.eval.task_args)
                 own = log.eval.task_registry_name or task
                 self._places[task] = place if at or not Path(place).is_file() else f"{place}@{own}"
-                found[task] = len((log.eval.dataset.sample_ids or [])[: self._plan.limit]) * (
+                results[task] = len((log.eval.dataset.sample_ids or [])[: self._plan.limit]) * (
                     log.eval.config.epochs or 1
                 )
         if unknown := sorted(set(self._spec.task_args) - taken):
             raise InputError(f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown)}.")
-        return found
+        return results
 
     def run(self, asked: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
         """Logs of all tasks, asked of a model.
@@ -433,13 +433,13 @@ class _InspectOutcomes(TaskOutcomes[str]):
             for sample in log.samples or ():
                 if sample.scores and score.scorer in sample.scores:
                     values[str(sample.id)].append(_number(sample.scores[score.scorer].value, key))
-        found: dict[str, float | None] = {}
+        results: dict[str, float | None] = {}
         for name, ones in values.items():
             known = [one for one in ones if one is not None]
             mean = sum(known) / len(known) if len(known) == len(ones) else None
             if mean is None or np.isfinite(mean):
-                found[name] = mean
-        return found
+                results[name] = mean
+        return results
 
     def _without(self, name: str = "") -> EvalLog:
         """The log with the figures that Inspect computes without the samples that failed, and without one more."""

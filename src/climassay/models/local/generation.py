@@ -180,11 +180,11 @@ class SharedRows:
 
     def _plan(self, prompts: Sequence[Sequence[int]]) -> list[SharedRun | None]:
         """The last shared run of each prompt: runs that rows hold already, and new ones that several prompts share."""
-        found = [self._held(tuple(prompt)) for prompt in prompts]
+        results = [self._held(tuple(prompt)) for prompt in prompts]
         if self._saving is None:
-            return found
+            return results
         groups: dict[SharedRun | None, list[int]] = {}
-        for index, run in enumerate(found):
+        for index, run in enumerate(results):
             if len(prompts[index]) > (run.end if run else 0):
                 groups.setdefault(run, []).append(index)
         for base, indices in groups.items():
@@ -194,8 +194,8 @@ class SharedRows:
                 parent = base if segment.parent is None else new[segment.parent]
                 new.append(SharedRun(segment.tokens, start + segment.start, parent))
                 for sequence in segment.sequences:
-                    found[indices[sequence]] = new[-1]
-        return found
+                    results[indices[sequence]] = new[-1]
+        return results
 
     def _held(self, prompt: tuple[int, ...]) -> SharedRun | None:
         """The last of the runs in use, one behind the other, that a prompt begins with."""

@@ -82,14 +82,14 @@ def _decided_dtype(folder: Path, measure: Measure) -> str:
     if (kept := _read_dtype(file)) is not None:
         return kept
     plain, half = measure()
-    found = CPU_DTYPES[half * _CLEARLY_FASTER <= plain]
-    entry = {"dtype": found, "float32_seconds": plain, "bfloat16_seconds": half}
+    result = CPU_DTYPES[half * _CLEARLY_FASTER <= plain]
+    entry = {"dtype": result, "float32_seconds": plain, "bfloat16_seconds": half}
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         # Of processes that measure at the same time, the first decides for all.
         with file.open("x", encoding="utf-8") as opened:
             opened.write(json.dumps(entry))
-    return _read_dtype(file) or found
+    return _read_dtype(file) or result
 
 
 def processor() -> str:
@@ -106,13 +106,13 @@ def processor() -> str:
 def _read_dtype(file: Path) -> str | None:
     """What was decided; a damaged file is removed."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))["dtype"]
+        result = json.loads(file.read_text(encoding="utf-8"))["dtype"]
     except OSError:
         return None
     except (ValueError, KeyError, TypeError):
-        found = None
-    if found in CPU_DTYPES:
-        return str(found)
+        result = None
+    if result in CPU_DTYPES:
+        return str(result)
     with contextlib.suppress(OSError):
         file.unlink()
     return None

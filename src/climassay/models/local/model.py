@@ -153,14 +153,14 @@ def read_options(
             known.missing -= 1
             if known.missing == 0:
                 done.append(index)
-        found = None if reading.states is None else reading.states.cpu().numpy()
+        result = None if reading.states is None else reading.states.cpu().numpy()
         for place in reading.state_places:
-            assert found is not None
+            assert result is not None
             index, option = owners[place.sequence]
             known = readings[index]
             if known.states is None:
-                known.states = np.zeros((len(known.logprobs), *found[place.row].shape), dtype=np.float32)
-            known.states[option] = found[place.row]
+                known.states = np.zeros((len(known.logprobs), *result[place.row].shape), dtype=np.float32)
+            known.states[option] = result[place.row]
             known.missing -= 1
             if known.missing == 0:
                 done.append(index)
@@ -443,14 +443,14 @@ class TextModel(LocalModel):
                 windows: dict[int, list[TokenisedOptions]] = {}
                 parts: dict[int, list[OptionReadings]] = {}
                 for index in order[start : start + BLOCK]:
-                    found = self._windows(requests[index])
-                    if found and all(1 <= one.start < len(one.sequences[0]) for one in found):
-                        windows[index], parts[index] = found, []
+                    result = self._windows(requests[index])
+                    if result and all(1 <= one.start < len(one.sequences[0]) for one in result):
+                        windows[index], parts[index] = result, []
                     else:
                         why = "The continuation adds nothing to the context, or is longer than the window."
                         keep(index, OptionScores.failed(why))
-                owners = [index for index, found in windows.items() for _ in found]
-                every = [one for found in windows.values() for one in found]
+                owners = [index for index, result in windows.items() for _ in result]
+                every = [one for result in windows.values() for one in result]
                 for place, known in read_options(self.reader, every, greedy=True):
                     index = owners[place]
                     parts[index].append(known)

@@ -68,19 +68,19 @@ class HiddenStates:
         Yields:
             A dictionary filled during the pass: for each of ``layers`` the states float32 [places, width].
         """
-        found: dict[int, Tensor] = {}
+        results: dict[int, Tensor] = {}
 
         def keep(names: Sequence[int], states: Tensor) -> None:
             # float() copies 16-bit states; indexing has copied float32 ones: the pass's own memory can go.
             chosen = states[0, places.to(states.device)].float().to(places.device)
-            found.update(dict.fromkeys(names, chosen))
+            results.update(dict.fromkeys(names, chosen))
 
         wanted: dict[int, list[int]] = {}
         for layer in layers:
             wanted.setdefault(layer % (self._count + 1), []).append(layer)
         handles = [self._hook(state, names, keep) for state, names in wanted.items()]
         try:
-            yield found
+            yield results
         finally:
             for handle in handles:
                 handle.remove()
@@ -101,11 +101,11 @@ class HiddenStates:
         places = torch.arange(6, device=device)
         everything = range(self._count + 1)
         try:
-            with self.caught(everything, places) as found:
+            with self.caught(everything, places) as result:
                 out = self._model(input_ids=tokens, output_hidden_states=True, use_cache=False, return_dict=True)
             expected = [states[0].float().to(device) for states in out.hidden_states]
             return len(expected) == len(everything) and all(
-                torch.equal(found[layer], states) for layer, states in zip(everything, expected, strict=True)
+                torch.equal(result[layer], states) for layer, states in zip(everything, expected, strict=True)
             )
         except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
             return False
@@ -333,9 +333,9 @@ class Network:
         if not self._states.trusted:
             out = self.model(**given, output_hidden_states=True)
             return out, torch.stack([out.hidden_states[layer][0, where] for layer in states.layers], dim=1).float()
-        with self._states.caught(states.layers, where) as found:
+        with self._states.caught(states.layers, where) as result:
             out = self.model(**given)
-        return out, torch.stack([found[layer] for layer in states.layers], dim=1)
+        return out, torch.stack([result[layer] for layer in states.layers], dim=1)
 
 
 def _same_branch(segments: Sequence[Segment]) -> Tensor:
@@ -386,21 +386,21 @@ def pack_linear_layers(model: nn.Module) -> int:
         return 0
     while places:
         # Taken out, so that nothing holds a plain layer once the next one's turn has come.
-        linear, found = places.popitem()
+        linear, result = places.popitem()
         packed = PackedLinear(linear)
-        for parent, name in found:
+        for parent, name in result:
             setattr(parent, name, packed)
     return count
 
 
 def _places(model: nn.Module) -> dict[nn.Linear, list[tuple[nn.Module, str]]]:
     """The layers to be packed, each with the modules and names by which it is held."""
-    found: dict[nn.Linear, list[tuple[nn.Module, str]]] = {}
+    results: dict[nn.Linear, list[tuple[nn.Module, str]]] = {}
     for parent in model.modules():
         for name, child in parent.named_children():
             if type(child) is nn.Linear and child.weight.dtype == torch.bfloat16 and child.weight.device.type == "cpu":
-                found.setdefault(child, []).append((parent, name))
-    return found
+                results.setdefault(child, []).append((parent, name))
+    return results
 
 
 def _exact(linear: nn.Linear) -> bool:

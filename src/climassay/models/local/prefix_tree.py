@@ -108,15 +108,15 @@ class PrefixTree:
         Returns:
             Segments, parents before children; ``parent`` is an index into the list.
         """
-        found: list[Segment] = []
+        results: list[Segment] = []
         waiting: list[tuple[_Node, int, int | None]] = [(self._root, self.held, None)]
         while waiting:
             node, start, parent = waiting.pop()
             if (node.last - node.first) * (node.end - start) >= saving:
-                found.append(self._segment(node, start, node.end, parent))
-                start, parent = node.end, len(found) - 1
+                results.append(self._segment(node, start, node.end, parent))
+                start, parent = node.end, len(results) - 1
             waiting.extend((child, start, parent) for child in node.children)
-        return found
+        return results
 
     def _build(self) -> _Node:
         """Insert the sorted rows one by one; ``spine`` holds the nodes on the way to the row inserted last."""

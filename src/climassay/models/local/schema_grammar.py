@@ -416,12 +416,12 @@ class Grammars:
         xgrammar.apply_token_bitmask_inplace(logits, bitmask.to(logits.device), indices=rows)
 
     def _cached(self, key: str, schema: Mapping[str, Any], longest_string: int | None) -> Compiled:
-        found = self._compiled.get((key, longest_string))
-        if found is None:
+        result = self._compiled.get((key, longest_string))
+        if result is None:
             grammar = schema_grammar(schema, longest_string=longest_string)
-            found = Compiled(grammar, self._automaton(grammar.text))
-            self._compiled[key, longest_string] = found
-        return found
+            result = Compiled(grammar, self._automaton(grammar.text))
+            self._compiled[key, longest_string] = result
+        return result
 
     def _automaton(self, text: str) -> Any:
         try:

@@ -337,7 +337,7 @@ class Conversation:
                 # Only now is it certain that the schema was refused and not the prompt.
                 knowledge.note_refused_schema(schema, refusal)
             try:
-                found = satisfying_json(reply.text, schema)
+                result = satisfying_json(reply.text, schema)
             except ValueError as error:
                 if reply.withheld is not None:
                     return Completion.failed(reply.withheld, usage)
@@ -354,7 +354,7 @@ class Conversation:
                 continue
             if offered and not problem:
                 knowledge.note_schema("strict", schema)
-            return Completion(found, reply.finish_reason, usage)
+            return Completion(result, reply.finish_reason, usage)
         return Completion.failed(f"No answer in {SCHEMA_TRIES} satisfied the schema: {problem}", usage)
 
     async def _weigh_by_logprobs(self, request: OptionRequest) -> OptionScores:

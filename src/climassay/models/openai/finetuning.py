@@ -187,15 +187,15 @@ class _Job:
 
     def _send(self, name: str, data: bytes) -> str:
         file = (name, data, "application/jsonl")
-        found, _ = self._ask(lambda files: files.create(file=file, purpose="fine-tune"), "files")
-        return _needed(found, "id")
+        result, _ = self._ask(lambda files: files.create(file=file, purpose="fine-tune"), "files")
+        return _needed(result, "id")
 
     def create(self, settings: Mapping[str, Any]) -> None:
         """Create the job, or adopt one that an earlier process created and could not write down."""
         if self.state.job_id is not None:
             return
-        found = self._lost_job()
-        if found is None:
+        result = self._lost_job()
+        if result is None:
             wanted: dict[str, Any] = {"model": self.state.base_model, "training_file": self.state.file_id}
             if self.state.validation_file_id is not None:
                 wanted["validation_file"] = self.state.validation_file_id
@@ -203,14 +203,14 @@ class _Job:
                 hyperparameters = {"n_epochs": settings["epochs"]}
                 wanted["method"] = {"type": "supervised", "supervised": {"hyperparameters": hyperparameters}}
             wanted |= {name: settings[name] for name in ("suffix", "seed") if settings[name] is not None}
-            found, _ = self._ask(lambda jobs: jobs.create(**wanted), "jobs")
-        self._take(found)
+            result, _ = self._ask(lambda jobs: jobs.create(**wanted), "jobs")
+        self._take(result)
 
     def wait(self, poll_seconds: float) -> FineTuningState:
         """Look at the job until it has ended."""
         while True:
-            found, asked = self._ask(lambda jobs: jobs.retrieve(self.state.job_id), "jobs")
-            self._take(found)
+            result, asked = self._ask(lambda jobs: jobs.retrieve(self.state.job_id), "jobs")
+            self._take(result)
             if self.state.model is not None:
                 return self.state
             if self.state.status in FAILED:
@@ -228,11 +228,11 @@ class _Job:
     def _lost_job(self) -> Any | None:
         """A job on our own upload: nobody else knows the file, so it is ours."""
         try:
-            found, _ = self._ask(lambda jobs: jobs.list(limit=100), "jobs")
+            result, _ = self._ask(lambda jobs: jobs.list(limit=100), "jobs")
         except ModelError:
             # A server may not list jobs; then there is nothing to adopt.
             return None
-        jobs = found.get("data") if isinstance(found, dict) else None
+        jobs = result.get("data") if isinstance(result, dict) else None
         ours = [job for job in jobs or () if isinstance(job, dict) and job.get("training_file") == self.state.file_id]
         return ours[0] if ours else None
 
@@ -261,12 +261,12 @@ class _Job:
             wait: float | None = None
             try:
                 response = send(self._route(what))
-                found = json.loads(response.http_response.content)
+                result = json.loads(response.http_response.content)
                 # Only what the server says about an error may repeat the key, since only that is blanked.
-                kept = json.dumps({**found, "error": None} if isinstance(found, dict) else found)
+                kept = json.dumps({**result, "error": None} if isinstance(result, dict) else result)
                 if self._server.without_key(kept) != kept:
                     raise ModelError(KEY_REPEATED)
-                return found, _retry_after(response.headers)
+                return result, _retry_after(response.headers)
             except APIStatusError as failure:
                 status = failure.response.status_code
                 message = parse_error_reply(failure.response.content).message or failure.response.reason_phrase

@@ -61,10 +61,10 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
     floors: dict[int, float] = {}
     walk = Walk("", 0.0, tuple(range(len(options))))
     for position in positions:
-        found = _shares_at(position, options, walk)
-        if found is None:
+        result = _shares_at(position, options, walk)
+        if result is None:
             return None
-        for index, logprob in found:
+        for index, logprob in result:
             shares[index].append(logprob)
         following = walk.said + position.chosen.token
         shared = _begun(following, options, walk.alive)
@@ -119,16 +119,16 @@ def tokens_to_distinguish(options: Sequence[str]) -> int:
 
 def _shares_at(position: Position, options: Sequence[str], walk: Walk) -> list[tuple[int, float]] | None:
     """Which option gets which log-probability at this place; None where too much of it is unknown."""
-    found = []
+    results = []
     for token, logprob in _listed(position):
         if not _bare(walk.said + token):
             continue  # a space or bracket before the answer speaks for no option
         begun = _begun(walk.said + token, options, walk.alive)
         if len(begun) == 1:
-            found.append((begun[0], walk.logprob + logprob))
+            results.append((begun[0], walk.logprob + logprob))
         elif len(begun) > 1 and token != position.chosen.token and math.exp(logprob) > NEGLIGIBLE:
             return None
-    return found
+    return results
 
 
 def _listed(position: Position) -> tuple[TopLogprob, ...]:

@@ -176,8 +176,8 @@ class DatasetRequest:
 
     def visible_comments(self, item: Item) -> list[Comment]:
         """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
-        labelled, found = own_label(item, self.user) is not None, self.store.comments(self.dataset, item.draft.id)
-        return [one for one in found if labelled or one.author == self.user.name]
+        labelled, result = own_label(item, self.user) is not None, self.store.comments(self.dataset, item.draft.id)
+        return [one for one in result if labelled or one.author == self.user.name]
 
     def history(self, annotator: str, most: int, after: str | None) -> Sequence[Label]:
         """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
@@ -313,8 +313,8 @@ def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> R
     total = store.progress(dataset).conflicts
     number = within(number, total, MOST_FOUND)
     items = store.conflicts(dataset, MOST_FOUND, start=(number - 1) * MOST_FOUND)
-    found = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked.user)) for item in items]
-    part = part_of(found, number, total, MOST_FOUND, asked.address("conflicts"), {})
+    results = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked.user)) for item in items]
+    part = part_of(results, number, total, MOST_FOUND, asked.address("conflicts"), {})
     return asked.show("conflicts", part=part, done=done)
 
 
@@ -421,17 +421,17 @@ def export(asked: ByAdjudicator, format: str = "") -> Response:
         counts = {"label": len(said) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
         formats = RUBRICS | FORMATS if holds_rubrics(store, dataset) else FORMATS
         return asked.show("export", formats=formats, progress=progress, counts=counts)
-    found = export_labels(asked.app, dataset, format)
+    result = export_labels(asked.app, dataset, format)
     # The name goes into a header: a dataset may be called anything.
-    kept = f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"
-    return Response(found.content, media_type=found.media_type, headers={"Content-Disposition": kept})
+    kept = f"attachment; filename*=UTF-8''{quote(result.name, safe='')}"
+    return Response(result.content, media_type=result.media_type, headers={"Content-Disposition": kept})
 
 
 @router.get("")
 def queues(request: Request, app: App, user: Annotator) -> Response:
     """All datasets that can be annotated, with how far they and the reader are."""
     store = store_of(app)
-    found = [
+    results = [
         {
             "queue": queue,
             "base": address(queue.dataset),
@@ -441,7 +441,7 @@ def queues(request: Request, app: App, user: Annotator) -> Response:
         }
         for queue in store.queues()
     ]
-    return page(request, "annotate/queues.html.j2", queues=found)
+    return page(request, "annotate/queues.html.j2", queues=results)
 
 
 @router.get("/{dataset}")
@@ -465,10 +465,10 @@ def questions(
 ) -> Response:
     """The questions of a dataset that fit, a part of them on each page."""
     store, dataset, user = asked.store, asked.dataset, asked.user
-    found, total = store.find(
+    result, total = store.find(
         dataset, user.name, ItemFilter(q, kind, state), MOST_FOUND, start=(number - 1) * MOST_FOUND
     )
-    listed, given = [(one, _place(one, dataset, user)) for one in found], {"q": q, "kind": kind, "state": state}
+    listed, given = [(one, _place(one, dataset, user)) for one in result], {"q": q, "kind": kind, "state": state}
     return asked.show(
         "questions",
         part=part_of(listed, number, total, MOST_FOUND, asked.address("questions"), given),
@@ -626,11 +626,11 @@ def import_labels(app: AppState, dataset: str, name: str, given: BinaryIO, file_
             while block := given.read(BLOCK):
                 kept.write(block)
         try:
-            found: dict[str, Any] = annotation.import_labels(dataset, path, cast(Any, name), workspace=app).to_dict()
+            result: dict[str, Any] = annotation.import_labels(dataset, path, cast(Any, name), workspace=app).to_dict()
         except InputError as error:
             # Where the file lies here is nobody's business.
             raise InputError(str(error).replace(str(path), "The file")) from None
-    return found
+    return result
 
 
 def _check_format(name: str, known: dict[str, tuple[str, str]]) -> None:

@@ -318,8 +318,8 @@ def statement_parts(
 
 def _first_place(statement: str, term: str | None) -> int | None:
     """Where the gap goes when a term is left out; see ``Draft.as_question``."""
-    found = re.search(rf"(?<!\w){re.escape(term)}(?!\w)", statement) if term else None
-    return None if found is None else found.start()
+    result = re.search(rf"(?<!\w){re.escape(term)}(?!\w)", statement) if term else None
+    return None if result is None else result.start()
 
 
 def address(dataset: str, *parts: str) -> str:

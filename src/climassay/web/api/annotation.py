@@ -309,9 +309,9 @@ def list_items(
 ) -> Any:
     """Items that fit, in the order in which they were generated, numbered from 0."""
     wanted = ItemFilter(q, kind or "", state)
-    found, total = asked.store.find(asked.dataset, asked.user.name, wanted, limit, start=after + 1)
-    end = after + len(found)
-    return {"items": found, "next": end if found and end + 1 < total else None}
+    result, total = asked.store.find(asked.dataset, asked.user.name, wanted, limit, start=after + 1)
+    end = after + len(result)
+    return {"items": result, "next": end if result and end + 1 < total else None}
 
 
 @router.get(ITEMS, response_model=ItemData)

@@ -183,12 +183,12 @@ def page_at(pattern: str, path: str) -> Any:
 def _descriptions(record: Any) -> dict[str, str]:
     """The texts below the fields of a class."""
     [node] = ast.parse(textwrap.dedent(inspect.getsource(record))).body
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for one, below in pairwise(getattr(node, "body", ())):
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(below, ast.Expr):
             words = " ".join(ast.literal_eval(below.value).split()).replace("None", "null").replace("``", "`")
-            found[one.target.id] = _ROLE.sub("", words)
-    return found
+            results[one.target.id] = _ROLE.sub("", words)
+    return results
 
 
 def _answered(kind: Any, name: str) -> Any:

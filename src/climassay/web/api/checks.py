@@ -139,8 +139,8 @@ def list_checks(
     after: AfterName = None,
 ) -> Any:
     """All checks that fit, the newest first."""
-    found = [named_for(one, user) for one in checks_of(app).newest(wanted, most=limit + 1, after=after)]
-    return first_of(found, limit, lambda one: one.id)
+    results = [named_for(one, user) for one in checks_of(app).newest(wanted, most=limit + 1, after=after)]
+    return first_of(results, limit, lambda one: one.id)
 
 
 @router.post("", status_code=202, response_model=BegunCheck, responses=failing(429))

@@ -201,8 +201,8 @@ def list_passages(
     library = library_of(app)
     expected = library.contents(collection).document(document).expected
     end = min(after + 1 + limit, expected)
-    found = library.browse(collection).passages_at(document, range(min(after + 1, end), end))
-    return {"items": [_passage(collection, one) for one in found], "next": end - 1 if end < expected else None}
+    result = library.browse(collection).passages_at(document, range(min(after + 1, end), end))
+    return {"items": [_passage(collection, one) for one in result], "next": end - 1 if end < expected else None}
 
 
 @router.get("/collections/{collection}/passages/{passage}", response_model=PassageData)

@@ -165,10 +165,10 @@ def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
 def _role_of(function: Any) -> str:
     """For whom an operation is, by the type of its user or of that of what it depends on; empty where none is named."""
     for one in inspect.signature(function).parameters.values():
-        found = next((role for kind, role in ROLE_OF if kind == one.annotation), "")
+        result = next((role for kind, role in ROLE_OF if kind == one.annotation), "")
         depends = [part.dependency for part in get_args(one.annotation)[1:] if isinstance(part, Depends)]
-        if found or (found := "".join(map(_role_of, depends))):
-            return found
+        if result or (result := "".join(map(_role_of, depends))):
+            return result
     return ""
 
 
@@ -243,9 +243,9 @@ def pretty(value: Any) -> str:
 def limits_of(schema: Schema) -> str:
     """The limits of a value and what it is by default, in words."""
     parts = [schema, *schema.get("anyOf", ())]
-    found = [(word, part.get(name)) for part in parts for name, word in _LIMITS.items()]
+    results = [(word, part.get(name)) for part in parts for name, word in _LIMITS.items()]
     return ", ".join(
-        f"{word} {json.dumps(value, ensure_ascii=False)}" for word, value in found if value not in (None, "", [])
+        f"{word} {json.dumps(value, ensure_ascii=False)}" for word, value in results if value not in (None, "", [])
     )
 
 
@@ -262,5 +262,5 @@ def type_of(schema: Schema) -> str:
 
 def model_of(schema: Schema) -> str:
     """Name of the model that a value, or each of its entries, is; empty where there is none."""
-    found = _REFERENCE.search(json.dumps(schema))
-    return found[1] if found else ""
+    match = _REFERENCE.search(json.dumps(schema))
+    return match[1] if match else ""

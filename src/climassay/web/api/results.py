@@ -229,8 +229,8 @@ def list_runs(
     after: AfterName = None,
 ) -> Any:
     """All runs that fit, the newest first."""
-    found = run_lines(app.database, command=command, text=text, most=limit + 1, after=after)
-    return first_of(found, limit, lambda one: one.summary.id)
+    result = run_lines(app.database, command=command, text=text, most=limit + 1, after=after)
+    return first_of(result, limit, lambda one: one.summary.id)
 
 
 @router.get("/runs/compare", response_model=ComparisonData)
@@ -247,10 +247,10 @@ def compare_several_runs(
     ] = "overall",
 ) -> Any:
     """One metric of several runs, with paired tests on the questions that they share."""
-    found = compared(app, list(dict.fromkeys(run)), metric, level)
-    places = {id(score): number for number, score in enumerate(found.scores)}
-    tests = [Extended(one.result, first=places[id(one.first)], second=places[id(one.second)]) for one in found.tests]
-    return Extended(found, tests=tests)
+    result = compared(app, list(dict.fromkeys(run)), metric, level)
+    places = {id(score): number for number, score in enumerate(result.scores)}
+    tests = [Extended(one.result, first=places[id(one.first)], second=places[id(one.second)]) for one in result.tests]
+    return Extended(result, tests=tests)
 
 
 @router.get("/runs/{run}", response_model=RunDetailsData)

@@ -139,16 +139,16 @@ def list_job_events(app: App, user: Reader, job: JobId, limit: Limit = 200, afte
     get the same as server-sent events at `/jobs/{job}/events`, live and resumable by `Last-Event-ID`.
     """
     job_for(app, user, job)
-    found = app.jobs.events(job, after=max(after, 0), most=limit + 1)
-    return first_of(found, limit, lambda event: event.number)
+    result = app.jobs.events(job, after=max(after, 0), most=limit + 1)
+    return first_of(result, limit, lambda event: event.number)
 
 
 @jobs_router.post("/{job}/stop", response_model=JobData)
 def stop_job(app: App, user: Annotator, job: JobId) -> Any:
     """End a job: one's own, as an admin anybody's. One that has ended stays as it is."""
-    found = job_for(app, user, job)
-    if not found.ended:
-        if not may_stop(found, user):
+    result = job_for(app, user, job)
+    if not result.ended:
+        if not may_stop(result, user):
             raise Refused("This is somebody else's work: they or an admin can stop it.")
         app.jobs.stop(job)
     return app.jobs.get(job)

@@ -225,8 +225,8 @@ def download_data(app: App, user: Reader, check: str) -> Response:
 @router.get("/checks/{check}/claimreview.json")
 def download_claim_review(app: App, _user: Reader, check: str) -> Response:
     """The verdict as schema.org ClaimReview."""
-    found = json.dumps(claim_review_of(app, check), ensure_ascii=False, indent=2)
-    return as_file(found, f"{check}.claimreview.json", "application/ld+json")
+    result = json.dumps(claim_review_of(app, check), ensure_ascii=False, indent=2)
+    return as_file(result, f"{check}.claimreview.json", "application/ld+json")
 
 
 @router.get("/checks/{check}/page.html")
@@ -272,7 +272,7 @@ WantedChecks = Annotated[CheckFilter, Depends(wanted_checks)]
 def show_all(request: Request, app: App, user: Reader, wanted: WantedChecks, number: PageNumber = 1) -> Response:
     """Checks that fit, the newest first, fifty a page."""
     checks = checks_of(app)
-    found = checks.list(wanted, number)
+    result = checks.list(wanted, number)
     given = {_NAMES.get(one.name, one.name): getattr(wanted, one.name) for one in fields(wanted)}
     asked = urlencode({name: value for name, value in given.items() if value})
     called = names_for(app, user)
@@ -281,8 +281,8 @@ def show_all(request: Request, app: App, user: Reader, wanted: WantedChecks, num
     return page(
         request,
         "checks/list.html.j2",
-        found=found,
-        part=part_of(found.checks, number, found.total, PAGE, "/checks", given),
+        found=result,
+        part=part_of(result.checks, number, result.total, PAGE, "/checks", given),
         given=given,
         asked=asked,
         said=_in_words(wanted, reviewers),
@@ -323,10 +323,10 @@ def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks,
     checks.newest(wanted, most=1)  # What cannot be asked for is told before anything is sent.
     name = f"checks.{form}"
     called = names_for(app, user)
-    found = (shown_to(user, one, called) for one in checks.each(wanted, debates=form == "jsonl"))
+    results = (shown_to(user, one, called) for one in checks.each(wanted, debates=form == "jsonl"))
     if form == "jsonl":
-        return as_file((json.dumps(one, ensure_ascii=False) + "\n" for one in found), name)
-    rows = (_row(app, one) for one in found)
+        return as_file((json.dumps(one, ensure_ascii=False) + "\n" for one in results), name)
+    rows = (_row(app, one) for one in results)
     if form == "csv":
         return as_file(csv_lines(COLUMNS, rows), name)
     if user is None:
@@ -376,8 +376,8 @@ def names_for(app: AppState, viewer: User | None) -> Callable[[str | None], str]
     def shown(name: str | None) -> str:
         if name is None:
             return ""
-        found = known.get(name, name)
-        return "somebody with an account" if viewer is None and found == name else found
+        result = known.get(name, name)
+        return "somebody with an account" if viewer is None and result == name else result
 
     return shown
 
@@ -403,11 +403,11 @@ def download_text(request: Request, app: App, _user: Asker, text: Text = "", col
 def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
     text, names = readable_text(text, LONGEST_TEXT, "text"), tuple(dict.fromkeys(names))
     try:
-        found = _checked_text(app, text, names)
+        result = _checked_text(app, text, names)
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else getattr(error, "status", 503)
         return _text_page(request, app, text, names, error=str(error), status=status)
-    return as_file(found.page(), "checked-text.html") if download else _text_page(request, app, text, names, found)
+    return as_file(result.page(), "checked-text.html") if download else _text_page(request, app, text, names, result)
 
 
 def _checked_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
@@ -425,8 +425,8 @@ def _checked_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
     for name in names:
         library_of(app).browse(name)
     scorer = app.shared("entailment", lambda: load_entailment(encoder=app.encoder()))
-    found = check_sentences(text, app.collections(names), scorer=scorer, overstated=overstatement)
-    return TextCheck("the text", tuple(names), found, scorer.name)
+    result = check_sentences(text, app.collections(names), scorer=scorer, overstated=overstatement)
+    return TextCheck("the text", tuple(names), result, scorer.name)
 
 
 def _text_page(

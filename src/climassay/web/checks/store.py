@@ -261,12 +261,12 @@ def _is_approved(app: AppState, about: CheckSummary) -> bool:
 
 def claim_review_of(app: AppState, check: str) -> dict[str, Any]:
     """The verdict as schema.org ClaimReview; missing without a verdict, or where nobody answers for it."""
-    found = claim_review_data(app, found_check(app, check)[0])
-    if found is None:
+    result = claim_review_data(app, found_check(app, check)[0])
+    if result is None:
         why = "it has no verdict that an adjudicator agrees with and nobody disagrees with"
         why = why if app.settings.publisher else "it cannot be published: the server names no publisher"
         raise Missing(f"There is no ClaimReview of this check, because {why}.")
-    return found
+    return result
 
 
 class Busy(Failure):

@@ -137,13 +137,13 @@ class CollectionCache:
 
     def all_contents(self) -> list[Contents]:
         """What every collection holds; tables that are none of ours are left out."""
-        found = []
+        results = []
         for name in self._store.names() if self._store.folder is not None else sorted(self._remote_names()):
             try:
-                found.append(self.contents(name))
+                results.append(self.contents(name))
             except (InputError, Missing):
                 continue
-        return found
+        return results
 
     def with_passages(self) -> list[str]:
         """Names of the collections that answers and debates may rest on."""

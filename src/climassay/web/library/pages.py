@@ -251,7 +251,7 @@ def _fields(wanted: SearchSpec) -> dict[str, str | int]:
 
 
 def _file(results: SearchResults, wanted: SearchSpec, ending: str, name: str) -> Response:
-    rows = [hit_row(found) for found in results.found]
+    rows = [hit_row(result) for result in results.found]
     if ending == "csv":
         return as_file(csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
     if ending == "json":

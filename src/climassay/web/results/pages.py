@@ -107,7 +107,7 @@ def table_json(table: Table) -> str:
 def marks_of(table: Table) -> list[dict[str, Any]]:
     """The cells of a table that are set off, in their order."""
     marks = sorted(table.marks.items())
-    return [{"row": row, "column": column, "marks": sorted(found)} for (row, column), found in marks]
+    return [{"row": row, "column": column, "marks": sorted(result)} for (row, column), result in marks]
 
 
 TABLE_FORMS: Mapping[str, Callable[[Table], str]] = {
@@ -398,19 +398,19 @@ def show_runs(
         "descending": direction == "down",
         "most": PAGE,
     }
-    found = list_run_page(app.database, skip=(number - 1) * PAGE, **listed)
-    if number > within(number, found.total, PAGE):
-        number = within(number, found.total, PAGE)
-        found = list_run_page(app.database, skip=(number - 1) * PAGE, **listed)
+    result = list_run_page(app.database, skip=(number - 1) * PAGE, **listed)
+    if number > within(number, result.total, PAGE):
+        number = within(number, result.total, PAGE)
+        result = list_run_page(app.database, skip=(number - 1) * PAGE, **listed)
     filters: dict[str, Any] = {"command": command, "text": text.strip()}
     sorting = {"order": "" if chosen == "started" else chosen, "direction": "" if direction == "down" else direction}
     return page(
         request,
         "results/runs.html.j2",
         comparable=COMMANDS,
-        part=part_of(found.lines, number, found.total, PAGE, "/results", {**filters, **sorting}),
+        part=part_of(result.lines, number, result.total, PAGE, "/results", {**filters, **sorting}),
         headings=part_of((), 1, 0, PAGE, "/results", filters),
-        commands=found.commands,
+        commands=result.commands,
         columns=COLUMNS,
         order=chosen,
         direction=direction,

@@ -185,10 +185,10 @@ class QuestionIndex:
         query = self._fitting(questions.c.number, wanted=wanted).where(questions.c.number > after)
         order: tuple[sa.ColumnElement[Any], ...] = ()
         if isinstance(by, Column):
-            found = _scores_of(by)
-            same = (found.c.question == questions.c.question) & (found.c.benchmark == questions.c.benchmark)
-            query = query.join(found, same, isouter=True)
-            order = (found.c.score.is_(None), found.c.score.desc() if backwards else found.c.score)
+            result = _scores_of(by)
+            same = (result.c.question == questions.c.question) & (result.c.benchmark == questions.c.benchmark)
+            query = query.join(result, same, isouter=True)
+            order = (result.c.score.is_(None), result.c.score.desc() if backwards else result.c.score)
         elif by == "wrong":
             order = (questions.c.wrong if backwards else questions.c.wrong.desc(),)
         elif by == "question":
@@ -212,14 +212,14 @@ class QuestionIndex:
         query = sa.select(questions.c.number).where(questions.c.run == self.run, questions.c.question == question)
         if benchmark:
             query = query.where(questions.c.benchmark == benchmark)
-        found: int | None = self._database.scalar(query.order_by(questions.c.number).limit(1))
-        return found
+        result: int | None = self._database.scalar(query.order_by(questions.c.number).limit(1))
+        return result
 
     def key(self, number: int) -> tuple[str, str] | None:
         """Benchmark and id of a question; None where there is none of that number."""
         query = sa.select(questions.c.benchmark, questions.c.question)
-        found = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
-        return None if found is None else (str(found.benchmark), str(found.question))
+        result = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
+        return None if result is None else (str(result.benchmark), str(result.question))
 
     def choices(self) -> dict[str, list[Any]]:
         """See :func:`~climassay.evaluation.question_index.answer_choices`."""
@@ -305,8 +305,8 @@ def _scores_of(cell: Column) -> sa.Subquery:
     scored = (scores.c.run == said.c.run) & (scores.c.number == said.c.number) & (scores.c.position == said.c.position)
     there = said.c.run == cell.run, said.c.model == cell.model, said.c.setting == cell.setting
     keys = asked.c.benchmark, asked.c.question
-    found = sa.select(*keys, sa.func.min(scores.c.score).label("score"))
-    return found.select_from(asked.join(said, same).join(scores, scored)).where(*there).group_by(*keys).subquery()
+    result = sa.select(*keys, sa.func.min(scores.c.score).label("score"))
+    return result.select_from(asked.join(said, same).join(scores, scored)).where(*there).group_by(*keys).subquery()
 
 
 @router.get("/results/{run}/questions")
@@ -328,7 +328,7 @@ def show_questions(
     shown = within(number, total, PAGE)
     by: Any = next(iter(columns[int(order) :]), "") if order.isdigit() else order
     backwards = direction == "down"
-    found = index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE, by=by, backwards=backwards) if total else []
+    result = index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE, by=by, backwards=backwards) if total else []
     lines = [
         {"question": row.question, "benchmark": row.key[0], "address": _address(run, row.key)}
         | {
@@ -337,7 +337,7 @@ def show_questions(
                 for column, cell in zip(columns, row.cells, strict=True)
             ]
         }
-        for row in grid_rows(index, other, found)
+        for row in grid_rows(index, other, result)
     ]
     runs = [(one.run, one.summary.name, len(one.columns())) for one in (index, other) if one]
     listed = [
@@ -503,7 +503,7 @@ def show_requests(
         address = _address(run, key)
         # Cloze statements are shown to models with a line in place of the mask: only their parts stand as they are.
         words = max(asked.question.split("<MASK>"), key=len).strip()
-    found = answers_about(app.database, run, words, REQUESTS + 1, (number - 1) * REQUESTS)
+    result = answers_about(app.database, run, words, REQUESTS + 1, (number - 1) * REQUESTS)
     here = {"question": question, "benchmark": benchmark, "text": text.strip()}
     turn = f"/results/{run}/requests?{urlencode({name: value for name, value in here.items() if value})}&page="
     return page(
@@ -513,9 +513,9 @@ def show_requests(
         question=asked,
         address=address,
         text=text.strip(),
-        answers=found[:REQUESTS],
+        answers=result[:REQUESTS],
         before=f"{turn}{number - 1}" if number > 1 else "",
-        after=f"{turn}{number + 1}" if len(found) > REQUESTS else "",
+        after=f"{turn}{number + 1}" if len(result) > REQUESTS else "",
     )
 
 

@@ -85,10 +85,10 @@ class StoredRun:
             return None
 
     def _outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
-        found: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+        result: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
         for outcome in self.experiment.outcomes if self.experiment else ():
-            found[outcome.cell.benchmark, outcome.question].append(outcome)
-        return dict(found)
+            result[outcome.cell.benchmark, outcome.question].append(outcome)
+        return dict(result)
 
 
 def found_summary(app: AppState, run: str) -> RunSummary:
@@ -141,8 +141,8 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         return app.computed.get(parts, make)
     if parts not in app.computed and not wait and cached(app.database, parts) is None:
         return None
-    found: dict[str, Any] = app.computed.get(parts, lambda: cached(app.database, parts, make))
-    return found
+    result: dict[str, Any] = app.computed.get(parts, lambda: cached(app.database, parts, make))
+    return result
 
 
 Maker = Callable[[StoredRun, str], Report]

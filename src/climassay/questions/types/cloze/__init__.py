@@ -36,9 +36,9 @@ class Cloze(QuestionType):
         Raises:
             InputError: It has no gap, or several.
         """
-        found = GAPS.findall(question)
-        if len(found) != 1:
-            raise InputError(f"a cloze statement needs exactly one gap {GAP}, this one has {len(found)}")
+        results = GAPS.findall(question)
+        if len(results) != 1:
+            raise InputError(f"a cloze statement needs exactly one gap {GAP}, this one has {len(results)}")
         return Content(GAPS.sub(GAP, question), answer)
 
     def answer(self, text: str) -> str:

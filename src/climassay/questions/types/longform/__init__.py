@@ -71,10 +71,10 @@ def _criterion(given: Any, place: int) -> Criterion:
     text = _BULLET.sub("", " ".join(str(entry.get("text") or entry.get("criterion") or "").split()))
     level, weight = entry.get("level"), entry.get("weight")
     if not isinstance(given, Mapping):
-        if found := _LEVEL.match(text):
-            level, text = next(filter(None, found.groups())), text[found.end() :]
-        if found := _WEIGHT.search(text):
-            weight, text = found[1], text[: found.start()]
+        if match := _LEVEL.match(text):
+            level, text = next(filter(None, match.groups())), text[match.end() :]
+        if match := _WEIGHT.search(text):
+            weight, text = match[1], text[: match.start()]
     if not text:
         raise InputError(f"criterion {place} of the rubric has no text")
     named = str(level or "must").lower()

@@ -63,8 +63,8 @@ class MultipleChoice(QuestionType):
             rf"\b(?:answer|option|choice)\b(?:\s+is)?\s*:?\s*[(\[*]*({letter})\b(?!\w)", stripped, re.IGNORECASE
         )
         marked = re.search(rf"\(({letter})\)", stripped)
-        found = start or named or marked
-        return None if found is None else ord(found[1].lower()) - ord("a")
+        result = start or named or marked
+        return None if result is None else ord(result[1].lower()) - ord("a")
 
     def texts(self, bounds: Lengths) -> dict[str, int]:
         """The question and the correct option: nobody can then mark a wrong letter."""
@@ -136,10 +136,10 @@ def _named(answer: str, options: Sequence[str]) -> int:
 def _without_labels(options: list[str]) -> list[str]:
     """The options without the letters or numbers before them, where all have one and no two the same."""
     labels = [_LABEL.match(option) for option in options]
-    found = [label for label in labels if label is not None]
-    if len(found) < len(options) or len({label[1].lower() for label in found}) < len(options):
+    results = [label for label in labels if label is not None]
+    if len(results) < len(options) or len({label[1].lower() for label in results}) < len(options):
         return options
-    return [option[label.end() :] for option, label in zip(options, found, strict=True)]
+    return [option[label.end() :] for option, label in zip(options, results, strict=True)]
 
 
 TYPE = MultipleChoice()

@@ -62,9 +62,9 @@ class TrueFalse(QuestionType):
     def choice(self, text: str, options: int) -> int | None:
         """Which of the two words stands alone in an answer, or first where it begins with one; None for neither."""
         words = re.findall(r"\w+", text.casefold())
-        found = [self.fixed.index(option) for word in words for option in self.fixed if word == option.casefold()]
+        results = [self.fixed.index(option) for word in words for option in self.fixed if word == option.casefold()]
         begins = bool(words) and words[0] in (TRUE.casefold(), FALSE.casefold())
-        return found[0] if found and (begins or len(set(found)) == 1) and "not" not in words else None
+        return results[0] if results and (begins or len(set(results)) == 1) and "not" not in words else None
 
     def texts(self, bounds: Lengths) -> dict[str, int]:
         """The statement as it is true, and with one thing changed so that it is false; code decides which is asked."""
