@@ -7,8 +7,7 @@ import typer
 from typer import Option
 
 from climassay.api import annotation as api
-from climassay.cli import CommandGroup, given, with_flags
-from climassay.cli.options import ResultOptions, WorkspaceOptions, add_verb
+from climassay.cli.options import CommandGroup, ResultOptions, WorkspaceOptions, add_verb, given, with_flags
 from climassay.generation.annotation.labels import AnnotationSettings
 
 app = CommandGroup(no_args_is_help=True)

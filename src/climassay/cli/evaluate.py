@@ -9,9 +9,9 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import benchmarks, experiments
-from climassay.cli import CommandGroup
 from climassay.cli.options import (
     PREDICTIONS,
+    CommandGroup,
     LoadingOptions,
     ModelOption,
     ModelsOption,

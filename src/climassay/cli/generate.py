@@ -8,11 +8,12 @@ from typer import Option
 
 from climassay.api import generation as api
 from climassay.api import validation
-from climassay.cli import CommandGroup, WholeHelpGroup
+from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
     FOLDS,
     OUTPUT,
     SEED,
+    CommandGroup,
     LayersOption,
     LoadingOptions,
     PromptedOptions,

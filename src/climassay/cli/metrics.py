@@ -6,8 +6,19 @@ from typing import Annotated, ClassVar
 import typer
 
 from climassay.api import scores
-from climassay.cli import CommandGroup, WholeHelpGroup
-from climassay.cli.options import FOLDS, HOLD_OUT, LABELS, LIMIT, OUTPUT, SEED, LoadingOptions, ReachOptions, add_verb
+from climassay.cli.main import WholeHelpGroup
+from climassay.cli.options import (
+    FOLDS,
+    HOLD_OUT,
+    LABELS,
+    LIMIT,
+    OUTPUT,
+    SEED,
+    CommandGroup,
+    LoadingOptions,
+    ReachOptions,
+    add_verb,
+)
 
 
 class _MetricsGroup(WholeHelpGroup):

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from climassay.api import models as api
-from climassay.cli import CommandGroup
 from climassay.cli.options import (
     CheckOptions,
+    CommandGroup,
     FilesOption,
     JsonOption,
     WorkspaceOptions,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from climassay.api import records
-from climassay.cli import CommandGroup
-from climassay.cli.options import FilesOption, WorkspaceOptions, add_verb
+from climassay.cli.options import CommandGroup, FilesOption, WorkspaceOptions, add_verb
 
 if TYPE_CHECKING:
     from climassay.session import ModelOptions, Session
