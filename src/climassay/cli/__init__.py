@@ -1,1 +1,1 @@
-"""The command line: one file for a group of commands, which parse, call ``api`` and show the result."""
+"""The command line: files of groups of commands, which parse, call ``api`` and show the result."""

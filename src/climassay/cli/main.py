@@ -179,13 +179,13 @@ HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Measure language models": {
         "evaluate": ("evaluate:app", "Measure a model on a benchmark."),
-        "metrics": ("metrics:app", "Score answers against references, and check the metrics themselves."),
+        "metrics": ("evaluate:metrics", "Score answers against references, and check the metrics themselves."),
         "judge": ("judge:app", "Compare and rank texts by a quality, and measure judges against experts."),
         "tune": ("tune:app", "Train local models on documents or questions (LoRA)."),
     },
     "Make question benchmarks": {
         "generate": ("generate:app", "Generate, screen, validate and publish question benchmarks."),
-        "annotate": ("annotate:app", "Collect experts' labels on generated questions."),
+        "annotate": ("generate:annotate", "Collect experts' labels on generated questions."),
     },
     "Stated confidence of assessments": {
         "confidence": ("confidence:app", "Extract, group, track and tag the confidence statements of IPCC reports."),
@@ -193,7 +193,7 @@ HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     "Models, records and the server": {
         "models": ("models:app", "List, check and install language models."),
         "prompts": ("models:prompts", "Show and change the prompts."),
-        "records": ("records:app", "Show what models were asked, what they answered, and what it cost."),
+        "records": ("models:records", "Show what models were asked, what they answered, and what it cost."),
         "serve": (
             "serve:serve",
             "Serve the web pages: experts annotate, anyone checks a claim, everyone sees results.",
