@@ -14,6 +14,7 @@ from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish,
 from climassay.errors import InputError
 from climassay.factcheck import from_data, make_claim
 from climassay.factcheck.check_store import PAGE
+from climassay.web.checks.debate import seconds_left
 from climassay.web.checks.store import checks_of, chosen, set_ups
 from debate_tables import View
 from factcheck_transcripts import full_transcript
@@ -217,6 +218,14 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     assert 0 < kept.seconds <= kept.ended_at - kept.asked_at + 1
     job = place.jobs.get(kept.job)
     assert (job.done, job.total) > (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("past", "elapsed", "left"),
+    [((10, 20), 0, None), ((10, 20, 60), 0, 20), ((10, 20, 60, 80), 30, 40), ((10, 20, 60), 60, 0), ((), 5, None)],
+)
+def test_what_is_left_of_a_debate_is_judged_by_past_ones_that_took_longer(past, elapsed, left):
+    assert seconds_left(past, elapsed) == left
 
 
 def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, gate):
