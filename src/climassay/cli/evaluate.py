@@ -1,20 +1,28 @@
-"""``climassay evaluate``: models measured on benchmarks, and what is done before and after."""
+"""``climassay evaluate``: models measured on benchmarks, and what is done before and after; ``climassay metrics``."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 from typer import Argument, Option
 
-from climassay.api import benchmarks, experiments
-from climassay.cli import CommandGroup
+from climassay.api import benchmarks, experiments, scores
+from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
+    FOLDS,
+    HOLD_OUT,
+    LABELS,
+    LIMIT,
+    OUTPUT,
     PREDICTIONS,
+    SEED,
+    CommandGroup,
     LoadingOptions,
     ModelOption,
     ModelsOption,
+    ReachOptions,
     RequestOptions,
     WorkspaceOptions,
     add_init,
@@ -30,8 +38,6 @@ if TYPE_CHECKING:
 
 app = CommandGroup(no_args_is_help=True)
 
-_LIMIT = Option(min=1)
-
 add_verb(
     app,
     "mcq",
@@ -45,10 +51,10 @@ add_verb(
     permutations=Option(min=1),
     passages=Option("--passages", "-k", min=1),
     examples=Option(min=1),
-    limit=_LIMIT,
+    limit=LIMIT,
 )
 add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
-add_verb(app, "run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True, limit=_LIMIT)
+add_verb(app, "run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True, limit=LIMIT)
 add_verb(
     app,
     "lm-eval",
@@ -57,7 +63,7 @@ add_verb(
     tasks=Argument(metavar="TASK..."),
     models=ModelsOption,
     num_fewshot=Option(min=0),
-    limit=_LIMIT,
+    limit=LIMIT,
 )
 
 
@@ -99,7 +105,7 @@ add_verb(
     epochs=Option(min=1),
     max_tokens=Option(min=1),
     log_dir=Annotated[Path | None, Option()],
-    limit=_LIMIT,
+    limit=LIMIT,
 )
 add_verb(
     app, "contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0)
@@ -252,7 +258,34 @@ add_verb(
     reach=LoadingOptions,
     parse=_rated,
     model=ModelOption,
-    limit=_LIMIT,
+    limit=LIMIT,
     pairs=Option(min=0),
     **dict.fromkeys(("file", "labels", "scale")),
 )
+
+
+class _MetricsGroup(WholeHelpGroup):
+    old_names: ClassVar = {"validate-entailment": "entailment evaluate", "train-entailment": "entailment train"}
+
+
+metrics = CommandGroup(cls=_MetricsGroup, no_args_is_help=True)
+entailment = CommandGroup(no_args_is_help=True, help="Train, evaluate and apply entailment scorers.")
+
+add_verb(
+    metrics,
+    "score",
+    scores.score_answers,
+    reach=LoadingOptions,
+    file=Annotated[Path, Argument()],
+    metrics=Option("--metric", "-m"),
+    window=Annotated[int, Option(min=0)],
+    judge=Annotated[str | None, Option()],
+)
+
+
+add_verb(metrics, "calibrate-window", scores.calibrate_window, file=Argument(), floor=Option(min=-1, max=1))
+add_verb(metrics, "faithfulness", scores.measure_faithfulness, file=LABELS, truth=Option(), seed=SEED)
+add_verb(entailment, "train", scores.train_entailment, output=OUTPUT, hold_out=HOLD_OUT, folds=FOLDS, seed=SEED)
+add_verb(entailment, "evaluate", scores.evaluate_entailment, reach=ReachOptions, limit=LIMIT, seed=SEED)
+add_verb(entailment, "apply", scores.apply_entailment, reach=ReachOptions)
+metrics.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

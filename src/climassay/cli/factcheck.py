@@ -10,7 +10,7 @@ import typer
 
 from climassay.api import claims, verdict_heads
 from climassay.api import fallacies as api_fallacies
-from climassay.cli import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
+from climassay.cli.main import DefaultCommandGroup, WholeHelpGroup
 from climassay.cli.options import (
     FOLDS,
     HOLD_OUT,
@@ -20,6 +20,7 @@ from climassay.cli.options import (
     OUTPUT,
     PREDICTIONS,
     SEED,
+    CommandGroup,
     FilesOption,
     JsonOption,
     LayerOption,
@@ -32,9 +33,12 @@ from climassay.cli.options import (
     add_init,
     add_verb,
     emit,
+    given,
+    grouped,
     opened_session,
     stderr_console,
     stdout_console,
+    with_flags,
 )
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (

@@ -1,18 +1,20 @@
-"""``climassay generate``: questions from collections, by a recipe; screened, and published."""
+"""``climassay generate``: questions by a recipe, screened and published; ``climassay annotate``: experts' labels."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
+from climassay.api import annotation, validation
 from climassay.api import generation as api
-from climassay.api import validation
-from climassay.cli import CommandGroup, WholeHelpGroup
+from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
     FOLDS,
     OUTPUT,
     SEED,
+    CommandGroup,
     LayersOption,
     LoadingOptions,
     PromptedOptions,
@@ -26,8 +28,11 @@ from climassay.cli.options import (
     add_verb,
     done,
     emit,
+    given,
+    with_flags,
     write_page,
 )
+from climassay.generation.annotation.labels import AnnotationSettings
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
@@ -190,4 +195,47 @@ add_verb(
     reach=PromptedOptions,
     output=Option("--output", "-o"),
     model=Option("--model", "-m"),
+)
+
+
+annotate = CommandGroup(no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+@with_flags(AnnotationSettings, defaults=False)
+class QueueOptions:
+    """How a dataset is annotated."""
+
+    lease_minutes: Annotated[float | None, Option(help="Minutes for which an item is reserved for an annotator.")] = (
+        None
+    )
+
+
+def _changes(queue: QueueOptions) -> dict[str, Any]:
+    lease = None if queue.lease_minutes is None else 60 * queue.lease_minutes
+    return {**given(queue, AnnotationSettings), "lease_seconds": lease}
+
+
+add_verb(annotate, "open", annotation.open_dataset, to=WorkspaceOptions, parse=_changes)
+add_verb(
+    annotate,
+    "rubrics",
+    annotation.collect_rubrics,
+    to=WorkspaceOptions,
+    questions=Annotated[str, Argument()],
+    dataset=Option(),
+    overlap=Option(min=1, max=20),
+)
+add_verb(annotate, "status", annotation.annotation_status, annotator=Option())
+add_verb(annotate, "agreement", annotation.annotator_agreement, to=ResultOptions)
+add_verb(annotate, "export", annotation.export_labels, output=Option("--output", "-o"), form=Option("--format"))
+add_verb(annotate, "import", annotation.import_labels, to=WorkspaceOptions, form=Option("--format"))
+add_verb(
+    annotate,
+    "retrain",
+    annotation.retrain_validator,
+    to=WorkspaceOptions,
+    model=Option("--model", "-m"),
+    folds=Option(min=2),
+    seed=Option(min=0),
 )

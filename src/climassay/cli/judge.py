@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from climassay.api import judges as api
-from climassay.cli import CommandGroup, given, with_flags
 from climassay.cli.options import (
     OUTPUT,
     SEED,
+    CommandGroup,
     LayerOption,
     ModelResultSetup,
     ModelSetup,
     SeedOption,
     add_verb,
+    given,
     numbers,
+    with_flags,
     write_page,
 )
 from climassay.errors import InputError
