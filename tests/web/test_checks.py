@@ -45,9 +45,6 @@ def gate(place):
     made.open.set()
 
 
-# ------------------------------------------------------------------------------------------------------ the whole way
-
-
 def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_took_part(client_of, place, script):
     client = client_of("annotator")
     assert Page(client.get("/check").text).every("textarea", name="claim", maxlength="2000")
@@ -161,9 +158,6 @@ def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, pl
     assert "It was not debated" in text
     assert client.get(f"/checks/{check}/claimreview.json").status_code == 404
     assert script.model.options == []
-
-
-# --------------------------------------------------------------------------------------------------- while it goes on
 
 
 def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gate):
@@ -297,9 +291,6 @@ def test_only_so_many_checks_wait_at_a_time(client_of, place, gate, monkeypatch)
     assert (answer.status_code, "try again later" in answer.text) == (503, True)
 
 
-# ------------------------------------------------------------------------------------------------------ reviews, lists
-
-
 def test_people_agree_disagree_and_change_their_minds(client_of, place, script):
     client = client_of("annotator")
     check = ask(client)
@@ -407,9 +398,6 @@ def workbook_rows(content):
         sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     return [["".join(cell.itertext()) for cell in row] for row in sheet.iter(f"{space}row")]
-
-
-# ------------------------------------------------------------------------------------------- who debates on a server
 
 
 def small_model(**script):
