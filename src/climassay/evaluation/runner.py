@@ -601,6 +601,9 @@ def make_scorer(
 
     ``ask`` puts records around a model that tells entailment; ``judge`` is the loaded judge, behind records already;
     ``folder`` is where a file of entailment is looked for.
+
+    Raises:
+        InputError: The model that tells entailment gives no probabilities of answers.
     """
     from climassay.metrics import sentence_encoder
     from climassay.metrics.entailment_head import load_entailment, model_name

@@ -314,11 +314,17 @@ def _scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Scor
                 values = [value for value in given if value is not None]
                 if values:
                     results.append((cell, metric, level, len(given) - len(values), values))
-    binary = [is_right_or_wrong(metric, values) for _, metric, _, _, values in results]
-    means = iter(mean_estimates([one[-1] for one, whole in zip(results, binary, strict=True) if not whole], seed=seed))
-    for (cell, metric, level, unscored, values), whole in zip(results, binary, strict=True):
-        estimate = proportion(round(sum(values)), len(values)) if whole else next(means)
+    estimates = metric_estimates([(metric, values) for _, metric, _, _, values in results], seed)
+    for (cell, metric, level, unscored, _), estimate in zip(results, estimates, strict=True):
         yield Score(cell, metric.name, level, estimate, unscored)
+
+
+def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: int) -> Iterator[Estimate]:
+    """The mean of each column of scores: with Wilson's interval where they are right or wrong, else bootstrap."""
+    whole = [is_right_or_wrong(metric, values) for metric, values in columns]
+    means = iter(mean_estimates([v for (_, v), binary in zip(columns, whole, strict=True) if not binary], seed=seed))
+    for (_, values), binary in zip(columns, whole, strict=True):
+        yield proportion(round(sum(values)), len(values)) if binary else next(means)
 
 
 def _constants(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
