@@ -41,14 +41,6 @@ add_verb(
 )
 add_verb(app, "status", api.annotation_status, annotator=Option())
 add_verb(app, "agreement", api.annotator_agreement, to=ResultOptions)
-add_verb(app, "export", api.export_labels, output=Option("--output", "-o"), form=Option("--format"))
+add_verb(app, "export", api.export_labels, form=Option("--format"))
 add_verb(app, "import", api.import_labels, to=WorkspaceOptions, form=Option("--format"))
-add_verb(
-    app,
-    "retrain",
-    api.retrain_validator,
-    to=WorkspaceOptions,
-    model=Option("--model", "-m"),
-    folds=Option(min=2),
-    seed=Option(min=0),
-)
+add_verb(app, "retrain", api.retrain_validator, to=WorkspaceOptions)

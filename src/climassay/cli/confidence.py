@@ -10,10 +10,8 @@ from climassay.api import tagging
 from climassay.cli import CommandGroup, DefaultCommandGroup
 from climassay.cli.corpus import chosen_columns
 from climassay.cli.options import (
-    FOLDS,
     MODEL,
     OUTPUT,
-    SEED,
     STATES_MODEL,
     JsonOption,
     LoadingOptions,
@@ -22,12 +20,13 @@ from climassay.cli.options import (
     add_verb,
     emit,
     print_json,
+    rows_written,
 )
 from climassay.errors import InputError
 from climassay.io import write_file
 
 if TYPE_CHECKING:
-    from climassay.api.confidence import ExtractedStatements, TopicTrends
+    from climassay.api.confidence import TopicTrends
 
 
 class _TagGroup(DefaultCommandGroup):
@@ -81,19 +80,13 @@ def _extracted(
     return {"options": options, "reading": ReadOptions(columns=chosen_columns(columns or (), TableColumns))}
 
 
-def _write_terms(found: "ExtractedStatements", file: Path) -> None:
-    from climassay.reporting.results import write_rows
-
-    write_rows(file, found.term_rows())
-
-
 _TERMS = typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).")
 add_verb(
     app,
     "extract",
     api.extract_confidence,
     parse=_extracted,
-    writes={"terms": (_TERMS, _write_terms)},
+    writes={"terms": (_TERMS, rows_written(lambda result: result.term_rows()))},
     hint="Keep the statements with -o statements.jsonl, or look at them with -o review.html.",
     reports=Annotated[
         list[Path] | None,
@@ -198,12 +191,7 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
 
 
-add_verb(
-    app,
-    "compare",
-    api.compare_confidence,
-    hint="See the words side by side with -o comparison.html.",
-)
+add_verb(app, "compare", api.compare_confidence, hint="See the words side by side with -o comparison.html.")
 
 
 def _topics(
@@ -261,7 +249,6 @@ add_verb(
     by=Annotated[Literal["cycle", "working-group", "report"] | None, typer.Option()],
     tagger=typer.Option(metavar="FILE|bundled"),
     sample=typer.Option(min=1),
-    seed=typer.Option(min=0),
 )
 
 
@@ -290,8 +277,6 @@ add_verb(
     methods=METHODS,
     model=STATES_MODEL,
     layer=LAYER,
-    folds=FOLDS,
-    seed=SEED,
 )
 
 
@@ -313,12 +298,6 @@ def _tested(
     return {"labels": Path(model_file)}
 
 
-def _write_rows(found: Any, file: Path) -> None:
-    from climassay.reporting.results import write_rows
-
-    write_rows(file, found.rows())
-
-
 _PREDICTIONS = typer.Option(
     help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."
 )
@@ -327,7 +306,7 @@ add_verb(
     "evaluate",
     tagging.evaluate_tagger,
     parse=_tested,
-    writes={"predictions": (_PREDICTIONS, _write_rows)},
+    writes={"predictions": (_PREDICTIONS, rows_written(lambda result: result.rows()))},
     labels=None,
     tagger=None,
     paragraphs=PARAGRAPHS,
@@ -335,8 +314,6 @@ add_verb(
     model=STATES_MODEL,
     layer=LAYER,
     split_by=typer.Option("--split-by", "--apart"),
-    folds=FOLDS,
-    seed=SEED,
 )
 add_verb(
     tag,
@@ -348,6 +325,5 @@ add_verb(
     layer=LAYER,
     train_items=typer.Option(min=8),
     context_sentences=typer.Option(min=0),
-    seed=SEED,
     **_TEXT,
 )

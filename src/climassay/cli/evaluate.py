@@ -20,6 +20,7 @@ from climassay.cli.options import (
     add_init,
     add_verb,
     print_json,
+    rows_written,
     stdout_console,
 )
 from climassay.errors import InputError
@@ -38,17 +39,16 @@ add_verb(
     benchmarks.evaluate_choices,
     reach=LoadingOptions,
     ray=True,
-    writes=PREDICTIONS,
+    writes={"predictions": (PREDICTIONS, rows_written(lambda result: result.predictions))},
     models=ModelsOption,
     settings=Option("--setting", "-s"),
     scorings=Annotated[list[str] | None, Option("--scoring")],
     permutations=Option(min=1),
     passages=Option("--passages", "-k", min=1),
     examples=Option(min=1),
-    limit=_LIMIT,
 )
 add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
-add_verb(app, "run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True, limit=_LIMIT)
+add_verb(app, "run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True)
 add_verb(
     app,
     "lm-eval",
@@ -57,7 +57,6 @@ add_verb(
     tasks=Argument(metavar="TASK..."),
     models=ModelsOption,
     num_fewshot=Option(min=0),
-    limit=_LIMIT,
 )
 
 
@@ -99,7 +98,6 @@ add_verb(
     epochs=Option(min=1),
     max_tokens=Option(min=1),
     log_dir=Annotated[Path | None, Option()],
-    limit=_LIMIT,
 )
 add_verb(
     app, "contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0)
@@ -252,7 +250,6 @@ add_verb(
     reach=LoadingOptions,
     parse=_rated,
     model=ModelOption,
-    limit=_LIMIT,
     pairs=Option(min=0),
     **dict.fromkeys(("file", "labels", "scale")),
 )

@@ -12,14 +12,10 @@ from climassay.api import claims, verdict_heads
 from climassay.api import fallacies as api_fallacies
 from climassay.cli import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
 from climassay.cli.options import (
-    FOLDS,
-    HOLD_OUT,
     LABELS,
-    LIMIT,
     MODEL,
     OUTPUT,
     PREDICTIONS,
-    SEED,
     FilesOption,
     JsonOption,
     LayerOption,
@@ -33,6 +29,7 @@ from climassay.cli.options import (
     add_verb,
     emit,
     opened_session,
+    rows_written,
     stderr_console,
     stdout_console,
 )
@@ -263,7 +260,6 @@ add_verb(
     truth=typer.Option(metavar="COLUMN"),
     predicted=typer.Option(metavar="COLUMN"),
     claim=typer.Option(metavar="COLUMN"),
-    seed=typer.Option(min=0),
 )
 
 
@@ -287,7 +283,7 @@ add_verb(
     "evidence",
     verdict_heads.check_with_evidence,
     to=ModelResultSetup,
-    writes=PREDICTIONS,
+    writes={"predictions": (PREDICTIONS, rows_written(lambda result: result.to_dict()["predictions"]))},
     columns=ClaimOptions,
     calibrated=typer.Option("--calibrate/--no-calibrate"),
 )
@@ -298,9 +294,8 @@ add_verb(
     to=ModelSetup,
     output=OUTPUT,
     columns=ClaimOptions,
-    hold_out=HOLD_OUT,
+    hold_out=typer.Option(min=0),
     layers=LayerOption,
-    folds=FOLDS,
 )
 add_verb(app, "evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
 add_verb(app, "apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
@@ -314,7 +309,6 @@ add_verb(
     given=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
     classifier=SubjectOption,
     column=typer.Option("--text"),
-    seed=SEED,
 )
 add_verb(
     fallacies,
@@ -333,7 +327,6 @@ add_verb(
     classifier=MODEL,
     labels=LABELS,
     apart=typer.Option("--exclude"),
-    seed=SEED,
 )
 add_verb(
     fallacies,
@@ -342,12 +335,8 @@ add_verb(
     labels=LABELS,
     output=OUTPUT,
     subject=SubjectOption,
-    model=typer.Option("--model", "-m"),
     layers=typer.Option("--layer"),
-    folds=FOLDS,
     precision=typer.Option(min=0.01, max=1),
-    limit=LIMIT,
-    seed=SEED,
 )
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)
 

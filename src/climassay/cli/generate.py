@@ -10,9 +10,8 @@ from climassay.api import generation as api
 from climassay.api import validation
 from climassay.cli import CommandGroup, WholeHelpGroup
 from climassay.cli.options import (
-    FOLDS,
+    HTML_REPORT,
     OUTPUT,
-    SEED,
     LayersOption,
     LoadingOptions,
     PromptedOptions,
@@ -26,7 +25,6 @@ from climassay.cli.options import (
     add_verb,
     done,
     emit,
-    write_page,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +90,6 @@ add_verb(
     drafts=Annotated[str, typer.Argument()],
     orders=Option(min=1),
     needed=Option(min=0.01, max=1),
-    seed=Option(min=0),
 )
 add_verb(app, "checks", api.checks)
 add_verb(app, "list", api.datasets)
@@ -131,7 +128,6 @@ add_verb(
     api.publish,
     reach=PromptOptions,
     to=WorkspaceOptions,
-    output=Option("--output", "-o"),
     inspect=Option("--inspect"),
     lm_eval=Option("--lm-eval"),
     kinds=Annotated[list[str] | None, Option("--kind")],
@@ -150,18 +146,14 @@ add_verb(
     "train",
     validation.train_validator,
     reach=PromptedOptions,
-    writes={"html": (Option(help="Write figures and tables as a self-contained HTML report."), write_page)},
-    output=Option("--output", "-o"),
+    writes=HTML_REPORT,
     method=Annotated[Literal["features", "probe", "adapter", "api"], Option()],
-    model=Option("--model", "-m"),
     layers=LayersOption,
     epochs=Option(min=1),
-    folds=FOLDS,
     replace_other=Option("--replace"),
-    seed=SEED,
 )
-add_verb(validate, "evaluate", validation.evaluate_validator, reach=PromptedOptions, seed=SEED)
-add_verb(validate, "apply", validation.apply_validator, reach=PromptedOptions, output=Option("--output", "-o"))
+add_verb(validate, "evaluate", validation.evaluate_validator, reach=PromptedOptions)
+add_verb(validate, "apply", validation.apply_validator, reach=PromptedOptions)
 add_verb(
     validate,
     "simulate",
@@ -171,7 +163,6 @@ add_verb(
     splits=Option(min=2),
     start=Option(min=2),
     batch=Option(min=1),
-    seed=SEED,
 )
 add_verb(validate, "show", validation.describe_validator)
 add_verb(mask, "train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
@@ -181,13 +172,5 @@ add_verb(
     validation.evaluate_maskers,
     reach=ReachOptions,
     maskers=Annotated[str, typer.Argument(callback=_listed)],
-    model=Option("--model", "-m"),
 )
-add_verb(
-    mask,
-    "apply",
-    validation.apply_masker,
-    reach=PromptedOptions,
-    output=Option("--output", "-o"),
-    model=Option("--model", "-m"),
-)
+add_verb(mask, "apply", validation.apply_masker, reach=PromptedOptions)

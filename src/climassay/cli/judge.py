@@ -10,15 +10,15 @@ import typer
 from climassay.api import judges as api
 from climassay.cli import CommandGroup, given, with_flags
 from climassay.cli.options import (
+    HTML_REPORT,
     OUTPUT,
-    SEED,
     LayerOption,
     ModelResultSetup,
     ModelSetup,
     SeedOption,
     add_verb,
     numbers,
-    write_page,
+    rows_written,
 )
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, ProbeSettings, SortMethod
@@ -231,7 +231,7 @@ def _named(who: str, asked: QualityOptions) -> dict[str, Any]:
 
 _JUDGE = dict.fromkeys(("quality", "probe", "method"))
 """Arguments that are made of :class:`QualityOptions` and :class:`JudgeOptions`."""
-_RANKED = {"to": ModelResultSetup, "seed": SEED, "texts": None, "command": None, **_JUDGE}
+_RANKED = {"to": ModelResultSetup, "texts": None, "command": None, **_JUDGE}
 
 
 def _benchmark(
@@ -269,19 +269,14 @@ def _benchmark(
     return {"tasks": tasks, "settings": settings, "methods": method or ["ppairs"], "file": str(labels)}
 
 
-def _write_places(found: Any, file: Path) -> None:
-    from climassay.reporting.results import write_rows
-
-    write_rows(file, found.places())
-
-
+_RANKS = typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx).")
 add_verb(
     app,
     "benchmark",
     api.benchmark_judges,
     to=ModelResultSetup,
     parse=_benchmark,
-    writes={"predictions": (typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx)."), _write_places)},
+    writes={"predictions": (_RANKS, rows_written(lambda result: result.places()))},
     tasks=None,
     methods=None,
     file=None,
@@ -307,7 +302,7 @@ add_verb(
     api.train_judge,
     to=ModelSetup,
     parse=_train,
-    writes={"html": (typer.Option(help="Write figures and tables as a self-contained HTML report."), write_page)},
+    writes=HTML_REPORT,
     method=Annotated[str, typer.Option()],
     pairs_per_item=PAIRS,
     **dict.fromkeys(("items", "quality", "output", "seed")),
@@ -362,7 +357,6 @@ add_verb(
     to=ModelResultSetup,
     parse=_evaluate,
     pairs_per_item=PAIRS,
-    seed=SEED,
     items=None,
     **_JUDGE,
 )
@@ -385,7 +379,6 @@ add_verb(
     to=ModelResultSetup,
     parse=_insert,
     samples=typer.Option(min=1),
-    seed=SEED,
     **dict.fromkeys(("texts", "anchors", "levels")),
     **_JUDGE,
 )
@@ -397,7 +390,6 @@ add_verb(
     parse=_ablate,
     controls=typer.Option(min=0),
     pairs_per_item=PAIRS,
-    seed=SEED,
     items=None,
     quality=None,
 )

@@ -7,7 +7,7 @@ import typer
 
 from climassay.api import scores
 from climassay.cli import CommandGroup, WholeHelpGroup
-from climassay.cli.options import FOLDS, HOLD_OUT, LABELS, LIMIT, OUTPUT, SEED, LoadingOptions, ReachOptions, add_verb
+from climassay.cli.options import LABELS, OUTPUT, LoadingOptions, ReachOptions, add_verb
 
 
 class _MetricsGroup(WholeHelpGroup):
@@ -30,8 +30,8 @@ add_verb(
 
 
 add_verb(app, "calibrate-window", scores.calibrate_window, file=typer.Argument(), floor=typer.Option(min=-1, max=1))
-add_verb(app, "faithfulness", scores.measure_faithfulness, file=LABELS, truth=typer.Option(), seed=SEED)
-add_verb(entailment, "train", scores.train_entailment, output=OUTPUT, hold_out=HOLD_OUT, folds=FOLDS, seed=SEED)
-add_verb(entailment, "evaluate", scores.evaluate_entailment, reach=ReachOptions, limit=LIMIT, seed=SEED)
+add_verb(app, "faithfulness", scores.measure_faithfulness, file=LABELS, truth=typer.Option())
+add_verb(entailment, "train", scores.train_entailment, output=OUTPUT, hold_out=typer.Option(min=0))
+add_verb(entailment, "evaluate", scores.evaluate_entailment, reach=ReachOptions)
 add_verb(entailment, "apply", scores.apply_entailment, reach=ReachOptions)
 app.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

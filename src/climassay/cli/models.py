@@ -25,13 +25,7 @@ prompts = CommandGroup(no_args_is_help=True)
 
 
 add_verb(app, "list", api.list_models)
-add_verb(
-    app,
-    "check",
-    api.check_model,
-    reach=CheckOptions,
-    to=WorkspaceOptions,
-)
+add_verb(app, "check", api.check_model, reach=CheckOptions, to=WorkspaceOptions)
 
 
 @app.command()

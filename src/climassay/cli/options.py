@@ -373,30 +373,33 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
     return results
 
 
-def _layer_sets(given: list[str] | None) -> list[tuple[int, ...]] | None:
-    return [numbers(text, "--layer") for text in dict.fromkeys(given)] if given else None
-
-
-def _layers(given: str | None) -> tuple[int, ...] | None:
-    return numbers(given, "--layer") if given else None
-
-
 MODEL = Argument(metavar="MODEL")
 LABELS = Argument(metavar="LABELS")
 OUTPUT = Option("--output", "-o", help="File of the trained model, for example model.safetensors.")
 STATES_MODEL = Option("--model", "-m", help="Local model whose hidden states are read.")
 LAYER_SETS = Option(
     "--layer",
-    callback=_layer_sets,
+    callback=lambda given: [numbers(text, "--layer") for text in dict.fromkeys(given)] if given else None,
     help="Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best "
     "chosen by cross-validation.",
 )
 LayerOption = Annotated[list[str] | None, LAYER_SETS]
 LayersOption = Annotated[
     str | None,
-    Option("--layer", callback=_layers, help="Layers whose hidden states are read together, as 16,-1."),
+    Option(
+        "--layer",
+        callback=lambda given: numbers(given, "--layer") if given else None,
+        help="Layers whose hidden states are read together, as 16,-1.",
+    ),
 ]
-SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Option(min=1)
+_USUAL = {
+    "seed": Option(min=0),
+    "folds": Option(min=2),
+    "limit": Option(min=1),
+    "model": Option("--model", "-m"),
+    "output": Option("--output", "-o"),
+}
+"""Options of verbs' parameters of these names, where a command says nothing else."""
 SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]
 
 
@@ -447,20 +450,27 @@ def _run(
         stderr_console().print(hint, highlight=False)
 
 
-def write_page(result: "Result", file: Path) -> None:
-    """Save a result as its file's ending says."""
-    result.save(file)
+HTML_REPORT = {
+    "html": (
+        typer.Option(help="Write figures and tables as a self-contained HTML report."),
+        lambda result, file: result.save(file),
+    )
+}
+"""An option of commands whose result is saved as a page."""
 
 
-def _write_predictions(result: Any, file: Path) -> None:
-    from climassay.reporting.results import write_rows
+def rows_written(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
+    """Write rows that a result has, as the file's ending says."""
 
-    results = getattr(result, "predictions", None)
-    write_rows(file, result.to_dict()["predictions"] if results is None else results)
+    def write(result: Any, file: Path) -> None:
+        from climassay.reporting.results import write_rows
+
+        write_rows(file, rows(result))
+
+    return write
 
 
-PREDICTIONS = {"predictions": (typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx)."), _write_predictions)}
-"""An option of commands whose result has rows of predictions."""
+PREDICTIONS = typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")
 
 
 def add_verb(app: typer.Typer, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:
@@ -534,7 +544,7 @@ def verb_command(
                 continue
         if wanted is ...:
             positional = one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-            wanted = typer.Argument() if positional else typer.Option()
+            wanted = _USUAL.get(one.name) or (typer.Argument() if positional else typer.Option())
         wanted = copy(wanted)
         if wanted.help is None:
             wanted.help = helps.get(one.name)
