@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.api.validation import open_reader
 from climassay.errors import InputError
+from climassay.generation import annotation
 from climassay.io import parse_json, read_text
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown, write_rows
@@ -34,10 +35,8 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
     Raises:
         InputError: There is no such dataset, or a setting cannot be.
     """
-    from climassay.generation.annotation import AnnotationStore
-
     with Session.opened(workspace) as session:
-        store = AnnotationStore(session.records)
+        store = annotation.AnnotationStore(session.records)
         given = {name: value for name, value in changes.items() if value is not None}
         settings = replace(store.settings(dataset), **given)
         store.configure(dataset, settings)
@@ -107,10 +106,8 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     Raises:
         InputError: There is no such dataset.
     """
-    from climassay.generation.annotation import AnnotationStore
-
     with Session.opened(workspace) as session:
-        store = AnnotationStore(session.records)
+        store = annotation.AnnotationStore(session.records)
         progress, people = store.progress(dataset, annotator), store.annotators(dataset)
         new, validator = store.new_labels(dataset), store.validator(dataset)
     rows = [
@@ -155,12 +152,11 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such dataset.
     """
-    from climassay.generation.annotation import AnnotationStore
     from climassay.generation.annotation.labels import is_rubric
     from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 
     with Session.opened(workspace) as session:
-        store = AnnotationStore(session.records)
+        store = annotation.AnnotationStore(session.records)
         store.progress(dataset)
         result = store.agreement(dataset)
         items = list(store.items(dataset))
@@ -229,7 +225,6 @@ def export_labels(
     Raises:
         InputError: There is no such dataset, or the file cannot be written.
     """
-    from climassay.generation import annotation
     from climassay.integrations.labelling_tools import write_argilla, write_label_studio
 
     chosen = form or ("csv" if output.suffix.lower() == ".xlsx" else _form_of(output))
@@ -295,7 +290,6 @@ def import_labels(
     Raises:
         InputError: There is no such dataset, or the file cannot be read.
     """
-    from climassay.generation import annotation
     from climassay.integrations.labelling_tools import read_argilla, read_label_studio
 
     chosen = form or _form_of(file)
@@ -369,8 +363,6 @@ def retrain_validator(
         InputError: There is no such dataset, or too few labels.
         ModelError: The model cannot be loaded.
     """
-    from climassay.generation import annotation
-
     with Session.opened(workspace) as session, session.progress.task("Reading labels") as task:
 
         def progress(finished: int, total: int, message: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from climassay import factcheck
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL, Generator
@@ -79,9 +80,7 @@ def check_claim(
         >>> transcript.verdict.outcome
         'verdict'
     """
-    from climassay.factcheck import CheckedClaim, make_claim
-
-    made = make_claim(claim) if isinstance(claim, str) else claim
+    made = factcheck.make_claim(claim) if isinstance(claim, str) else claim
     rules = _rules(settings, collections, adversaries, plain)
     with (
         Session.opened(workspace) as session,
@@ -93,7 +92,7 @@ def check_claim(
             [made], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
         )
         checker.keep([transcript])
-        return CheckedClaim.of(transcript, checker.table.scale)
+        return factcheck.CheckedClaim.of(transcript, checker.table.scale)
 
 
 def check_claims(
@@ -133,7 +132,6 @@ def check_claims(
         InputError: The claims cannot be read, nobody debates, or published verdicts do not fit the scale.
         ModelError: A model cannot be loaded.
     """
-    from climassay.factcheck import CheckedClaim, CheckedClaims, analyse
     from climassay.factcheck.checking import CONCURRENCY
     from climassay.factcheck.scales import load_scale
 
@@ -161,10 +159,10 @@ def check_claims(
             on_done=lambda _: task.advance(),
         )
         checker.keep(transcripts, truths)
-    return CheckedClaims(
+    return factcheck.CheckedClaims(
         name,
-        tuple(CheckedClaim.of(one, scale) for one in transcripts),
-        analyse(transcripts, truths, checker.table.scale, classes=classes),
+        tuple(factcheck.CheckedClaim.of(one, scale) for one in transcripts),
+        factcheck.analyse(transcripts, truths, checker.table.scale, classes=classes),
         checker.run,
         checker.tallies,
         table.skipped,
@@ -180,18 +178,16 @@ def claim_table(
     Raises:
         InputError: The file cannot be read, or a claim is empty.
     """
-    from climassay.factcheck import ClaimColumns, ClaimTable, make_claim, read_claims
-
-    if isinstance(claims, ClaimTable):
+    if isinstance(claims, factcheck.ClaimTable):
         return claims
     if isinstance(claims, (str, Path)):
         if str(claims) != PRIMER_CLAIMS:
-            return read_claims(Path(claims), columns)
+            return factcheck.read_claims(Path(claims), columns)
         from climassay.primer import claims_path
 
-        return read_claims(claims_path(), ClaimColumns(verdict="verdict"))
-    made = tuple(make_claim(one) for one in claims)
-    return ClaimTable(made, (None,) * len(made), ())
+        return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict"))
+    made = tuple(factcheck.make_claim(one) for one in claims)
+    return factcheck.ClaimTable(made, (None,) * len(made), ())
 
 
 def sample_claims(table: "ClaimTable", limit: int | None, seed: int) -> "ClaimTable":
@@ -233,11 +229,10 @@ def score_verdicts(
     Raises:
         InputError: The file or a column cannot be used, or a verdict is not of the scale.
     """
-    from climassay.factcheck import ScoredVerdicts, load_scale
     from climassay.factcheck.results.scoring import score_verdicts as scored
     from climassay.io import parse_rows, read_bytes
 
-    path, wanted = Path(file), load_scale(scale)
+    path, wanted = Path(file), factcheck.load_scale(scale)
     rows = list(parse_rows(path, read_bytes(path)))
     if not rows:
         raise InputError(f"{path} has no rows.")
@@ -265,17 +260,15 @@ def score_verdicts(
         ("File", str(file)), ("Truth", truth), ("Predicted", predicted), ("Claims", named or "no column"),
         ("Scale", scale), ("Not of the scale", unknown), ("Seed", str(seed)),
     )  # fmt: skip
-    return ScoredVerdicts(scores, f"{predicted} in {path.name}", facts)
+    return factcheck.ScoredVerdicts(scores, f"{predicted} in {path.name}", facts)
 
 
 def _rules(
     settings: "DebateSettings | None", collections: str | Sequence[str], adversaries: Sequence[str], plain: bool
 ) -> "DebateSettings":
     """The settings, with the advocates that the arguments name, if any."""
-    from climassay.factcheck import DebateSettings, advocates_from_names
-
-    base = settings or DebateSettings(model=DEFAULT_MODEL)
-    named = advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
+    base = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
+    named = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
     return replace(base, advocates=named or base.advocates)
 
 
@@ -284,7 +277,6 @@ def _checking(
     session: Session, settings: "DebateSettings", model: Generator | str | None, command: str, config: dict[str, Any]
 ) -> "Iterator[Checker]":
     """A table at which everything is recorded as one run; one model speaks for everybody where one is given."""
-    from climassay.factcheck import open_checker
     from climassay.factcheck.checking import head_dtype
 
     speaker = None if model is None else session.model(model, dtype=head_dtype(settings))
@@ -295,7 +287,7 @@ def _checking(
             mediator=replace(settings.mediator, model=""),
             advocates=tuple(replace(advocate, model="") for advocate in settings.advocates),
         )
-    with open_checker(
+    with factcheck.open_checker(
         settings,
         session.debate(settings, speaker),
         session.records,
@@ -354,11 +346,10 @@ def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace
     Raises:
         InputError: There is no such opinion, or no such day.
     """
-    from climassay.factcheck import CheckStore
     from climassay.factcheck.check_store import iso_time, summary_data
 
     with Session.opened(workspace) as session:
-        checks = CheckStore(session.records)
+        checks = factcheck.CheckStore(session.records)
         result, share = checks.list(wanted, page), checks.agreement()
     records = [summary_data(one) for one in result.checks]
     data = {"total": result.total, "page": result.page, "pages": result.pages, "checks": records, "reviews": share}
@@ -387,25 +378,24 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such check.
     """
-    from climassay.factcheck import CheckStore, check_data, load_scale
     from climassay.factcheck.check_store import iso_time
     from climassay.factcheck.results.page import verdict_lines
 
     with Session.opened(workspace) as session:
-        checks = CheckStore(session.records)
+        checks = factcheck.CheckStore(session.records)
         result, reviews = checks.get(check), checks.reviews(check)
     lines: list[Any] = [f"Claim: {result.about.claim.text}"]
     if result.transcript is None:
         reason = f": {result.about.error}" if result.about.error else ""
         lines.append(f"No result; the check is {result.about.state}{reason}")
     else:
-        lines += verdict_lines(result.transcript, load_scale(result.settings.scale))
+        lines += verdict_lines(result.transcript, factcheck.load_scale(result.settings.scale))
     told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
     for one in reviews:
         changed = "" if one.current else " (changed since)"
         comment = f": {one.comment}" if one.comment else ""
         lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
-    return Shown(lambda: check_data(result, reviews), said=lines)
+    return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
 
 
 def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
@@ -419,14 +409,12 @@ def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace:
     Raises:
         InputError: The file cannot be written, or there is no such opinion or day.
     """
-    from climassay.factcheck import CheckStore
-
     if file.suffix != ".jsonl":
         raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        result = CheckStore(session.records).each(wanted, debates=True)
+        result = factcheck.CheckStore(session.records).each(wanted, debates=True)
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in result][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from climassay import corpus
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import Generator, Usage
@@ -78,7 +79,6 @@ def add_documents(
         >>> [book.title for book in added.added]
         ['Principles of Physical Climate']
     """
-    from climassay.corpus import open_or_create, read_all
     from climassay.corpus.collection_storage import check_name
     from climassay.corpus.presentation import collection_progress
 
@@ -87,7 +87,7 @@ def add_documents(
     skipped: list[Skipped] = []
 
     def documents() -> "Iterable[Document]":
-        for result in read_all(map(_book_or_file, listed), reading):
+        for result in corpus.read_all(map(_book_or_file, listed), reading):
             skipped.extend(result.skipped)
             yield from result.documents
 
@@ -98,7 +98,7 @@ def add_documents(
         reason = "; ".join(f"{one.source}: {one.reason}" for one in skipped[:MOST_REASONS])
         raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
     with Session.opened(workspace) as session:
-        opened = open_or_create(
+        opened = corpus.open_or_create(
             session.workspace,
             collection,
             encoder=encoder,
@@ -181,16 +181,15 @@ def evaluate_search(
     Raises:
         InputError: A file cannot be read, or there is no such collection or mode.
     """
-    from climassay.corpus import Collection, QuestionColumns, evaluate_retrieval, read_judged
     from climassay.corpus.retrieval_evaluation import DEFAULT_KS
     from climassay.corpus.search import SEARCH_MODES, check_mode
 
     with Session.opened(workspace) as session:
-        opened = Collection.open(session.workspace, collection)
+        opened = corpus.Collection.open(session.workspace, collection)
         files = [path for file in one_or_several(questions) for path in _question_files(str(file))]
-        read = [read_judged(path, columns or QuestionColumns()) for path in files]
+        read = [corpus.read_judged(path, columns or corpus.QuestionColumns()) for path in files]
         chosen = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
-        return evaluate_retrieval(
+        return corpus.evaluate_retrieval(
             opened,
             [question for pairs, _ in read for question in pairs],
             ks=tuple(ks) or DEFAULT_KS,
@@ -326,11 +325,10 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     Raises:
         InputError: There is no such collection or passage.
     """
-    from climassay.corpus import Collection
     from climassay.corpus.presentation import documents_table, passage_lines
 
     with Session.opened(workspace) as session:
-        collection = Collection.open(session.workspace, name)
+        collection = corpus.Collection.open(session.workspace, name)
     if passage is not None:
         result = collection.passage(passage)
         return Shown(asdict(result) | {"citation": result.citation}, said=tuple(passage_lines(result)))
@@ -358,10 +356,8 @@ def rename_document(name: str, document: str, title: str, *, workspace: Place = 
         InputError: There is no such collection or document, several documents go by that name, or the title is empty
             or too long.
     """
-    from climassay.corpus import Collection
-
     with Session.opened(workspace) as session:
-        renamed = Collection.open(session.workspace, name).rename(document, title)
+        renamed = corpus.Collection.open(session.workspace, name).rename(document, title)
     return Shown({"collection": name, "renamed": renamed}, said=(f"{renamed.id} is now called {renamed.title}.",))
 
 
@@ -375,10 +371,8 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such collection.
     """
-    from climassay.corpus import Collection
-
     with Session.opened(workspace) as session:
-        joined = Collection.open(session.workspace, name).compact()
+        joined = corpus.Collection.open(session.workspace, name).compact()
     before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
     said = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
     return Shown({"collection": name, **asdict(joined)}, said=(said,))
@@ -395,14 +389,13 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
     Raises:
         InputError: There is no such collection or document.
     """
-    from climassay.corpus import Collection
     from climassay.corpus.collection import remove_collection
 
     with Session.opened(workspace) as session:
         if document is None:
             remove_collection(session.workspace, name)
             return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
-        gone = Collection.open(session.workspace, name).remove(document)
+        gone = corpus.Collection.open(session.workspace, name).remove(document)
     said = [f"Removed {one.title} ({one.id}, {one.passages:,} passages) from {name}." for one in gone]
     return Shown({"collection": name, "removed": gone}, said=said)
 

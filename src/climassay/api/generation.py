@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from climassay import generation
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
@@ -69,33 +70,23 @@ def generate(
         >>> "<MASK>" in drafts[0].as_question().question
         True
     """
-    from climassay.generation import (
-        CountSpec,
-        DatasetStore,
-        Recipe,
-        WriterSpec,
-        check_recipe,
-        load_recipe,
-        open_pipeline,
-        run_pipeline,
-    )
     from climassay.generation.dataset_results import GeneratedDataset
 
     if isinstance(recipe, Path):
-        recipe = load_recipe(recipe)
+        recipe = generation.load_recipe(recipe)
     if recipe is None:
-        counts = CountSpec(mcq=mcq, freeform=freeform, cloze=cloze)
-        recipe = Recipe(name, one_or_several(collections), WriterSpec(model), counts)
+        counts = generation.CountSpec(mcq=mcq, freeform=freeform, cloze=cloze)
+        recipe = generation.Recipe(name, one_or_several(collections), generation.WriterSpec(model), counts)
     wanted = replace(recipe, name=name)
-    check_recipe(wanted, name)
+    generation.check_recipe(wanted, name)
     with Session.opened(workspace) as session, ExitStack() as stack:
         options = session.options
         wanted = with_limits(wanted, session)
-        store = DatasetStore(session.records)
+        store = generation.DatasetStore(session.records)
         config = {"recipe": asdict(wanted), "prompts": options.prompts}
         run = stack.enter_context(session.run("generate run", config, {"recipe": wanted.seed}))
         with (
-            open_pipeline(
+            generation.open_pipeline(
                 wanted,
                 session.workspace,
                 session.records,
@@ -107,7 +98,9 @@ def generate(
             ) as parts,
             ExitStack() as shown,
         ):
-            done = run_pipeline(wanted, parts, store, on_progress=on_progress or _told(session, wanted, shown))
+            done = generation.run_pipeline(
+                wanted, parts, store, on_progress=on_progress or _told(session, wanted, shown)
+            )
         made = GeneratedDataset.of(store, name, pipeline=done, run=run.id)
         run.save_results("streams", made.streams())
         return made
@@ -239,12 +232,11 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
     Raises:
         InputError: It is neither.
     """
-    from climassay.generation import read_drafts
     from climassay.generation.draft import question_draft
     from climassay.questions import read_questions
 
     if str(file) != PRIMER and holds_drafts(Path(file)):
-        return list(read_drafts(Path(file))), ()
+        return list(generation.read_drafts(Path(file))), ()
     result: QuestionSet = read_questions(str(file))
     return [question_draft(question) for question in result.questions], result.skipped
 
@@ -272,11 +264,10 @@ def checks() -> Shown:
 
 def datasets(*, workspace: Place = None) -> Shown:
     """List the datasets of the workspace."""
-    from climassay.generation import DatasetStore
     from climassay.records.queries import iso_time
 
     with Session.opened(workspace) as session:
-        result = DatasetStore(session.records).list()
+        result = generation.DatasetStore(session.records).list()
     records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in result]
     states = ("accepted", "rejected", "failed")
     rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in result]
@@ -473,7 +464,6 @@ def publish(
 
 
 def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
-    from climassay.generation import DatasetStore, read_drafts
     from climassay.generation.publishing import read_dataset, read_dataset_questions, read_manifest
     from climassay.questions import read_questions
 
@@ -487,9 +477,9 @@ def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
         return read_dataset(path)
     if not path.exists():
         with Session.opened(workspace) as session:
-            if session.workspace.has_records and dataset in (store := DatasetStore(session.records)):
+            if session.workspace.has_records and dataset in (store := generation.DatasetStore(session.records)):
                 return list(store.drafts(dataset))
-    return list(read_drafts(path)) if holds_drafts(path) else read_questions(dataset)
+    return list(generation.read_drafts(path)) if holds_drafts(path) else read_questions(dataset)
 
 
 def _name(dataset: str, name: str | None) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from climassay import judging
 from climassay.api.learned import check_model_path
 from climassay.errors import InputError, ModelError
 from climassay.judging.settings import InsertMode, Scope, SortMethod
@@ -78,12 +79,10 @@ def rank(
         >>> [row.place for row in ranking.ranked]
         [1, 2]
     """
-    from climassay.judging import rank_items
-
     judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
     config = {"file": given.file, "items": len(given.items)}
     with judge.opened(workspace, command, config, {"sort": seed}) as at:
-        result = rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
+        result = judging.rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
         at.run.save_results("ranking", result.rows())
     told = (*at.notes, *skipped_note(given.skipped))
     known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(given.file).name}
@@ -125,13 +124,12 @@ def insert(
         InputError: A label has no anchors, a text is among the anchors, or no quality is named.
         ModelError: The model cannot be loaded.
     """
-    from climassay.judging import insert_items
     from climassay.judging.anchor_labelling import TIE_BAND
 
     judge, given, known = JudgeSpec(quality, probe, method, model, token_budget), _table(texts), _table(anchors)
     config = {"file": given.file, "items": len(given.items), "anchors": known.file, "mode": mode, "samples": samples}
     with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
-        result = insert_items(
+        result = judging.insert_items(
             given.items,
             known.items,
             tuple(levels) or known.levels,
@@ -191,9 +189,7 @@ class JudgeSpec:
     @cached_property
     def known(self) -> "Probe | None":
         """The probe, read from its file where one is named."""
-        from climassay.judging import load_probe
-
-        return load_probe(self.probe) if isinstance(self.probe, Path) else self.probe
+        return judging.load_probe(self.probe) if isinstance(self.probe, Path) else self.probe
 
     @cached_property
     def wanted(self) -> "Quality":
@@ -232,7 +228,6 @@ class JudgeSpec:
         Raises:
             InputError: No quality is known, or the judge needs another model.
         """
-        from climassay.judging import Harvester, Questions
         from climassay.judging.judges import named_judge, open_weights, probe_judge
         from climassay.models import OpenWeights
 
@@ -241,14 +236,14 @@ class JudgeSpec:
         kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
-            asked = Questions(self.wanted, session.options.prompts)
+            asked = judging.Questions(self.wanted, session.options.prompts)
             loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
             run = stack.enter_context(session.run(command, {**config, **kept}, seeds))
             recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
             notes: tuple[str, ...] = ()
             if known is None:
                 if isinstance(loaded, OpenWeights):
-                    harvester = Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
+                    harvester = judging.Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
                 method = named_judge(name, recorded, asked, harvester)
             else:
@@ -259,7 +254,7 @@ class JudgeSpec:
                         "transfer on labelled items.",
                     )
                 weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
-                harvester = Harvester(weights, asked, layers, session.activations, self.token_budget)
+                harvester = judging.Harvester(weights, asked, layers, session.activations, self.token_budget)
                 method, tie_band = probe_judge(known, harvester), known.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
             yield Judge(run, method, self.wanted, harvester, recorded, task.advance, tie_band, notes)
@@ -295,8 +290,6 @@ def evaluate_judge(
     Raises:
         InputError: The probe was trained on every item, or the judge cannot be opened.
     """
-    from climassay.judging import JudgeResult
-    from climassay.judging import evaluate_judge as measured
     from climassay.judging.benchmark import result_row
     from climassay.judging.report import judge_sections, judge_tables
 
@@ -307,7 +300,7 @@ def evaluate_judge(
         if not fresh:
             name = probe if isinstance(probe, Path) else "The judge"
             raise InputError(f"{name} was trained on every item of {given.file}: give others, or --include-trained.")
-        scores = measured(
+        scores = judging.evaluate_judge(
             fresh,
             at.method,
             quality=at.quality.name,
@@ -316,7 +309,7 @@ def evaluate_judge(
             seed=seed,
             on_progress=at.on_progress,
         )
-        result = JudgeResult(at.quality, scores, at.cost, given.skipped)
+        result = judging.JudgeResult(at.quality, scores, at.cost, given.skipped)
         row, left_out = result_row(result), len(given.items) - len(fresh)
         at.run.save_results("judges", [row])
         page = Report(
@@ -361,13 +354,12 @@ def compare_texts(
     """
     import numpy as np
 
-    from climassay.judging import Item
     from climassay.judging.preferences import clean_text
 
     texts = [clean_text(text) for text in (first, second)]
     if not all(texts):
         raise InputError("One of the two texts is empty: there is nothing to compare.")
-    items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
+    items = [judging.Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
     judge = JudgeSpec(quality, probe, method, model, token_budget)
     with judge.opened(workspace, "judge compare", {"texts": texts}) as at:
         result = at.method.compare(items, np.array([[0, 1]]))
@@ -501,8 +493,6 @@ def benchmark_judges(
     Raises:
         InputError: There is no such method, or it needs another model.
     """
-    from climassay.judging import METHODS, Harvester, Questions, make_folds, train_probe
-    from climassay.judging import benchmark_judges as benchmarked
     from climassay.judging.judges import layer_choices, layers_of
     from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
     from climassay.models import OpenWeights
@@ -517,9 +507,9 @@ def benchmark_judges(
 
         names = list(dict.fromkeys(methods))
         if "all" in names:
-            names = [one for one in METHODS if isinstance(loaded, OpenWeights) or one not in NEEDS_WEIGHTS]
+            names = [one for one in judging.METHODS if isinstance(loaded, OpenWeights) or one not in NEEDS_WEIGHTS]
         settings = replace(settings, probe=replace(settings.probe, layers=layer_choices(loaded, settings.probe.layers)))
-        done = benchmarked(
+        done = judging.benchmark_judges(
             tasks,
             cast("list[MethodName]", names),
             loaded,
@@ -536,16 +526,16 @@ def benchmark_judges(
         method = next((one for one in PROBE_METHODS if any(r.scores.method == one for r in done.results)), None)
         if method is not None and isinstance(loaded, OpenWeights):
             first, layers = tasks[0], layers_of(settings.probe.layers)
-            asked = Questions(first.quality, options.prompts)
-            fold = make_folds(
+            asked = judging.Questions(first.quality, options.prompts)
+            fold = judging.make_folds(
                 first.items,
                 train_items=settings.train_items,
                 folds=settings.folds,
                 pairs_per_item=settings.pairs_per_item,
                 seed=settings.seed,
             )[0]
-            harvester = Harvester(loaded, asked, layers, session.activations, token_budget)
-            evidence = train_probe(
+            harvester = judging.Harvester(loaded, asked, layers, session.activations, token_budget)
+            evidence = judging.train_probe(
                 first.items, harvester, method=method, settings=settings.probe, pairs=fold.train_pairs
             )
     return BenchmarkedJudges(done, tuple(tasks), file, evidence)
@@ -594,17 +584,16 @@ def train_judge(
         >>> trained.n_items, trained.n_pairs
         (16, 120)
     """
-    from climassay.judging import Harvester, ProbeSettings, Questions, save_probe, train_probe
     from climassay.judging.judges import layer_choices, layers_of, open_weights
 
     if output is not None:
         check_model_path(output)
-    given, asked_for = _table(items), settings or ProbeSettings((), seed=seed)
+    given, asked_for = _table(items), settings or judging.ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
-        asked = Questions(_quality(quality), session.options.prompts)
+        asked = judging.Questions(_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
         wanted = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
-        harvester = Harvester(weights, asked, layers_of(wanted.layers), session.activations, token_budget)
+        harvester = judging.Harvester(weights, asked, layers_of(wanted.layers), session.activations, token_budget)
         layers: object = [",".join(map(str, one)) for one in asked_for.layers] or "four of the upper half"
         name = model if isinstance(model, str) else model.name
         config = {"file": given.file, "method": method, "model": name, "layers": layers}
@@ -612,7 +601,7 @@ def train_judge(
             session.run("judge train", config, {"seed": seed}) as run,
             session.progress.task(f"Reading {weights.name}") as task,
         ):
-            trained = train_probe(
+            trained = judging.train_probe(
                 given.items,
                 harvester,
                 method=method,
@@ -626,7 +615,7 @@ def train_judge(
             run.save_results("probe", [trained.to_dict()])
             run.save_results("report", [report_data(trained.report())])
     if output is not None:
-        save_probe(trained.probe, output)
+        judging.save_probe(trained.probe, output)
     return trained
 
 
@@ -662,19 +651,18 @@ def ablate_judge(
     """
     import numpy as np
 
-    from climassay.judging import Harvester, Questions, ablate, load_probe
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import pairs_within, quality_of
     from climassay.models.provider import loaded_model
 
-    known, given = load_probe(probe), _table(items)
+    known, given = judging.load_probe(probe), _table(items)
     groups = [item.group for item in given.items]
     pairs = pairs_within(groups, np.arange(len(groups)), pairs_per_item, np.random.default_rng(seed))
     config = {"probe": str(probe), "file": given.file, "model": model, "scope": scope, "controls": controls}
     with Session.opened(workspace) as session:
         wanted = quality_of(known.provenance) if quality is None else _quality(quality)
-        questions = Questions(wanted, session.options.prompts)
+        questions = judging.Questions(wanted, session.options.prompts)
         loaded = session.model(model, dtype=known.provenance.dtype or None)
         with (
             session.run("judge ablate", config, {"seed": seed}) as run,
@@ -682,8 +670,8 @@ def ablate_judge(
         ):
             if (local := loaded_model(loaded)) is None:
                 raise InputError(f"A direction can be taken out of a local: model only, not out of {loaded.name}.")
-            harvester = Harvester(local, questions, known.provenance.layers, session.activations, token_budget)
-            result = ablate(
+            harvester = judging.Harvester(local, questions, known.provenance.layers, session.activations, token_budget)
+            result = judging.ablate(
                 local,
                 questions,
                 known,
@@ -705,24 +693,24 @@ def ablate_judge(
 
 
 def _quality(wanted: "Quality | str | None") -> "Quality":
-    from climassay.judging import Quality, aspect_names, quality
 
-    if isinstance(wanted, Quality):
+    if isinstance(wanted, judging.Quality):
         return wanted
     word = wanted or ""
     if word == "claims" or word == "confidence":
-        return quality(word)  # type: ignore[arg-type]
-    return quality("text", word) if word in aspect_names() else quality("own", sentence=word)
+        return judging.quality(word)  # type: ignore[arg-type]
+    return judging.quality("text", word) if word in judging.aspect_names() else judging.quality("own", sentence=word)
 
 
 def _table(texts: "Sequence[str | Item] | ItemTable") -> "ItemTable":
-    from climassay.judging import Item, ItemTable
     from climassay.judging.preferences import clean_text
 
-    if isinstance(texts, ItemTable):
+    if isinstance(texts, judging.ItemTable):
         return texts
     named = enumerate(texts, start=1)
-    return ItemTable(tuple(Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in named), ())
+    return judging.ItemTable(
+        tuple(judging.Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in named), ()
+    )
 
 
 def side_by_side_judge(session: Session, file: Path) -> "Comparer":
@@ -740,10 +728,9 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
     """
     import numpy as np
 
-    from climassay.judging import Item, load_probe
     from climassay.metrics.factual_accuracy import JudgeFailure
 
-    judge = JudgeSpec(None, file, model=load_probe(file).provenance.model or DEFAULT_MODEL)
+    judge = JudgeSpec(None, file, model=judging.load_probe(file).provenance.model or DEFAULT_MODEL)
 
     def compare(pairs: Sequence[tuple[str, str, str, str]]) -> "list[tuple[Better, str] | JudgeFailure]":
         places: dict[tuple[str, str], int] = {}
@@ -754,7 +741,7 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
             ],
             dtype=np.int64,
         ).reshape(-1, 2)
-        items = [Item(str(place), answer, question, question) for (question, answer), place in places.items()]
+        items = [judging.Item(str(place), answer, question, question) for (question, answer), place in places.items()]
         once, where = np.unique(np.sort(asked, axis=1), axis=0, return_inverse=True)
         with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as at:
             result = at.method.compare(items, once)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay import evaluation, tuning
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL
 from climassay.questions import read_questions
@@ -60,25 +61,24 @@ def pretrain(
         InputError: A name is unknown, a set is empty, two share a document, or a setting cannot be.
         ModelError: The model cannot be loaded.
     """
-    from climassay.evaluation import collection_documents
-    from climassay.tuning import ContinuedPretrainingData, TextData
-
     names = one_or_several(collections)
     with Session.opened(workspace) as session:
-        pool = collection_documents(session.workspace, names)
+        pool = evaluation.collection_documents(session.workspace, names)
         asked_about = _documents_asked_about(questions)
         asked = [one for one in pool if asked_about & set(_names(one))]
         held = _chosen(pool, validation_documents)
         read = tuple(one.text for one in pool if one not in asked and one not in held)
         if not read:
             raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
-        sources = _texts([*collection_documents(session.workspace, source), *asked])
-        validated = _texts([*collection_documents(session.workspace, validation), *held])
+        sources = _texts([*evaluation.collection_documents(session.workspace, source), *asked])
+        validated = _texts([*evaluation.collection_documents(session.workspace, validation), *held])
         named = [*source, *(Path(file).name for file in questions)]
-        data = ContinuedPretrainingData.assemble(
-            TextData("+".join(names), read),
-            source=TextData("+".join(named), sources) if sources else None,
-            validation=TextData("+".join([*validation, *validation_documents]), validated) if validated else None,
+        data = tuning.ContinuedPretrainingData.assemble(
+            tuning.TextData("+".join(names), read),
+            source=tuning.TextData("+".join(named), sources) if sources else None,
+            validation=tuning.TextData("+".join([*validation, *validation_documents]), validated)
+            if validated
+            else None,
             validate_on=validate_on,
         )
         return _train(session, "pretrain", name, data.train, data.validation, data.warnings, seed=seed, **training)
@@ -115,10 +115,8 @@ def finetune(
         InputError: A file cannot be read or split, or a setting cannot be.
         ModelError: The model cannot be loaded.
     """
-    from climassay.evaluation import TaskPrompts, question_data, split_questions
-
     with Session.opened(workspace) as session:
-        templates = TaskPrompts.load(session.options.prompts)
+        templates = evaluation.TaskPrompts.load(session.options.prompts)
         given = read_questions(questions)
         learned: Sequence[Question] = _drawn(given, limit, seed)
         held_out: Sequence[Question]
@@ -126,10 +124,10 @@ def finetune(
             other = read_questions(validation)
             held_out, other_name = _drawn(other, limit, seed), other.name
         else:
-            learned, held_out = split_questions(learned, validation_share, seed=seed)
+            learned, held_out = evaluation.split_questions(learned, validation_share, seed=seed)
             other_name = f"{given.name}, held out"
         train, validate = (
-            question_data(source, part, templates, with_contexts=with_context)
+            evaluation.question_data(source, part, templates, with_contexts=with_context)
             for source, part in ((given.name, learned), (other_name, held_out))
         )
         return _train(session, "finetune", name, train, validate, (), seed=seed, **training)
@@ -137,10 +135,8 @@ def finetune(
 
 def adapters(*, workspace: Place = None) -> Shown:
     """List the adapters of the workspace."""
-    from climassay.tuning import list_adapters
-
     with Session.opened(workspace) as session:
-        result = list_adapters(session.workspace.adapters)
+        result = tuning.list_adapters(session.workspace.adapters)
     rows = [
         (
             one.name,
@@ -169,10 +165,8 @@ def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
     Raises:
         InputError: There is no finished adapter of this name.
     """
-    from climassay.tuning import read_result
-
     with Session.opened(workspace) as session:
-        result = read_result(session.workspace.adapters / checked_name(name))
+        result = tuning.read_result(session.workspace.adapters / checked_name(name))
     if result is None:
         raise InputError(f"There is no finished adapter {name!r}: see climassay tune list.")
     return result
@@ -180,15 +174,13 @@ def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
 
 def presets() -> Shown:
     """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
-    from climassay.tuning import PRESETS
-
     rows = []
-    for preset in PRESETS.values():
+    for preset in tuning.PRESETS.values():
         config = preset.config
         numbers = (config.rank, config.alpha, config.epochs, config.learning_rate, config.max_length)
         rows.append((preset.name, preset.model, *(f"{number:g}" for number in numbers), preset.source))
     headings = ("preset", "model", "rank", "alpha", "epochs", "learning rate", "max length", "source")
-    return Shown(list(PRESETS.values()), (Table.of("Presets", headings, rows, left=2),))
+    return Shown(list(tuning.PRESETS.values()), (Table.of("Presets", headings, rows, left=2),))
 
 
 def checked_name(name: str) -> str:
@@ -220,16 +212,15 @@ def _train(
 ) -> "TuningResult":
     """Train or search, with progress."""
     from climassay.evaluation.tuned import chosen_config
-    from climassay.tuning import PRESETS, TuningBase, search, train
 
     name_of_model = model if model.startswith("local:") else f"local:{model}"
     used, config = chosen_config(name_of_model, task, preset or "", {"seed": seed, **(settings or {})})
-    if used is not None and PRESETS[used].task != task:
-        raise InputError(f"The preset {used} is for climassay tune {PRESETS[used].task}, not for {task}.")
+    if used is not None and tuning.PRESETS[used].task != task:
+        raise InputError(f"The preset {used} is for climassay tune {tuning.PRESETS[used].task}, not for {task}.")
     folder = session.workspace.adapters / checked_name(name)
     for warning in warnings:
         session.progress.say(f"Warning: {warning}")
-    base = TuningBase(model, device=device, dtype=config.dtype)
+    base = tuning.TuningBase(model, device=device, dtype=config.dtype)
     with session.progress.task(f"Loading {model}") as bar:
         heading = "Training"
 
@@ -250,9 +241,9 @@ def _train(
             "on_progress": step,
         }
         if grid is None:
-            return train(base, learned, held_out, config, folder, **shared)
+            return tuning.train(base, learned, held_out, config, folder, **shared)
         searched = {setting: tuple(values) for setting, values in grid.items()}
-        return search(base, learned, held_out, config, folder, searched, on_trial=trial, **shared)
+        return tuning.search(base, learned, held_out, config, folder, searched, on_trial=trial, **shared)
 
 
 def _names(one: "ReadDocument") -> tuple[str, ...]:
