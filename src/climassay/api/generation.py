@@ -1,7 +1,5 @@
 """From passages to questions: generated, screened, and published as a folder under one card."""
 
-import json
-import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -13,7 +11,7 @@ from climassay import generation
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
-from climassay.questions import KINDS, TYPES, Kind
+from climassay.questions import KINDS, PRIMER, TYPES, Kind
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Result, Shown, listing
 from climassay.session import Place, Session, one_or_several
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from climassay.models.contract import Generator, Usage
     from climassay.questions import QuestionSet
 
-
-PRIMER = "primer"
 
 
 def generate(
@@ -393,6 +389,7 @@ def publish(
     """
     from climassay.generation.publishing import (
         SplitPlan,
+        as_json_lines,
         check_free,
         check_repository,
         prepare_dataset,
@@ -401,6 +398,7 @@ def publish(
         write_dataset,
     )
     from climassay.integrations import publish_benchmark
+    from climassay.integrations.benchmark import benchmark_name
 
     unknown = next((one for one in kinds if one not in KINDS), None)
     if unknown is not None:
@@ -415,7 +413,7 @@ def publish(
     prepared = prepare_dataset(
         source,
         output,
-        name=_name(dataset, name),
+        name=benchmark_name(dataset) if name is None else name,
         plan=SplitPlan(_parts(splits), seed),
         kinds=kinds,
         licence=licence,
@@ -443,7 +441,8 @@ def publish(
         known = read_manifest(output) is not None and not (output / _BENCHMARK).is_file()
         with tempfile.TemporaryDirectory() as folder, Session.opened(workspace) as session:
             file = Path(folder) / "questions.jsonl"
-            file.write_text(_as_lines(questions or prepared.questions()), encoding="utf-8")
+            rows = map(asdict, questions or prepared.questions())
+            file.write_text(as_json_lines({**row, "passage": row.pop("context")} for row in rows), encoding="utf-8")
             tasks = publish_benchmark(
                 file,
                 output,
@@ -482,26 +481,12 @@ def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
     return list(generation.read_drafts(path)) if holds_drafts(path) else read_questions(dataset)
 
 
-def _name(dataset: str, name: str | None) -> str:
-    if name is not None:
-        return name
-    if dataset == PRIMER:
-        return "climassay_primer"
-    stem = Path(dataset.rstrip("*")).name.partition(".")[0].lower()
-    return re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
-
-
 def _parts(splits: str) -> tuple[float, float, float]:
     try:
         train, dev, test = (float(part) for part in splits.split(","))
     except ValueError:
         raise InputError(f"--splits takes three numbers, as 0.8,0.1,0.1 or -1,100,100, not {splits!r}.") from None
     return train, dev, test
-
-
-def _as_lines(questions: Any) -> str:
-    rows = [asdict(question) for question in questions]
-    return "".join(json.dumps({**row, "passage": row.pop("context")}, ensure_ascii=False) + "\n" for row in rows)
 
 
 _CARD = "README.md"

@@ -8,7 +8,6 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.models.bundled import BundledStatus
     from climassay.models.openai.capabilities import Capabilities
 
 NAMING = (
@@ -46,20 +45,17 @@ def list_models() -> Shown:
             }
         )
         size = "-" if status.size is None else f"{status.size / 1e6:.0f} MB"
-        rows.append((f"local:{model.name}", model.title, model.kind, model.licence, _state(status), size))
+        state = "ready" if status.converted else "verified, to be converted at first use"
+        if not status.verified:
+            state = "installed, to be verified at first use"
+        if not status.installed:
+            state = "not installed: climassay models install"
+        rows.append((f"local:{model.name}", model.title, model.kind, model.licence, state, size))
     tables = [Table.of("", ("name", "model", "kind", "licence", "state", "size"), rows, left=5)]
     if served:
         named = [(f"{name}:NAME", url) for name, url in served.items()]
         tables.append(Table.of(f"providers of {configuration_file()}", ("name", "server"), named, left=2))
     return Shown({"bundled": records, "providers": served, "others": NAMING}, tables, records, noted=(NAMING,))
-
-
-def _state(status: "BundledStatus") -> str:
-    if not status.installed:
-        return "not installed: climassay models install"
-    if not status.verified:
-        return "installed, to be verified at first use"
-    return "ready" if status.converted else "verified, to be converted at first use"
 
 
 def check_model(

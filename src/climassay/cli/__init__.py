@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial, wraps
 from importlib import import_module
+from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -18,6 +19,8 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, ParameterInfo, TyperInfo
 
+from climassay.errors import InputError
+from climassay.io import write_file
 from climassay.settings import entries
 
 T = TypeVar("T")
@@ -76,6 +79,38 @@ class CommandGroup(typer.Typer):
         """Register a command as typer does."""
         register = super().command(*arguments, **named)
         return lambda command: register(grouped(command))
+
+    def add_verb(self, name: str, function: Callable[..., Any], /, **how: Any) -> None:
+        """Add a command that :func:`climassay.cli.options.verb_command` makes of a verb.
+
+        Args:
+            name: Name of the command.
+            function: The verb.
+            **how: Further arguments of ``verb_command``.
+        """
+        from climassay.cli.options import verb_command
+
+        self.command(name)(verb_command(function, **how))
+
+    def add_init(self, name: str, what: str, module: str, command: str) -> None:
+        """Add the command ``init``, which writes a configuration with every entry explained.
+
+        Args:
+            name: Name of the file where the user gives none.
+            what: What is written, in words.
+            module: Where ``COMMENTED``, the text, is, within this package.
+            command: What runs the file, between ``climassay`` and its name.
+        """
+        from climassay.cli.options import JsonOption, done
+
+        @self.command(help=f"Write {what} with every entry explained.")
+        def init(
+            file: Annotated[Path, typer.Argument(help="File to write.")] = Path(name), as_json: JsonOption = False
+        ) -> None:
+            if file.exists():
+                raise InputError(f"{file} is there already: name another file.")
+            write_file(file, import_module(f"climassay.{module}").COMMENTED)
+            done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
 
 
 class WholeHelpGroup(TyperGroup):

@@ -8,7 +8,7 @@ from typer import Option
 
 from climassay.api import annotation as api
 from climassay.cli import CommandGroup, given, with_flags
-from climassay.cli.options import ResultOptions, WorkspaceOptions, add_verb
+from climassay.cli.options import ResultOptions, WorkspaceOptions
 from climassay.generation.annotation.labels import AnnotationSettings
 
 app = CommandGroup(no_args_is_help=True)
@@ -29,9 +29,8 @@ def _changes(queue: QueueOptions) -> dict[str, Any]:
     return {**given(queue, AnnotationSettings), "lease_seconds": lease}
 
 
-add_verb(app, "open", api.open_dataset, to=WorkspaceOptions, parse=_changes)
-add_verb(
-    app,
+app.add_verb("open", api.open_dataset, to=WorkspaceOptions, parse=_changes)
+app.add_verb(
     "rubrics",
     api.collect_rubrics,
     to=WorkspaceOptions,
@@ -39,8 +38,8 @@ add_verb(
     dataset=Option(),
     overlap=Option(min=1, max=20),
 )
-add_verb(app, "status", api.annotation_status, annotator=Option())
-add_verb(app, "agreement", api.annotator_agreement, to=ResultOptions)
-add_verb(app, "export", api.export_labels, form=Option("--format"))
-add_verb(app, "import", api.import_labels, to=WorkspaceOptions, form=Option("--format"))
-add_verb(app, "retrain", api.retrain_validator, to=WorkspaceOptions)
+app.add_verb("status", api.annotation_status, annotator=Option())
+app.add_verb("agreement", api.annotator_agreement, to=ResultOptions)
+app.add_verb("export", api.export_labels, form=Option("--format"))
+app.add_verb("import", api.import_labels, to=WorkspaceOptions, form=Option("--format"))
+app.add_verb("retrain", api.retrain_validator, to=WorkspaceOptions)

@@ -17,7 +17,6 @@ from climassay.cli.options import (
     LoadingOptions,
     ModelOption,
     WorkspaceOptions,
-    add_verb,
     emit,
     print_json,
     rows_written,
@@ -81,8 +80,7 @@ def _extracted(
 
 
 _TERMS = typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).")
-add_verb(
-    app,
+app.add_verb(
     "extract",
     api.extract_confidence,
     parse=_extracted,
@@ -191,7 +189,7 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
 
 
-add_verb(app, "compare", api.compare_confidence, hint="See the words side by side with -o comparison.html.")
+app.add_verb("compare", api.compare_confidence, hint="See the words side by side with -o comparison.html.")
 
 
 def _topics(
@@ -220,8 +218,7 @@ def _topics(
     return {"settings": settings, "model": None if words_only else model, "output": output}
 
 
-add_verb(
-    app,
+app.add_verb(
     "topics",
     api.find_topics,
     reach=LoadingOptions,
@@ -239,8 +236,7 @@ def _write_tables(found: "TopicTrends", folder: Path) -> None:
         write_file(folder / f"{name}.csv", as_csv(table))
 
 
-add_verb(
-    app,
+app.add_verb(
     "report",
     api.report_topics,
     writes={"tables": (typer.Option(help="Folder for all tables as CSV."), _write_tables)},
@@ -266,9 +262,8 @@ _TEXT = {
     "text": typer.Argument(metavar="STATEMENT|FILE", help="A statement in quotes, or a table of them."),
     "column": typer.Option("--text"),
 }
-add_verb(tag, "apply", tagging.tag_statements, tagger=Annotated[str, MODEL], **_TEXT)
-add_verb(
-    tag,
+tag.add_verb("apply", tagging.tag_statements, tagger=Annotated[str, MODEL], **_TEXT)
+tag.add_verb(
     "train",
     tagging.train_tagger,
     labels=LABELLED,
@@ -301,8 +296,7 @@ def _tested(
 _PREDICTIONS = typer.Option(
     help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."
 )
-add_verb(
-    tag,
+tag.add_verb(
     "evaluate",
     tagging.evaluate_tagger,
     parse=_tested,
@@ -315,8 +309,7 @@ add_verb(
     layer=LAYER,
     split_by=typer.Option("--split-by", "--apart"),
 )
-add_verb(
-    tag,
+tag.add_verb(
     "insert",
     tagging.insert_statements,
     labelled=typer.Option(),

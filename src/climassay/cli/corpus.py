@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from climassay.api import documents as api
 from climassay.cli import CommandGroup, grouped
-from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions, add_verb, verb_command
+from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions, verb_command
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError, ModelError
 
@@ -66,8 +66,7 @@ def _added(found: "AddReport", _to: WorkspaceOptions) -> None:
         raise InputError(f"None of the documents has any text, so nothing was added to {name}.")
 
 
-add_verb(
-    app,
+app.add_verb(
     "add",
     api.add_documents,
     ray=True,
@@ -106,8 +105,7 @@ class ThresholdOptions:
         return None if self.everything else "measured" if self.min_cosine is None else self.min_cosine
 
 
-add_verb(
-    app,
+app.add_verb(
     "search",
     api.search,
     collections=Annotated[str, COLLECTION],
@@ -115,9 +113,9 @@ add_verb(
     mode=Option("--mode", "-m"),
     threshold=ThresholdOptions,
 )
-add_verb(app, "show", api.show_collection, name=COLLECTION, passage=Argument(metavar="[PASSAGE]"))
-add_verb(app, "compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
-add_verb(app, "rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
+app.add_verb("show", api.show_collection, name=COLLECTION, passage=Argument(metavar="[PASSAGE]"))
+app.add_verb("compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
+app.add_verb("rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
 
 
 @app.command()
@@ -167,8 +165,7 @@ class QuestionColumnOptions:
         return chosen_columns(self.columns or (), QuestionColumns)
 
 
-add_verb(
-    app,
+app.add_verb(
     "evaluate",
     api.evaluate_search,
     collection=COLLECTION,

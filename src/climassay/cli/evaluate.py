@@ -17,8 +17,6 @@ from climassay.cli.options import (
     ModelsOption,
     RequestOptions,
     WorkspaceOptions,
-    add_init,
-    add_verb,
     print_json,
     rows_written,
     stdout_console,
@@ -33,8 +31,7 @@ app = CommandGroup(no_args_is_help=True)
 
 _LIMIT = Option(min=1)
 
-add_verb(
-    app,
+app.add_verb(
     "mcq",
     benchmarks.evaluate_choices,
     reach=LoadingOptions,
@@ -47,10 +44,9 @@ add_verb(
     passages=Option("--passages", "-k", min=1),
     examples=Option(min=1),
 )
-add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
-add_verb(app, "run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True)
-add_verb(
-    app,
+app.add_init("experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
+app.add_verb("run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True)
+app.add_verb(
     "lm-eval",
     benchmarks.evaluate_lm_eval,
     reach=LoadingOptions,
@@ -87,8 +83,7 @@ class TaskArguments:
         return results
 
 
-add_verb(
-    app,
+app.add_verb(
     "inspect",
     benchmarks.evaluate_inspect,
     reach=LoadingOptions,
@@ -99,11 +94,9 @@ add_verb(
     max_tokens=Option(min=1),
     log_dir=Annotated[Path | None, Option()],
 )
-add_verb(
-    app, "contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0)
-)
-add_verb(app, "compare", experiments.compare_benchmarks, resamples=Option(min=1))
-add_verb(app, "blind", experiments.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
+app.add_verb("contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0))
+app.add_verb("compare", experiments.compare_benchmarks, resamples=Option(min=1))
+app.add_verb("blind", experiments.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
 
 
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
@@ -178,8 +171,7 @@ def _report(html: Annotated[Path, Option(help="File of the report.")]) -> dict[s
     return {"html": html}
 
 
-add_verb(
-    app,
+app.add_verb(
     "report",
     experiments.report_experiment,
     to=WorkspaceOptions,
@@ -220,7 +212,7 @@ def _planned(
     }
 
 
-add_verb(app, "plan", experiments.plan_questions, parse=_planned, **dict.fromkeys(("differences", "assumed", "alpha")))
+app.add_verb("plan", experiments.plan_questions, parse=_planned, **dict.fromkeys(("differences", "assumed", "alpha")))
 
 
 def _rated(
@@ -243,8 +235,7 @@ def _rated(
     return {"file": file or dataset, "labels": labels, "scale": (lowest, highest)}
 
 
-add_verb(
-    app,
+app.add_verb(
     "judge-check",
     experiments.check_judge,
     reach=LoadingOptions,

@@ -25,8 +25,6 @@ from climassay.cli.options import (
     RayOptions,
     WorkspaceOption,
     WorkspaceOptions,
-    add_init,
-    add_verb,
     emit,
     opened_session,
     rows_written,
@@ -124,7 +122,7 @@ DryRunOption = Annotated[
 ]
 
 
-add_init(app, "debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
+app.add_init("debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
 
 
 @grouped
@@ -252,8 +250,7 @@ def run(
     emit(result, as_json, output)
 
 
-add_verb(
-    app,
+app.add_verb(
     "score",
     claims.score_verdicts,
     file=Annotated[Path, typer.Argument()],
@@ -278,8 +275,7 @@ class ClaimOptions(verdict_heads.EvidenceColumns):
     seed: Annotated[int, typer.Option(min=0, help="Seed of sampling, folds and resampling.")] = 0
 
 
-add_verb(
-    app,
+app.add_verb(
     "evidence",
     verdict_heads.check_with_evidence,
     to=ModelResultSetup,
@@ -287,8 +283,7 @@ add_verb(
     columns=ClaimOptions,
     calibrated=typer.Option("--calibrate/--no-calibrate"),
 )
-add_verb(
-    app,
+app.add_verb(
     "train",
     verdict_heads.train_verdict_head,
     to=ModelSetup,
@@ -297,21 +292,19 @@ add_verb(
     hold_out=typer.Option(min=0),
     layers=LayerOption,
 )
-add_verb(app, "evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
-add_verb(app, "apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+app.add_verb("evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+app.add_verb("apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
 
 _SUBJECT = typer.Option("--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS).")
 SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]
-add_verb(
-    fallacies,
+fallacies.add_verb(
     _FallaciesGroup.default,
     api_fallacies.name_fallacies,
     given=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
     classifier=SubjectOption,
     column=typer.Option("--text"),
 )
-add_verb(
-    fallacies,
+fallacies.add_verb(
     "apply",
     api_fallacies.name_fallacies,
     classifier=Annotated[str, MODEL],
@@ -320,16 +313,14 @@ add_verb(
     truth=None,
     seed=None,
 )
-add_verb(
-    fallacies,
+fallacies.add_verb(
     "evaluate",
     api_fallacies.evaluate_fallacies,
     classifier=MODEL,
     labels=LABELS,
     apart=typer.Option("--exclude"),
 )
-add_verb(
-    fallacies,
+fallacies.add_verb(
     "train",
     api_fallacies.train_fallacies,
     labels=LABELS,
@@ -351,9 +342,9 @@ class FilterOptions:
         return CheckFilter(**given(self, CheckFilter))
 
 
-add_verb(kept, "list", claims.list_checks, wanted=FilterOptions, page=typer.Option(min=1))
-add_verb(kept, "show", claims.show_check, to=WorkspaceOptions)
-add_verb(kept, "export", claims.export_checks, to=WorkspaceOptions, wanted=FilterOptions)
+kept.add_verb("list", claims.list_checks, wanted=FilterOptions, page=typer.Option(min=1))
+kept.add_verb("show", claims.show_check, to=WorkspaceOptions)
+kept.add_verb("export", claims.export_checks, to=WorkspaceOptions, wanted=FilterOptions)
 
 
 _REASONS = {

@@ -21,8 +21,6 @@ from climassay.cli.options import (
     RequestOptions,
     ResultOptions,
     WorkspaceOptions,
-    add_init,
-    add_verb,
     done,
     emit,
 )
@@ -47,7 +45,7 @@ app.add_typer(mask, name="mask")
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
 
-add_init(app, "recipe.toml", "a recipe", "generation.recipe", "generate run")
+app.add_init("recipe.toml", "a recipe", "generation.recipe", "generate run")
 
 
 @app.command()
@@ -80,8 +78,7 @@ def _write_drafts(found: "ScreenedDrafts", file: Path) -> None:
     write_drafts(file, found.drafts)
 
 
-add_verb(
-    app,
+app.add_verb(
     "screen",
     api.screen,
     reach=LoadingOptions,
@@ -91,8 +88,8 @@ add_verb(
     orders=Option(min=1),
     needed=Option(min=0.01, max=1),
 )
-add_verb(app, "checks", api.checks)
-add_verb(app, "list", api.datasets)
+app.add_verb("checks", api.checks)
+app.add_verb("list", api.datasets)
 
 
 @app.command()
@@ -122,8 +119,7 @@ def export(
     done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=to.as_json)
 
 
-add_verb(
-    app,
+app.add_verb(
     "publish",
     api.publish,
     reach=PromptOptions,
@@ -141,8 +137,7 @@ def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-add_verb(
-    validate,
+validate.add_verb(
     "train",
     validation.train_validator,
     reach=PromptedOptions,
@@ -152,10 +147,9 @@ add_verb(
     epochs=Option(min=1),
     replace_other=Option("--replace"),
 )
-add_verb(validate, "evaluate", validation.evaluate_validator, reach=PromptedOptions)
-add_verb(validate, "apply", validation.apply_validator, reach=PromptedOptions)
-add_verb(
-    validate,
+validate.add_verb("evaluate", validation.evaluate_validator, reach=PromptedOptions)
+validate.add_verb("apply", validation.apply_validator, reach=PromptedOptions)
+validate.add_verb(
     "simulate",
     validation.simulate_labelling,
     reach=PromptedOptions,
@@ -164,13 +158,12 @@ add_verb(
     start=Option(min=2),
     batch=Option(min=1),
 )
-add_verb(validate, "show", validation.describe_validator)
-add_verb(mask, "train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
-add_verb(
-    mask,
+validate.add_verb("show", validation.describe_validator)
+mask.add_verb("train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
+mask.add_verb(
     "evaluate",
     validation.evaluate_maskers,
     reach=ReachOptions,
     maskers=Annotated[str, typer.Argument(callback=_listed)],
 )
-add_verb(mask, "apply", validation.apply_masker, reach=PromptedOptions)
+mask.add_verb("apply", validation.apply_masker, reach=PromptedOptions)

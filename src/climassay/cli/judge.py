@@ -16,7 +16,6 @@ from climassay.cli.options import (
     ModelResultSetup,
     ModelSetup,
     SeedOption,
-    add_verb,
     numbers,
     rows_written,
 )
@@ -270,8 +269,7 @@ def _benchmark(
 
 
 _RANKS = typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx).")
-add_verb(
-    app,
+app.add_verb(
     "benchmark",
     api.benchmark_judges,
     to=ModelResultSetup,
@@ -296,8 +294,7 @@ def _train(
     return {"items": items, "quality": quality, "settings": settings, "output": output, "seed": seed}
 
 
-add_verb(
-    app,
+app.add_verb(
     "train",
     api.train_judge,
     to=ModelSetup,
@@ -350,8 +347,7 @@ def _ablate(file: ItemsArgument, table: TableOptions, asked: QualityOptions) -> 
     return {"items": items, "quality": asked.one() if asked.given else None}
 
 
-add_verb(
-    app,
+app.add_verb(
     "evaluate",
     api.evaluate_judge,
     to=ModelResultSetup,
@@ -360,9 +356,8 @@ add_verb(
     items=None,
     **_JUDGE,
 )
-add_verb(app, "apply", api.rank, parse=_apply, **_RANKED)
-add_verb(
-    app,
+app.add_verb("apply", api.rank, parse=_apply, **_RANKED)
+app.add_verb(
     "compare",
     api.compare_texts,
     to=ModelSetup,
@@ -371,9 +366,8 @@ add_verb(
     second=typer.Argument(metavar="TEXT_B"),
     **_JUDGE,
 )
-add_verb(app, "rank", api.rank, parse=_rank, **_RANKED)
-add_verb(
-    app,
+app.add_verb("rank", api.rank, parse=_rank, **_RANKED)
+app.add_verb(
     "insert",
     api.insert,
     to=ModelResultSetup,
@@ -382,8 +376,7 @@ add_verb(
     **dict.fromkeys(("texts", "anchors", "levels")),
     **_JUDGE,
 )
-add_verb(
-    app,
+app.add_verb(
     "ablate",
     api.ablate_judge,
     to=ModelResultSetup,

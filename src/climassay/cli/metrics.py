@@ -7,7 +7,7 @@ import typer
 
 from climassay.api import scores
 from climassay.cli import CommandGroup, WholeHelpGroup
-from climassay.cli.options import LABELS, OUTPUT, LoadingOptions, ReachOptions, add_verb
+from climassay.cli.options import LABELS, OUTPUT, LoadingOptions, ReachOptions
 
 
 class _MetricsGroup(WholeHelpGroup):
@@ -17,8 +17,7 @@ class _MetricsGroup(WholeHelpGroup):
 app = CommandGroup(cls=_MetricsGroup, no_args_is_help=True)
 entailment = CommandGroup(no_args_is_help=True, help="Train, evaluate and apply entailment scorers.")
 
-add_verb(
-    app,
+app.add_verb(
     "score",
     scores.score_answers,
     reach=LoadingOptions,
@@ -29,9 +28,9 @@ add_verb(
 )
 
 
-add_verb(app, "calibrate-window", scores.calibrate_window, file=typer.Argument(), floor=typer.Option(min=-1, max=1))
-add_verb(app, "faithfulness", scores.measure_faithfulness, file=LABELS, truth=typer.Option())
-add_verb(entailment, "train", scores.train_entailment, output=OUTPUT, hold_out=typer.Option(min=0))
-add_verb(entailment, "evaluate", scores.evaluate_entailment, reach=ReachOptions)
-add_verb(entailment, "apply", scores.apply_entailment, reach=ReachOptions)
+app.add_verb("calibrate-window", scores.calibrate_window, file=typer.Argument(), floor=typer.Option(min=-1, max=1))
+app.add_verb("faithfulness", scores.measure_faithfulness, file=LABELS, truth=typer.Option())
+entailment.add_verb("train", scores.train_entailment, output=OUTPUT, hold_out=typer.Option(min=0))
+entailment.add_verb("evaluate", scores.evaluate_entailment, reach=ReachOptions)
+entailment.add_verb("apply", scores.apply_entailment, reach=ReachOptions)
 app.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

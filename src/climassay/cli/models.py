@@ -12,7 +12,6 @@ from climassay.cli.options import (
     FilesOption,
     JsonOption,
     WorkspaceOptions,
-    add_verb,
     done,
     emit,
     print_json,
@@ -24,8 +23,8 @@ app = CommandGroup(no_args_is_help=True)
 prompts = CommandGroup(no_args_is_help=True)
 
 
-add_verb(app, "list", api.list_models)
-add_verb(app, "check", api.check_model, reach=CheckOptions, to=WorkspaceOptions)
+app.add_verb("list", api.list_models)
+app.add_verb("check", api.check_model, reach=CheckOptions, to=WorkspaceOptions)
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """What commands share: options, sessions, JSON, progress bars. Results go to stdout, everything else to stderr.
 
 A command that takes a verb of the API with its parameters as they are is made from the verb's signature and docstring
-(:func:`add_verb`): what the user gives is passed on by name, and what comes back is given out.
+(:func:`verb_command`): what the user gives is passed on by name, and what comes back is given out.
 """
 
 import inspect
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, is_dataclass
-from importlib import import_module
 from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -23,7 +22,6 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from climassay.cli import with_flags
 from climassay.errors import InputError
-from climassay.io import write_file
 from climassay.redaction import TrustedUrl
 from climassay.session import ModelOptions, Session
 
@@ -163,27 +161,6 @@ def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = Fal
     from climassay.reporting.results import Shown
 
     emit(Shown(data, said=said, noted=notes), as_json)
-
-
-def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) -> None:
-    """Give a group the command ``init``, which writes a configuration with every entry explained.
-
-    Args:
-        app: The group.
-        name: Name of the file where the user gives none.
-        what: What is written, in words.
-        module: Where ``COMMENTED``, the text, is, within this package.
-        command: What runs the file, between ``climassay`` and its name.
-    """
-
-    @app.command(help=f"Write {what} with every entry explained.")
-    def init(
-        file: Annotated[Path, typer.Argument(help="File to write.")] = Path(name), as_json: JsonOption = False
-    ) -> None:
-        if file.exists():
-            raise InputError(f"{file} is there already: name another file.")
-        write_file(file, import_module(f"climassay.{module}").COMMENTED)
-        done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
 
 
 def shown_progress(as_json: bool) -> "ShownProgress":
@@ -471,18 +448,6 @@ def rows_written(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
 
 
 PREDICTIONS = typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")
-
-
-def add_verb(app: typer.Typer, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:
-    """Give a group a command made by :func:`verb_command`.
-
-    Args:
-        app: The group.
-        name: Name of the command.
-        function: The verb.
-        **how: Further arguments of :func:`verb_command`.
-    """
-    app.command(name)(verb_command(function, **how))
 
 
 def verb_command(

@@ -8,7 +8,7 @@ import typer
 
 from climassay.api import records
 from climassay.cli import CommandGroup
-from climassay.cli.options import FilesOption, WorkspaceOptions, add_verb
+from climassay.cli.options import FilesOption, WorkspaceOptions
 
 if TYPE_CHECKING:
     from climassay.session import ModelOptions, Session
@@ -38,9 +38,9 @@ class RecordsResultOptions(RecordsOptions):
 
 
 _ONLY_RUN = {"run": typer.Option("--run")}
-add_verb(app, "runs", records.list_runs, to=RecordsResultOptions)
-add_verb(app, "show", records.show_record, to=RecordsResultOptions, what=typer.Argument(metavar="RUN|KEY"))
-add_verb(app, "usage", records.model_usage, to=RecordsResultOptions, **_ONLY_RUN)
-add_verb(app, "export", records.export_records, to=RecordsOptions, **_ONLY_RUN)
-add_verb(app, "import", records.import_records, to=RecordsOptions)
-add_verb(app, "merge", records.merge_records, to=RecordsOptions)
+app.add_verb("runs", records.list_runs, to=RecordsResultOptions)
+app.add_verb("show", records.show_record, to=RecordsResultOptions, what=typer.Argument(metavar="RUN|KEY"))
+app.add_verb("usage", records.model_usage, to=RecordsResultOptions, **_ONLY_RUN)
+app.add_verb("export", records.export_records, to=RecordsOptions, **_ONLY_RUN)
+app.add_verb("import", records.import_records, to=RecordsOptions)
+app.add_verb("merge", records.merge_records, to=RecordsOptions)

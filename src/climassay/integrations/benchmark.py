@@ -172,18 +172,17 @@ def open_benchmark(
         raise InputError(f"The number of examples is {examples}: give 0 or more.")
     shots = Shots(open_pool(pool), examples, seed) if examples else None
     templates = TaskPrompts.load(prompts)
-    return Benchmark(_checked_name(name, source.name), questions, templates, shots, source.skipped)
-
-
-def _checked_name(name: str | None, source: str) -> str:
-    if name is None:
-        stem = source.partition(".")[0].lower()
-        return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
-    if not _NAME.fullmatch(name):
+    if name is not None and not _NAME.fullmatch(name):
         raise InputError(
             f"The name {name!r} cannot begin the name of a task: use lower-case letters, digits and underscores."
         )
-    return name
+    return Benchmark(name or benchmark_name(source.name), questions, templates, shots, source.skipped)
+
+
+def benchmark_name(source: str) -> str:
+    """The name of a benchmark of a file or pattern of files, where it is given none."""
+    stem = Path(source.rstrip("*")).name.partition(".")[0].lower()
+    return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
 
 
 def prompt_row(row: PosedQuestion) -> dict[str, Any]:
