@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from climassay.questions import QuestionSet
 
 
-
 def generate(
     name: str,
     collections: str | Sequence[str] = (),
