@@ -222,13 +222,7 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
 def _model_specs(
     models: Models, session: Session, *, whole_names: bool = False
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
-    """The models of a plan, and those of them that are loaded, by label; a name that is alone is loaded here.
-
-    Args:
-        models: As a verb was given them.
-        session: Whose options say how names are loaded.
-        whole_names: Whether names are labels with their provider.
-    """
+    """The models of a plan, and those of them that are loaded, by label; a name that is alone is loaded here."""
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     options = session.options.fitting_each(one for one in listed if isinstance(one, str))
     specs: list[evaluation.ModelSpec] = []

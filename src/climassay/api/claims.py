@@ -159,6 +159,9 @@ def check_claims(
             on_done=lambda _: task.advance(),
         )
         checker.keep(transcripts, truths)
+    setup = checker.table
+    models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in setup.profiles}
+    mediator = f"{setup.mediator.style}, {setup.mediator.model}"
     return factcheck.CheckedClaims(
         name,
         tuple(factcheck.CheckedClaim.of(one, scale) for one in transcripts),
@@ -166,7 +169,7 @@ def check_claims(
         checker.run,
         checker.tallies,
         table.skipped,
-        _facts(checker),
+        (("Run", checker.run), ("Mediator", mediator), *((f"Model {name}", facts) for name, facts in models.items())),
     )
 
 
@@ -297,16 +300,6 @@ def _checking(
         use_cache=not session.options.no_cache,
     ) as checker:
         yield checker
-
-
-def _facts(checker: "Checker") -> tuple[tuple[str, str], ...]:
-    """Who debated, for the end of a report."""
-    models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in checker.table.profiles}
-    return (
-        ("Run", checker.run),
-        ("Mediator", f"{checker.table.mediator.style}, {checker.table.mediator.model}"),
-        *((f"Model {name}", facts) for name, facts in models.items()),
-    )
 
 
 def estimate_debates(

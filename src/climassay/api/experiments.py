@@ -281,19 +281,15 @@ def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]
     """
     path = Path(name)
     if not path.exists():
-        return _collection_texts(name, workspace)
+        from climassay.corpus import Collection
+
+        try:
+            collection = Collection.open(workspace, name)
+        except InputError as error:
+            raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
+        return (text for batch in collection.texts() for text in batch)
     questions = None if path.is_dir() else _question_texts(path)
     return _file_texts(path) if questions is None else iter(questions)
-
-
-def _collection_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
-    from climassay.corpus import Collection
-
-    try:
-        collection = Collection.open(workspace, name)
-    except InputError as error:
-        raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
-    return (text for batch in collection.texts() for text in batch)
 
 
 def _question_texts(path: Path) -> "list[str | LabelledText] | None":

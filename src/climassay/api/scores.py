@@ -57,6 +57,7 @@ class ScoredAnswers(Result):
     def tables(self) -> tuple[Table, ...]:
         """A row per metric."""
         from climassay.metrics import ANSWER_METRICS
+        from climassay.metrics.factual_accuracy import SCORES
 
         scored = self.scores
         rows = []
@@ -74,9 +75,13 @@ class ScoredAnswers(Result):
             )
         note = "Means over answers, as in ClimaQA's tables."
         note += " All together: BLEU with the counts of all answers summed." if scored.pooled else ""
+        if scored.judgements:
+            tally = Counter(one.verdict for one in scored.judgements.values())
+            verdicts = ", ".join(f"{tally[verdict]} {verdict}" for verdict in SCORES)
+            note += f" As judged: {verdicts}; {tally[None]} judgements failed. Partly correct counts one half."
         headings = ("metric", "mean", "95% interval", "n", "all together", "computed by")
         title = f"{self.answers.name}: {len(scored.rows)} answers"
-        return (Table.of(title, headings, rows, note=note + _judge_note(scored)),)
+        return (Table.of(title, headings, rows, note=note),)
 
     def notes(self) -> Iterator[str]:
         """Rows that were left out."""
@@ -137,16 +142,6 @@ def score_answers(
                 judge_prompt=prompt,
             )
     return ScoredAnswers(answers, scores)
-
-
-def _judge_note(scored: "AnswerScores") -> str:
-    from climassay.metrics.factual_accuracy import SCORES
-
-    if not scored.judgements:
-        return ""
-    tally = Counter(one.verdict for one in scored.judgements.values())
-    verdicts = ", ".join(f"{tally[verdict]} {verdict}" for verdict in SCORES)
-    return f" As judged: {verdicts}; {tally[None]} judgements failed. Partly correct counts one half."
 
 
 def calibrate_window(

@@ -256,11 +256,7 @@ def _texts(documents: "Iterable[ReadDocument]") -> "tuple[TextDocument, ...]":
 
 
 def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
-    """The documents of these names.
-
-    Raises:
-        InputError: There is none of a name.
-    """
+    """The documents of these names, each of which must be there."""
     chosen = []
     for name in names:
         results = [one for one in pool if name in _names(one)]
@@ -271,11 +267,7 @@ def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadD
 
 
 def _documents_asked_about(files: Sequence[str]) -> set[str]:
-    """Names of documents in question files.
-
-    Raises:
-        InputError: A file cannot be read, or names no document.
-    """
+    """Names of documents in question files, each of which must name some."""
     names: set[str] = set()
     for file in files:
         named = {question.document for question in read_questions(file).questions if question.document}

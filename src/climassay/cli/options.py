@@ -491,7 +491,11 @@ def verb_command(
     taken = inspect.signature(function).parameters
     of_setup = ("workspace", "model", "token_budget") if to and issubclass(to, ModelSetup) else ("workspace",)
     # Arguments that are named in another order than the verb's parameters have this order.
-    named = [name for name, option in options.items() if _is_argument(option)]
+    named = [
+        name
+        for name, option in options.items()
+        if any(isinstance(part, ArgumentInfo) for part in (option, *getattr(option, "__metadata__", ())))
+    ]
     for one in (taken[name] for name in dict.fromkeys([*named, *taken])):
         wanted = options.get(one.name, ...)
         if wanted is None or one.name in of_setup:
@@ -551,10 +555,6 @@ def verb_command(
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
-
-
-def _is_argument(option: Any) -> bool:
-    return any(isinstance(part, ArgumentInfo) for part in (option, *getattr(option, "__metadata__", ())))
 
 
 _PARAMETER = re.compile(r"    \*{0,2}(\w+): (.*)")

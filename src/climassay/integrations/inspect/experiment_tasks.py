@@ -126,23 +126,14 @@ def run_tasks(
 
 
 class _Runner:
-    """Runs a plan's tasks with Inspect.
-
-    Args:
-        plan: Names the tasks.
-        folder: Takes the logs that nobody wants.
-    """
+    """Runs a plan's tasks with Inspect; the folder takes the logs that nobody wants."""
 
     def __init__(self, plan: evaluation.ExperimentPlan, folder: str) -> None:
         self._plan, self._spec, self._folder = plan, plan.inspect, folder
         self._places: dict[str, str] = {}
 
     def planned(self) -> dict[str, int]:
-        """Number of answers wanted from each task, by its name, epochs counted.
-
-        Raises:
-            InputError: A task is not there or cannot be loaded, or two have one name.
-        """
+        """Number of answers wanted from each task, by its name, epochs counted; refuses what cannot be loaded."""
         results: dict[str, int] = {}
         taken: set[str] = set()
         for name in self._spec.tasks:
@@ -163,12 +154,7 @@ class _Runner:
         return results
 
     def run(self, asked: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
-        """Logs of all tasks, asked of a model.
-
-        Raises:
-            InputError: A task cannot be run, or needs what no model of climassay has.
-            KeyboardInterrupt: Somebody wants it to end.
-        """
+        """Logs of all tasks, asked of a model; refuses tasks that need what no model of climassay has."""
         model = Model(asked, GenerateConfig(max_tokens=self._spec.max_tokens))
         roles = {} if grader is None else {"grader": Model(grader, GenerateConfig())}
         both = [asked] if grader is None else [asked, grader]
@@ -322,11 +308,7 @@ def _text(given: str | list[ChatMessage]) -> str:
 
 
 class _InspectOutcomes(TaskOutcomes[str]):
-    """What Inspect says of each sample of a task.
-
-    Args:
-        log: Inspect's, with all samples.
-    """
+    """What Inspect says of each sample of a task, by its log with all samples."""
 
     def __init__(self, log: EvalLog) -> None:
         self.log, name = log, log.eval.task
