@@ -17,14 +17,6 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.factcheck import (
-        CheckedClaim,
-        CheckedClaims,
-        CheckFilter,
-        ClaimTable,
-        DebateSettings,
-        ScoredVerdicts,
-    )
     from climassay.factcheck.checking import Checker, Estimate, OnEvent
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
@@ -44,14 +36,14 @@ def check_claim(
     *,
     adversaries: Sequence[str] = (),
     plain: bool = False,
-    settings: "DebateSettings | None" = None,
+    settings: "factcheck.DebateSettings | None" = None,
     model: Generator | str | None = None,
     samples: int = 1,
     workspace: Place = None,
     force: bool = False,
     on_event: "OnEvent | None" = None,
     on_start: "Callable[[DebateSetup], None] | None" = None,
-) -> "CheckedClaim":
+) -> "factcheck.CheckedClaim":
     """Check a claim by a debate: an advocate for each collection, and a mediator who gives the verdict.
 
     Args:
@@ -96,13 +88,13 @@ def check_claim(
 
 
 def check_claims(
-    claims: "str | Path | Sequence[str] | ClaimTable",
+    claims: "str | Path | Sequence[str] | factcheck.ClaimTable",
     collections: str | Sequence[str] = (),
     *,
     columns: "ClaimColumns | None" = None,
     adversaries: Sequence[str] = (),
     plain: bool = False,
-    settings: "DebateSettings | None" = None,
+    settings: "factcheck.DebateSettings | None" = None,
     model: Generator | str | None = None,
     limit: int | None = None,
     samples: int = 1,
@@ -110,7 +102,7 @@ def check_claims(
     concurrency: int | None = None,
     workspace: Place = None,
     force: bool = False,
-) -> "CheckedClaims":
+) -> "factcheck.CheckedClaims":
     """Check many claims, and score the verdicts where published ones are known.
 
     Args:
@@ -174,8 +166,8 @@ def check_claims(
 
 
 def claim_table(
-    claims: "str | Path | Sequence[str] | ClaimTable", columns: "ClaimColumns | None" = None
-) -> "ClaimTable":
+    claims: "str | Path | Sequence[str] | factcheck.ClaimTable", columns: "ClaimColumns | None" = None
+) -> "factcheck.ClaimTable":
     """Claims of a file, of the primer, or as they are given.
 
     Raises:
@@ -193,7 +185,7 @@ def claim_table(
     return factcheck.ClaimTable(made, (None,) * len(made), ())
 
 
-def sample_claims(table: "ClaimTable", limit: int | None, seed: int) -> "ClaimTable":
+def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -> "factcheck.ClaimTable":
     """So many claims of a table, drawn by a seed, in their order."""
     if limit is None or limit >= len(table.claims):
         return table
@@ -215,7 +207,7 @@ def score_verdicts(
     claim: str | None = None,
     unknown: Literal["error", "wrong"] = "error",
     seed: int = 0,
-) -> "ScoredVerdicts":
+) -> "factcheck.ScoredVerdicts":
     """Score verdicts against published ones: accuracy and averages, with intervals and the best constant answer.
 
     Args:
@@ -267,8 +259,11 @@ def score_verdicts(
 
 
 def _rules(
-    settings: "DebateSettings | None", collections: str | Sequence[str], adversaries: Sequence[str], plain: bool
-) -> "DebateSettings":
+    settings: "factcheck.DebateSettings | None",
+    collections: str | Sequence[str],
+    adversaries: Sequence[str],
+    plain: bool,
+) -> "factcheck.DebateSettings":
     """The settings, with the advocates that the arguments name, if any."""
     base = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
     named = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
@@ -277,7 +272,11 @@ def _rules(
 
 @contextmanager
 def _checking(
-    session: Session, settings: "DebateSettings", model: Generator | str | None, command: str, config: dict[str, Any]
+    session: Session,
+    settings: "factcheck.DebateSettings",
+    model: Generator | str | None,
+    command: str,
+    config: dict[str, Any],
 ) -> "Iterator[Checker]":
     """A table at which everything is recorded as one run; one model speaks for everybody where one is given."""
     from climassay.factcheck.checking import head_dtype
@@ -303,7 +302,7 @@ def _checking(
 
 
 def estimate_debates(
-    claims: "Sequence[Claim]", settings: "DebateSettings", *, samples: int = 1, workspace: Place = None
+    claims: "Sequence[Claim]", settings: "factcheck.DebateSettings", *, samples: int = 1, workspace: Place = None
 ) -> "Estimate":
     """What debates will take, rehearsed without asking a model.
 
@@ -328,7 +327,7 @@ def estimate_debates(
             return estimate_debate(table, company, claims, samples, lambda model: seconds_per_answer(database, model))
 
 
-def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
+def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
     """List checks, newest first, and how often people agree with the verdicts.
 
     Args:
@@ -391,7 +390,7 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
 
 
-def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
+def export_checks(file: Path, wanted: "factcheck.CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
     """Write all checks, or those that match, oldest first, with their debates and reviews.
 
     Args:

@@ -18,15 +18,6 @@ from climassay.session import Place, Session, one_or_several
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from climassay.corpus import (
-        AddProgress,
-        AddReport,
-        Document,
-        QuestionColumns,
-        ReadOptions,
-        RetrievalReport,
-        Skipped,
-    )
     from climassay.corpus.presentation import SearchResult
     from climassay.grounding import GroundedAnswer
     from climassay.grounding.text_check import CheckedSentence, Evidence
@@ -46,11 +37,11 @@ def add_documents(
     encoder: str | None = None,
     passage_size: int | None = None,
     passage_overlap: int | None = None,
-    reading: "ReadOptions | None" = None,
+    reading: "corpus.ReadOptions | None" = None,
     replace_older: bool = False,
     originals: bool = True,
-    on_progress: "Callable[[AddProgress], None] | None" = None,
-) -> "AddReport":
+    on_progress: "Callable[[corpus.AddProgress], None] | None" = None,
+) -> "corpus.AddReport":
     """Add documents to a collection, creating it if needed.
 
     Documents that are already there are skipped, and an interrupted run continues where it stopped.
@@ -84,9 +75,9 @@ def add_documents(
 
     check_name(collection)
     listed = [files] if isinstance(files, (str, Path)) else list(files)
-    skipped: list[Skipped] = []
+    skipped: list[corpus.Skipped] = []
 
-    def documents() -> "Iterable[Document]":
+    def documents() -> "Iterable[corpus.Document]":
         for result in corpus.read_all(map(_book_or_file, listed), reading):
             skipped.extend(result.skipped)
             yield from result.documents
@@ -162,10 +153,10 @@ def evaluate_search(
     *,
     ks: Sequence[int] = (),
     modes: Sequence[str] = (),
-    columns: "QuestionColumns | None" = None,
+    columns: "corpus.QuestionColumns | None" = None,
     within_group: bool = False,
     workspace: Place = None,
-) -> "RetrievalReport":
+) -> "corpus.RetrievalReport":
     """Measure how well search finds the passages that answer questions: recall, mean reciprocal rank and nDCG.
 
     Args:

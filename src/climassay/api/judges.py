@@ -20,21 +20,6 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.evaluation import Better, Comparer
-    from climassay.judging import (
-        BenchmarkSettings,
-        Harvester,
-        Inserted,
-        Item,
-        ItemRanking,
-        ItemTable,
-        JudgeBenchmark,
-        JudgeTask,
-        Method,
-        Probe,
-        ProbeSettings,
-        Quality,
-        TrainedProbe,
-    )
     from climassay.judging.judges import Cost
     from climassay.judging.training import MethodName, ProbeMethod
     from climassay.metrics.factual_accuracy import JudgeFailure
@@ -43,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def rank(
-    texts: "Sequence[str | Item] | ItemTable",
-    quality: "Quality | str | None" = None,
+    texts: "Sequence[str | judging.Item] | judging.ItemTable",
+    quality: "judging.Quality | str | None" = None,
     *,
-    probe: "Probe | Path | None" = None,
+    probe: "judging.Probe | Path | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     sort: SortMethod = "fitted",
@@ -54,7 +39,7 @@ def rank(
     command: str = "judge rank",
     workspace: Place = None,
     seed: int = 0,
-) -> "ItemRanking":
+) -> "judging.ItemRanking":
     """Rank the items of each group, best first, making only the comparisons that the sort needs.
 
     Args:
@@ -90,12 +75,12 @@ def rank(
 
 
 def insert(
-    texts: "Sequence[str | Item] | ItemTable",
-    anchors: "Sequence[Item] | ItemTable",
+    texts: "Sequence[str | judging.Item] | judging.ItemTable",
+    anchors: "Sequence[judging.Item] | judging.ItemTable",
     levels: Sequence[str] = (),
-    quality: "Quality | str | None" = None,
+    quality: "judging.Quality | str | None" = None,
     *,
-    probe: "Probe | Path | None" = None,
+    probe: "judging.Probe | Path | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     samples: int = 10,
@@ -103,7 +88,7 @@ def insert(
     token_budget: int | None = None,
     workspace: Place = None,
     seed: int = 0,
-) -> "Inserted":
+) -> "judging.Inserted":
     """Give new items a label on an ordered scale, by comparing them with labelled anchors.
 
     Args:
@@ -150,9 +135,9 @@ class Judge:
     """A way of comparing texts in a run of its own, in which its answers are kept."""
 
     run: "Run"
-    method: "Method"
-    quality: "Quality"
-    harvester: "Harvester | None"
+    method: "judging.Method"
+    quality: "judging.Quality"
+    harvester: "judging.Harvester | None"
     recorded: "RecordedModel"
     on_progress: Callable[[int], None]
     """To be called with the number of requests answered."""
@@ -176,9 +161,9 @@ class Judge:
 class JudgeSpec:
     """Who compares texts, and by which quality."""
 
-    quality: "Quality | str | None" = None
+    quality: "judging.Quality | str | None" = None
     """As in :func:`rank`."""
-    probe: "Probe | Path | None" = None
+    probe: "judging.Probe | Path | None" = None
     """As in :func:`rank`."""
     method: str | None = None
     """Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand."""
@@ -187,12 +172,12 @@ class JudgeSpec:
     """Maximum number of tokens in one forward pass."""
 
     @cached_property
-    def known(self) -> "Probe | None":
+    def known(self) -> "judging.Probe | None":
         """The probe, read from its file where one is named."""
         return judging.load_probe(self.probe) if isinstance(self.probe, Path) else self.probe
 
     @cached_property
-    def wanted(self) -> "Quality":
+    def wanted(self) -> "judging.Quality":
         """The quality, that of the probe where none is named.
 
         Raises:
@@ -261,10 +246,10 @@ class JudgeSpec:
 
 
 def evaluate_judge(
-    items: "Sequence[Item] | ItemTable",
-    quality: "Quality | str | None" = None,
+    items: "Sequence[judging.Item] | judging.ItemTable",
+    quality: "judging.Quality | str | None" = None,
     *,
-    probe: "Probe | Path | None" = None,
+    probe: "judging.Probe | Path | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     include_trained: bool = False,
@@ -326,9 +311,9 @@ def evaluate_judge(
 def compare_texts(
     first: str,
     second: str,
-    quality: "Quality | str | None" = None,
+    quality: "judging.Quality | str | None" = None,
     *,
-    probe: "Probe | Path | None" = None,
+    probe: "judging.Probe | Path | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     context: str = "",
@@ -386,10 +371,10 @@ def compare_texts(
 class BenchmarkedJudges(Result):
     """Agreement of judges with experts on unseen groups."""
 
-    done: "JudgeBenchmark"
-    tasks: "tuple[JudgeTask, ...]"
+    done: "judging.JudgeBenchmark"
+    tasks: "tuple[judging.JudgeTask, ...]"
     file: str
-    evidence: "TrainedProbe | None" = None
+    evidence: "judging.TrainedProbe | None" = None
     """A probe of the first fold, for the picture of the report."""
 
     def tables(self) -> "Sequence[Table]":
@@ -468,8 +453,8 @@ def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def benchmark_judges(
-    tasks: "Sequence[JudgeTask]",
-    settings: "BenchmarkSettings",
+    tasks: "Sequence[judging.JudgeTask]",
+    settings: "judging.BenchmarkSettings",
     methods: Sequence[str] = ("ppairs",),
     *,
     file: str = "",
@@ -542,18 +527,18 @@ def benchmark_judges(
 
 
 def train_judge(
-    items: "Sequence[Item] | ItemTable",
-    quality: "Quality | str",
+    items: "Sequence[judging.Item] | judging.ItemTable",
+    quality: "judging.Quality | str",
     *,
     model: Generator | str = DEFAULT_MODEL,
     method: "ProbeMethod" = "ppairs",
-    settings: "ProbeSettings | None" = None,
+    settings: "judging.ProbeSettings | None" = None,
     pairs_per_item: int | None = None,
     output: Path | None = None,
     workspace: Place = None,
     token_budget: int | None = None,
     seed: int = 0,
-) -> "TrainedProbe":
+) -> "judging.TrainedProbe":
     """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried.
 
     Args:
@@ -621,8 +606,8 @@ def train_judge(
 
 def ablate_judge(
     probe: Path,
-    items: "Sequence[Item] | ItemTable",
-    quality: "Quality | str | None" = None,
+    items: "Sequence[judging.Item] | judging.ItemTable",
+    quality: "judging.Quality | str | None" = None,
     *,
     scope: Scope = "onward",
     controls: int = 10,
@@ -692,7 +677,7 @@ def ablate_judge(
     return Shown(data, (table,), noted=skipped_note(given.skipped))
 
 
-def _quality(wanted: "Quality | str | None") -> "Quality":
+def _quality(wanted: "judging.Quality | str | None") -> "judging.Quality":
 
     if isinstance(wanted, judging.Quality):
         return wanted
@@ -702,7 +687,7 @@ def _quality(wanted: "Quality | str | None") -> "Quality":
     return judging.quality("text", word) if word in judging.aspect_names() else judging.quality("own", sentence=word)
 
 
-def _table(texts: "Sequence[str | Item] | ItemTable") -> "ItemTable":
+def _table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judging.ItemTable":
     from climassay.judging.preferences import clean_text
 
     if isinstance(texts, judging.ItemTable):

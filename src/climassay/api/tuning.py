@@ -17,14 +17,6 @@ from climassay.session import Place, Session, one_or_several
 if TYPE_CHECKING:
     from climassay.evaluation import ReadDocument
     from climassay.questions import Question, QuestionSet
-    from climassay.tuning import (
-        SearchProgress,
-        TextDocument,
-        TuningData,
-        TuningProgress,
-        TuningResult,
-        ValidateOn,
-    )
     from climassay.tuning.config import Task
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -38,11 +30,11 @@ def pretrain(
     validation_documents: Sequence[str] = (),
     source: Sequence[str] = (),
     questions: Sequence[str] = (),
-    validate_on: "ValidateOn" = "held-out",
+    validate_on: "tuning.ValidateOn" = "held-out",
     seed: int = 0,
     workspace: Place = None,
     **training: Any,
-) -> "TuningResult":
+) -> "tuning.TuningResult":
     """Continued pre-training on documents of collections that no question comes from.
 
     Args:
@@ -95,7 +87,7 @@ def finetune(
     seed: int = 0,
     workspace: Place = None,
     **training: Any,
-) -> "TuningResult":
+) -> "tuning.TuningResult":
     """Fine-tune on questions and their answers, asked as the evaluation asks them.
 
     Args:
@@ -155,7 +147,7 @@ def adapters(*, workspace: Place = None) -> Shown:
     return Shown([one.to_dict() for one in result], (table,) if rows else (), noted=none)
 
 
-def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
+def adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult":
     """Show an adapter's origin and training.
 
     Args:
@@ -198,8 +190,8 @@ def _train(
     session: Session,
     task: "Task",
     name: str,
-    learned: "TuningData",
-    held_out: "TuningData",
+    learned: "tuning.TuningData",
+    held_out: "tuning.TuningData",
     warnings: Sequence[str],
     *,
     seed: int,
@@ -209,7 +201,7 @@ def _train(
     grid: Mapping[str, Sequence[Any]] | None = None,
     device: str | None = None,
     replace_other: bool = False,
-) -> "TuningResult":
+) -> "tuning.TuningResult":
     """Train or search, with progress."""
     from climassay.evaluation.tuned import chosen_config
 
@@ -224,12 +216,12 @@ def _train(
     with session.progress.task(f"Loading {model}") as bar:
         heading = "Training"
 
-        def trial(state: "SearchProgress") -> None:
+        def trial(state: "tuning.SearchProgress") -> None:
             nonlocal heading
             heading = f"Trial {state.trial} of {state.trials}"
             bar.update(description=heading, completed=0)
 
-        def step(state: "TuningProgress") -> None:
+        def step(state: "tuning.TuningProgress") -> None:
             loss = "" if state.loss is None else f", loss {state.loss:.3f}"
             description = f"{heading}{loss}, validation {state.validation_loss:.3f}"
             bar.update(description=description, completed=state.step, total=state.steps)
@@ -251,7 +243,7 @@ def _names(one: "ReadDocument") -> tuple[str, ...]:
     return one.stored.id, one.stored.title, one.stored.source, Path(one.stored.source).stem
 
 
-def _texts(documents: "Iterable[ReadDocument]") -> "tuple[TextDocument, ...]":
+def _texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
     return tuple({one.stored.id: one.text for one in documents}.values())
 
 

@@ -578,6 +578,8 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _option_kind(annotation: Any, module: Any) -> Any:
     """The type that an option of a parameter has; None where it can have none."""
     if isinstance(annotation, str):
+        if "." in annotation:  # a type of a room, which would be imported for it
+            return None
 
         def annotated() -> None: ...
 
