@@ -59,6 +59,18 @@ def test_exit_codes(lint, args, code):
         assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("more", [[], ["--format", "github"], ["--html", "out.html"]], ids=["text", "github", "page"])
+def test_a_text_without_an_assessment_gets_no_all_clear(lint, tmp_path, more):
+    (tmp_path / "cake.md").write_text("Whisk the eggs. Bake the cake for an hour.\n")
+    code, out, err = lint("cake.md", *more)
+    assert (code, out) == (0, "")
+    page = (tmp_path / "out.html").read_text() if "--html" in more else err
+    for told in (" ".join(err.split()), page):
+        assert "There is nothing to check" in told
+        assert "Looked at: 2 sentences, 0 with a calibrated term" in told
+        assert "Not looked at: whether the evidence bears the level" in told
+
+
 def test_json(lint):
     code, out, _ = lint("draft.md", "--json")
     (file,) = json.loads(out)["files"]

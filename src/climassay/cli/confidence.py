@@ -7,12 +7,13 @@ import typer
 
 from climassay.api import confidence as api
 from climassay.api import tagging
-from climassay.cli import CommandGroup, DefaultCommandGroup
 from climassay.cli.corpus import chosen_columns
+from climassay.cli.main import DefaultCommandGroup
 from climassay.cli.options import (
     MODEL,
     OUTPUT,
     STATES_MODEL,
+    CommandGroup,
     JsonOption,
     LoadingOptions,
     ModelOption,

@@ -10,14 +10,20 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import documents as api
-from climassay.cli import CommandGroup, grouped
-from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions, verb_command
+from climassay.cli.options import (
+    CommandGroup,
+    LoadingOptions,
+    ModelOption,
+    ResultOptions,
+    WorkspaceOptions,
+    grouped,
+    verb_command,
+)
 from climassay.corpus.documents import ReadOptions, TableColumns
-from climassay.errors import InputError, ModelError
+from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.corpus import AddReport, QuestionColumns
-    from climassay.grounding import GroundedAnswer
+    from climassay.corpus import QuestionColumns
 
 T = TypeVar("T")
 app = CommandGroup(no_args_is_help=True)
@@ -60,18 +66,11 @@ class ReadingOptions:
         return ReadOptions(**{**vars(self), "columns": chosen_columns(self.columns or (), TableColumns)})
 
 
-def _added(found: "AddReport", _to: WorkspaceOptions) -> None:
-    if not (found.added or found.already_there):
-        name = found.collection.name if found.collection else "the collection"
-        raise InputError(f"None of the documents has any text, so nothing was added to {name}.")
-
-
 app.add_verb(
     "add",
     api.add_documents,
     ray=True,
     to=WorkspaceOptions,
-    after=_added,
     collection=COLLECTION,
     files=Annotated[list[str], Argument(metavar="FILES...")],
     reading=ReadingOptions,
@@ -176,17 +175,11 @@ app.add_verb(
 )
 
 
-def _answered(answer: "GroundedAnswer", _to: WorkspaceOptions) -> None:
-    if answer.error is not None:
-        raise ModelError(f"The model gave no answer: {answer.error}")
-
-
 _LOOKED_IN = Option("--collection", "-c", help="Collection to look in; repeat.")
 ask = grouped(
     verb_command(
         api.ask,
         reach=LoadingOptions,
-        after=_answered,
         collections=_LOOKED_IN,
         model=ModelOption,
         passages=Option("--passages", "-k", min=1),

@@ -1,20 +1,24 @@
-"""``climassay evaluate``: models measured on benchmarks, and what is done before and after."""
+"""``climassay evaluate``: models measured on benchmarks, and what is done before and after; ``climassay metrics``."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 from typer import Argument, Option
 
-from climassay.api import benchmarks, experiments
-from climassay.cli import CommandGroup
+from climassay.api import benchmarks, experiments, scores
+from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
+    LABELS,
+    OUTPUT,
     PREDICTIONS,
+    CommandGroup,
     LoadingOptions,
     ModelOption,
     ModelsOption,
+    ReachOptions,
     RequestOptions,
     WorkspaceOptions,
     print_json,
@@ -28,8 +32,6 @@ if TYPE_CHECKING:
     from climassay.api.experiments import Form
 
 app = CommandGroup(no_args_is_help=True)
-
-_LIMIT = Option(min=1)
 
 app.add_verb(
     "mcq",
@@ -244,3 +246,29 @@ app.add_verb(
     pairs=Option(min=0),
     **dict.fromkeys(("file", "labels", "scale")),
 )
+
+
+class _MetricsGroup(WholeHelpGroup):
+    old_names: ClassVar = {"validate-entailment": "entailment evaluate", "train-entailment": "entailment train"}
+
+
+metrics = CommandGroup(cls=_MetricsGroup, no_args_is_help=True)
+entailment = CommandGroup(no_args_is_help=True, help="Train, evaluate and apply entailment scorers.")
+
+metrics.add_verb(
+    "score",
+    scores.score_answers,
+    reach=LoadingOptions,
+    file=Annotated[Path, Argument()],
+    metrics=Option("--metric", "-m"),
+    window=Annotated[int, Option(min=0)],
+    judge=Annotated[str | None, Option()],
+)
+
+
+metrics.add_verb("calibrate-window", scores.calibrate_window, file=Argument(), floor=Option(min=-1, max=1))
+metrics.add_verb("faithfulness", scores.measure_faithfulness, file=LABELS, truth=Option())
+entailment.add_verb("train", scores.train_entailment, output=OUTPUT, hold_out=typer.Option(min=0))
+entailment.add_verb("evaluate", scores.evaluate_entailment, reach=ReachOptions)
+entailment.add_verb("apply", scores.apply_entailment, reach=ReachOptions)
+metrics.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

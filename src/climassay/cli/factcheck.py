@@ -10,12 +10,13 @@ import typer
 
 from climassay.api import claims, verdict_heads
 from climassay.api import fallacies as api_fallacies
-from climassay.cli import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
+from climassay.cli.main import DefaultCommandGroup, WholeHelpGroup
 from climassay.cli.options import (
     LABELS,
     MODEL,
     OUTPUT,
     PREDICTIONS,
+    CommandGroup,
     FilesOption,
     JsonOption,
     LayerOption,
@@ -26,10 +27,13 @@ from climassay.cli.options import (
     WorkspaceOption,
     WorkspaceOptions,
     emit,
+    given,
+    grouped,
     opened_session,
     rows_written,
     stderr_console,
     stdout_console,
+    with_flags,
 )
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (

@@ -1,17 +1,19 @@
-"""``climassay generate``: questions from collections, by a recipe; screened, and published."""
+"""``climassay generate``: questions by a recipe, screened and published; ``climassay annotate``: experts' labels."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
+from climassay.api import annotation, validation
 from climassay.api import generation as api
-from climassay.api import validation
-from climassay.cli import CommandGroup, WholeHelpGroup
+from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
     HTML_REPORT,
     OUTPUT,
+    CommandGroup,
     LayersOption,
     LoadingOptions,
     PromptedOptions,
@@ -23,7 +25,10 @@ from climassay.cli.options import (
     WorkspaceOptions,
     done,
     emit,
+    given,
+    with_flags,
 )
+from climassay.generation.annotation.labels import AnnotationSettings
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
@@ -167,3 +172,37 @@ mask.add_verb(
     maskers=Annotated[str, typer.Argument(callback=_listed)],
 )
 mask.add_verb("apply", validation.apply_masker, reach=PromptedOptions)
+
+
+annotate = CommandGroup(no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+@with_flags(AnnotationSettings, defaults=False)
+class QueueOptions:
+    """How a dataset is annotated."""
+
+    lease_minutes: Annotated[float | None, Option(help="Minutes for which an item is reserved for an annotator.")] = (
+        None
+    )
+
+
+def _changes(queue: QueueOptions) -> dict[str, Any]:
+    lease = None if queue.lease_minutes is None else 60 * queue.lease_minutes
+    return {**given(queue, AnnotationSettings), "lease_seconds": lease}
+
+
+annotate.add_verb("open", annotation.open_dataset, to=WorkspaceOptions, parse=_changes)
+annotate.add_verb(
+    "rubrics",
+    annotation.collect_rubrics,
+    to=WorkspaceOptions,
+    questions=Annotated[str, Argument()],
+    dataset=Option(),
+    overlap=Option(min=1, max=20),
+)
+annotate.add_verb("status", annotation.annotation_status, annotator=Option())
+annotate.add_verb("agreement", annotation.annotator_agreement, to=ResultOptions)
+annotate.add_verb("export", annotation.export_labels, form=Option("--format"))
+annotate.add_verb("import", annotation.import_labels, to=WorkspaceOptions, form=Option("--format"))
+annotate.add_verb("retrain", annotation.retrain_validator, to=WorkspaceOptions)

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from climassay.api import judges as api
-from climassay.cli import CommandGroup, given, with_flags
 from climassay.cli.options import (
     HTML_REPORT,
     OUTPUT,
+    CommandGroup,
     LayerOption,
     ModelResultSetup,
     ModelSetup,
     SeedOption,
+    given,
     numbers,
     rows_written,
+    with_flags,
 )
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, ProbeSettings, SortMethod

@@ -1,29 +1,33 @@
 """What commands share: options, sessions, JSON, progress bars. Results go to stdout, everything else to stderr.
 
 A command that takes a verb of the API with its parameters as they are is made from the verb's signature and docstring
-(:func:`verb_command`): what the user gives is passed on by name, and what comes back is given out.
+(:func:`verb_command`): what the user gives is passed on by name, and what comes back is given out. Dataclasses of
+options are one argument of a command (:func:`grouped`).
 """
 
 import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from dataclasses import dataclass, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from types import GenericAlias, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer import Argument, Option
-from typer.models import ArgumentInfo, OptionInfo
+from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
-from climassay.cli import with_flags
 from climassay.errors import InputError
+from climassay.io import write_file
 from climassay.redaction import TrustedUrl
 from climassay.session import ModelOptions, Session
+from climassay.settings import entries
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -33,6 +37,129 @@ if TYPE_CHECKING:
     from climassay.distributed import WorkerPool
     from climassay.progress import Progress as ShownProgress
     from climassay.reporting.results import Result
+
+T = TypeVar("T")
+
+
+def with_flags(*kinds: type, defaults: bool = True, only: Collection[str] = ()) -> Callable[[type[T]], type[T]]:
+    """Give a dataclass of options, before it is made one, an option for each entry of settings that is a flag.
+
+    A field of such an option is None where the user does not give it.
+
+    Args:
+        kinds: Settings (:mod:`climassay.settings`), whose entries with a ``Flag`` are taken.
+        defaults: Whether the help tells the entries' defaults.
+        only: Names of the entries that are taken; all by default.
+    """
+
+    def add(group: type[T]) -> type[T]:
+        for entry in (entry for kind in kinds for entry in entries(kind)):
+            flag = entry.flag
+            if flag is None or (only and entry.name not in only):
+                continue
+            wanted = entry.kind
+            if get_origin(wanted) in (Union, UnionType):
+                wanted = next(part for part in get_args(wanted) if part is not type(None))
+            elif get_origin(wanted) is tuple:
+                wanted = GenericAlias(list, get_args(wanted)[:1])
+            words = entry.description
+            if defaults and entry.default != "" and type(entry.default) in (str, int, float):
+                words += f"  [default: {entry.default}]"
+            option = typer.Option(*flag.names, help=words, envvar=flag.envvar)
+            option.min = flag.min if entry.low is None else entry.low
+            name = flag.field or entry.name
+            group.__annotations__[name] = Annotated[wanted | None, option]
+            setattr(group, name, None)
+        return group
+
+    return add
+
+
+def given(options: object, kind: type) -> dict[str, Any]:
+    """What the user says, with options made by :func:`with_flags`, of the entries of a table of settings."""
+    named = {one.name: getattr(options, one.flag.field or one.name) for one in entries(kind) if one.flag}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options.
+
+    Each parameter whose annotation is a dataclass is replaced, for typer, by the dataclass's fields, whose annotations
+    are those of typer options; the command gets the filled dataclass. What a dataclass inherits stands after its own.
+
+    Args:
+        command: A typer command, before it is registered.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {}
+    shown: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        annotation = hints[parameter.name]
+        if not (isinstance(annotation, type) and is_dataclass(annotation)):
+            shown.append(parameter.replace(annotation=annotation, kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = annotation
+        kinds = get_type_hints(annotation, include_extras=True)
+        own = inspect.get_annotations(annotation)
+        options = [
+            entry
+            for entry in fields(annotation)
+            if any(isinstance(part, ParameterInfo) for part in getattr(kinds[entry.name], "__metadata__", ()))
+        ]
+        for entry in sorted(options, key=lambda entry: entry.name not in own):
+            default = inspect.Parameter.empty if entry.default is MISSING else entry.default
+            shown.append(
+                inspect.Parameter(
+                    entry.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[entry.name]
+                )
+            )
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        filled = {
+            name: group(**{entry.name: given.pop(entry.name) for entry in fields(group) if entry.name in given})
+            for name, group in groups.items()
+        }
+        command(**given, **filled)
+
+    # typer reads both.
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    del run.__wrapped__
+    return run
+
+
+class CommandGroup(typer.Typer):
+    """A group whose commands may take dataclasses of options, see :func:`grouped`."""
+
+    def command(self, *arguments: Any, **named: Any) -> Callable[[Any], Any]:
+        """Register a command as typer does."""
+        register = super().command(*arguments, **named)
+        return lambda command: register(grouped(command))
+
+    def add_verb(self, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:
+        """Add a command that :func:`verb_command` makes of a verb, with its further arguments."""
+        self.command(name)(verb_command(function, **how))
+
+    def add_init(self, name: str, what: str, module: str, command: str) -> None:
+        """Add the command ``init``, which writes a configuration with every entry explained.
+
+        Args:
+            name: Name of the file where the user gives none.
+            what: What is written, in words.
+            module: Where ``COMMENTED``, the text, is, within this package.
+            command: What runs the file, between ``climassay`` and its name.
+        """
+
+        @self.command(help=f"Write {what} with every entry explained.")
+        def init(
+            file: Annotated[Path, typer.Argument(help="File to write.")] = Path(name), as_json: JsonOption = False
+        ) -> None:
+            if file.exists():
+                raise InputError(f"{file} is there already: name another file.")
+            write_file(file, import_module(f"climassay.{module}").COMMENTED)
+            done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
+
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -384,8 +511,6 @@ Parse = Callable[..., dict[str, Any]]
 """Makes arguments of a verb, by name, of options that are its own parameters."""
 Write = Callable[[Any, Path], None]
 """Writes a part of a result to a file."""
-After = Callable[[Any, WorkspaceOptions], None]
-"""What is done when a result was given out: say how to go on, or raise what makes the command fail."""
 
 
 def _run(
@@ -393,7 +518,6 @@ def _run(
     given: dict[str, Any],
     parse: Parse | None,
     writes: Mapping[str, Write],
-    after: After,
     hint: str,
 ) -> None:
     """Call a verb with what the user gave, in a session where it takes one, and give out its result."""
@@ -422,7 +546,9 @@ def _run(
     for name, file in parts.items():
         writes[name](result, file)
     to.emit(result, files, written=tuple(parts.values()))
-    after(result, to)
+    failure = result.failure()
+    if failure is not None:
+        raise failure
     if hint and not (files or parts or to.as_json or getattr(to, "output", None)):
         stderr_console().print(hint, highlight=False)
 
@@ -459,7 +585,6 @@ def verb_command(
     to: type[WorkspaceOptions] | None = None,
     parse: Parse | None = None,
     writes: Mapping[str, tuple[OptionInfo, Write]] | None = None,
-    after: After = lambda _result, _to: None,
     hint: str = "",
     **options: Any,
 ) -> Callable[..., None]:
@@ -475,7 +600,6 @@ def verb_command(
         to: Options of the workspace; by default with files where the verb takes no ``output`` itself.
         parse: Makes several of the verb's arguments, which are None below, of options that are its own parameters.
         writes: By name of a further option, the option and what writes a part of the result to its file.
-        after: What is done at the end.
         hint: How to go on, said where the result was only shown.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
             one with a type of its own (``Annotated``), which makes an argument required; a dataclass of options, of
@@ -548,7 +672,7 @@ def verb_command(
         add("as_json", JsonOption, False)
 
     def run(**given: Any) -> None:
-        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after, hint)
+        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, hint)
 
     # typer reads all of these.
     run.__name__, run.__doc__ = function.__name__, words

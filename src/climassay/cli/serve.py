@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from climassay.cli import CommandGroup, given, grouped, with_flags
 from climassay.cli.options import (
+    CommandGroup,
     FilesOption,
     JsonOption,
     ReachOptions,
     WorkspaceOption,
     done,
     emit,
+    given,
+    grouped,
     opened_session,
     print_json,
     stderr_console,
+    with_flags,
 )
 from climassay.errors import InputError, MissingExtraError
 from climassay.web.settings import ServerSettings

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from climassay.api import tuning as api
-from climassay.cli import CommandGroup, given, with_flags
-from climassay.cli.options import PromptOptions, WorkspaceOptions
+from climassay.cli.options import CommandGroup, PromptOptions, WorkspaceOptions, given, with_flags
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 

@@ -8,8 +8,7 @@ model look better than it is; sharing a definition of eight words with a textboo
 
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -18,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.evaluation.settings import Prepared
 from climassay.questions import KINDS, LETTERS, LEVELS, Question
 from climassay.reporting import Table, percent, percent_interval
 from climassay.statistics import proportion
@@ -346,63 +344,6 @@ RUN_LENGTH = 8
 """Words that make a question count, as in ``climassay evaluate contamination``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownText:
-    """Texts of a cell, and what they share with its questions."""
-
-    texts: str
-    """What they are, for example ``5 examples, 312 passages``; empty where the questions stood alone."""
-    touched: int | None
-    """Questions of which the stem, an option or the answer shares :data:`RUN_LENGTH` words with a text that the model
-    had when it answered them; None where no text is known."""
-
-    @property
-    def note(self) -> str:
-        """For the notes of a cell; empty where no question is touched."""
-        if not self.touched:
-            return ""
-        return (
-            f"{RUN_LENGTH} words or more of {self.touched} of the questions stand in what the model had: {self.texts}"
-        )
-
-
-def shown_text(
-    questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
-) -> ShownText:
-    """Compare the questions of a cell with what the model had.
-
-    A question is compared with its own prompt's examples and passages (``prepared``, by question id), not with those of
-    others, and with all texts that the adapter was trained on (``learned``; None where they are not known). In
-    retrieval from the books of the questions some overlap is the point; elsewhere it is a leak.
-
-    Example:
-        >>> shown_text(questions, {}, ["The training's first text.", "Its second."])
-        ShownText(texts='2 training texts', touched=0)
-    """
-    together: dict[tuple[str, ...], list[Question]] = defaultdict(list)
-    for question in questions:
-        given = prepared.get(question.id, Prepared())
-        together[(*given.passages, *map(question_text, given.examples))].append(question)
-    # Examples are the same for all questions, passages for few: each text is read once for all that had it.
-    touched = {id for texts, ones in together.items() if texts for id in _touched(ones, texts)}
-    if learned:
-        touched |= _touched(questions, learned)
-    parts = [
-        _counted({one.id for given in prepared.values() for one in given.examples}, "example"),
-        _counted({text for given in prepared.values() for text in given.passages}, "passage"),
-        "training texts that are not known" if learned is None else _counted(learned, "training text"),
-    ]
-    return ShownText(", ".join(filter(None, parts)), len(touched) if any(together) or learned else None)
-
-
 def question_text(question: Question) -> str:
     """All words of a question: stem and options or answer; a statement with its gap filled."""
     return "\n".join(question_parts(question).values())
-
-
-def _touched(questions: Sequence[Question], texts: Sequence[str]) -> set[str]:
-    return {one.question.id for one in contamination(questions, texts, RUN_LENGTH).touched()}
-
-
-def _counted(things: Sequence[str] | set[str], noun: str) -> str:
-    return f"{len(things)} {noun}{'s' * (len(things) != 1)}" if things else ""

@@ -1,6 +1,7 @@
 """Running an experiment: every model in every setting on every task of every benchmark, as one resumable run."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.contamination import shown_text
+from climassay.evaluation.contamination import contamination, question_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.long_answers import Comparer, compare_answers, given_passages, point_scores, prefer
 from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.results import (
     COMMANDS,
+    RUN_LENGTH,
     Cell,
     CellRecord,
     ConstantScore,
@@ -49,6 +51,7 @@ from climassay.models.provider import load_as_set
 from climassay.prompts import Prompt, profile_of
 from climassay.questions import LONG_ANSWERS, PRIMER, TYPES, Question, QuestionSet, join_questions, read_questions
 from climassay.records import RecordedModel, Records, RequestCounts, Run
+from climassay.reporting import counted
 from climassay.settings import located
 from climassay.workspace import Workspace
 
@@ -385,13 +388,13 @@ class _CellQuestions:
         return replace(self.setting, prepare=prepare)
 
     def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: RequestCounts) -> CellRecord:
-        shown = shown_text(self.questions, self.given, () if self.adapter is None else self.adapter.learned)
+        texts, contaminated = overlap(self.questions, self.given, () if self.adapter is None else self.adapter.learned)
         notes = () if self.adapter is None else self.adapter.notes
         cuts = [one.note for one in self.given.values() if one.note]
         if cuts:
             which = f"{len(cuts)} of {len(self.given)} questions, the first: {cuts[0]}"
             notes = (*notes, f"the document was cut to the window for {which}")
-        return CellRecord(
+        record = CellRecord(
             cell=cell,
             model=self.model.name,
             fingerprint=self.loaded.fingerprint,
@@ -401,10 +404,45 @@ class _CellQuestions:
             prompt_sha256=prompt.sha256,
             asked=tally.asked,
             failed=sum(outcome.error is not None for outcome in outcomes),
-            notes=(*notes, *filter(None, (shown.note,))),
-            texts=shown.texts,
-            contaminated=shown.touched,
+            texts=texts,
+            contaminated=contaminated,
         )
+        return replace(record, notes=(*notes, *filter(None, (record.overlap,))))
+
+
+def overlap(
+    questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
+) -> tuple[str, int | None]:
+    """What a model had beside questions, and how many of these share :data:`RUN_LENGTH` words with it.
+
+    A question is compared with its own prompt's examples and passages (``prepared``, by question id), not with those of
+    others, and with all texts that the adapter was trained on (``learned``; None where they are not known). In
+    retrieval from the books of the questions some overlap is the point; elsewhere it is a leak. The number is None
+    where no text is known.
+
+    Example:
+        >>> overlap(questions, {}, ["The training's first text.", "Its second."])
+        ('2 training texts', 0)
+    """
+    together: dict[tuple[str, ...], list[Question]] = defaultdict(list)
+    for question in questions:
+        given = prepared.get(question.id, Prepared())
+        together[(*given.passages, *map(question_text, given.examples))].append(question)
+    # Examples are the same for all questions, passages for few: each text is read once for all that had it.
+    compared = [(ones, texts) for texts, ones in together.items() if texts]
+    if learned:
+        compared.append(([*questions], (*learned,)))
+    reports = [contamination(ones, texts, RUN_LENGTH) for ones, texts in compared]
+    had = {
+        "example": len({one.id for given in prepared.values() for one in given.examples}),
+        "passage": len({text for given in prepared.values() for text in given.passages}),
+        "training text": len(learned or ()),
+    }
+    parts = [counted(number, noun) for noun, number in had.items() if number]
+    if learned is None:
+        parts.append("training texts that are not known")
+    touched = {one.question.id for report in reports for one in report.touched()}
+    return ", ".join(parts), len(touched) if reports else None
 
 
 def _choose(work: _Run, cell: Cell, asked: _CellQuestions) -> None:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
@@ -101,20 +101,15 @@ def split_facts(text: str) -> tuple[str, ...]:
     results: list[str] = []
     subject = ""
     for sentence in split_sentences(" ".join(text.split())):
-        statements, subject = _of_sentence(_opened(sentence, subject))
+        # A word that links it to the sentence before goes, and a pronoun becomes the subject of that one.
+        link = _LINK.match(sentence)
+        plain = sentence[link.end() :] if link and link[0].rstrip().endswith(",") else sentence
+        pronoun = _PRONOUN.match(plain)
+        if pronoun and subject and _STARTS_WITH_VERB.match(plain, pronoun.end()):
+            plain = f"{subject} {plain[pronoun.end() :]}"
+        statements, subject = _of_sentence(plain)
         results += statements
     return tuple(dict.fromkeys(results))
-
-
-def _opened(sentence: str, subject: str) -> str:
-    """The sentence without a word that links it to the one before, and with its subject where it has a pronoun."""
-    link = _LINK.match(sentence)
-    if link and link[0].rstrip().endswith(","):
-        sentence = sentence[link.end() :]
-    pronoun = _PRONOUN.match(sentence)
-    if pronoun and subject and _STARTS_WITH_VERB.match(sentence, pronoun.end()):
-        sentence = f"{subject} {sentence[pronoun.end() :]}"
-    return sentence
 
 
 def _of_sentence(sentence: str) -> tuple[list[str], str]:
@@ -402,16 +397,13 @@ def fact_scores(
     return FactMetric(scorer or bundled_entailment(), encoder or load_encoder()).score(items)
 
 
-def _facts(batch: Batch) -> list[FactScores | None]:
-    comparing = batch.scorer.facts
-    assert comparing is not None
-    return cast("list[FactScores | None]", batch.once("facts", lambda: comparing.score(batch.items)))
-
-
 def _add(name: str, label: str, field: str, **more: bool) -> None:
     @metric(name, label, kinds=["freeform"], needs="facts", source=scorer_name, **more)
     def _(batch: Batch) -> list[float | None]:
-        return [None if result is None else getattr(result, field) for result in _facts(batch)]
+        comparing = batch.scorer.facts
+        assert comparing is not None
+        results = batch.once("facts", lambda: comparing.score(batch.items))
+        return [None if result is None else getattr(result, field) for result in results]
 
 
 _add("fact_precision", "fact precision", "precision")

@@ -5,6 +5,7 @@ import inspect
 import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,23 +98,19 @@ def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
     Raises:
         ModelError: There is no end token either.
     """
-    written = _after_answer(prompts) if prompts.has_template else ""
+    from jinja2.exceptions import TemplateError
+
+    written = ""
+    if prompts.has_template:
+        turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER}]
+        with suppress(TemplateError):
+            text = str(prompts.tokenizer.apply_chat_template(turns, tokenize=False))
+            written = text.rpartition(_ANSWER)[2]
     tokens = list(prompts.tokenizer.encode(written, add_special_tokens=False)) if written else []
     for place, token in enumerate(tokens):
         if token in ends:
             return tuple(tokens[: place + 1])
     return (_end_token(prompts),)
-
-
-def _after_answer(prompts: PromptFormat) -> str:
-    from jinja2.exceptions import TemplateError
-
-    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER}]
-    try:
-        text = str(prompts.tokenizer.apply_chat_template(turns, tokenize=False))
-    except TemplateError:
-        return ""
-    return text.rpartition(_ANSWER)[2]
 
 
 def _end_token(prompts: PromptFormat) -> int:
@@ -193,18 +190,17 @@ def plan_steps(lengths: Sequence[int], *, epochs: int, step_size: int, seed: int
     Each epoch sees every sequence once, shuffled; within pools of some batches sequences are sorted by length and cut
     into steps, and the steps are shuffled. Where numbers do not divide, one step of an epoch is smaller.
     """
-    return Plan(tuple(_epoch(lengths, step_size, random.Random(f"{seed}/{epoch}")) for epoch in range(epochs)))
-
-
-def _epoch(lengths: Sequence[int], step_size: int, draw: random.Random) -> tuple[tuple[int, ...], ...]:
-    order = list(range(len(lengths)))
-    draw.shuffle(order)
-    steps = []
-    for start in range(0, len(order), step_size * _POOL):
-        pool = sorted(order[start : start + step_size * _POOL], key=lambda index: lengths[index])
-        steps += [tuple(pool[place : place + step_size]) for place in range(0, len(pool), step_size)]
-    draw.shuffle(steps)
-    return tuple(steps)
+    planned = []
+    for epoch in range(epochs):
+        draw, order = random.Random(f"{seed}/{epoch}"), list(range(len(lengths)))
+        draw.shuffle(order)
+        steps = []
+        for start in range(0, len(order), step_size * _POOL):
+            pool = sorted(order[start : start + step_size * _POOL], key=lambda index: lengths[index])
+            steps += [tuple(pool[place : place + step_size]) for place in range(0, len(pool), step_size)]
+        draw.shuffle(steps)
+        planned.append(tuple(steps))
+    return Plan(tuple(planned))
 
 
 def passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
