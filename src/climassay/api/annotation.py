@@ -10,6 +10,7 @@ from climassay.api.validation import open_reader
 from climassay.errors import InputError
 from climassay.generation import annotation
 from climassay.io import parse_json, read_text
+from climassay.questions import question_row, read_questions
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown, write_rows
 from climassay.session import Place, Session
@@ -79,7 +80,6 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
         InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
     """
     from climassay.generation.annotation.long_answers import rubric_drafts
-    from climassay.questions import read_questions
 
     read = read_questions(questions)
     result = read.of_kind("longform")
@@ -253,7 +253,6 @@ def export_labels(
 def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
     from climassay.generation.annotation.labels import is_rubric
     from climassay.generation.annotation.long_answers import finished_rubrics
-    from climassay.questions import question_row
 
     asked = [one for one in items if is_rubric(one.draft.wording)]
     if not asked:

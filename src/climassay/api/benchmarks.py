@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from climassay import evaluation
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.models.provider import is_served, load_as_set
 from climassay.progress import Task
+from climassay.questions import read_questions
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import skipped_note
 from climassay.session import ModelOptions, Place, Session, one_or_several
@@ -136,7 +138,6 @@ def evaluate(
     """
     from climassay.evaluation.experiment_file import MetricSpec, check_plan
     from climassay.metrics.registry import METRICS
-    from climassay.questions import read_questions
 
     given = read_questions(questions) if isinstance(questions, (str, Path)) else questions
     kinds = tuple(dict.fromkeys(question.kind for question in given.questions))
@@ -335,7 +336,6 @@ def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Se
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
     """A model of a plan as lm-evaluation-harness asks one."""
     from climassay.integrations.lm_eval_model import load_text_model
-    from climassay.models.provider import is_served, load_as_set
 
     if is_served(spec.name):
         return load_as_set(spec.name, spec, session.workspace.root, deadline=session.options.deadline)
@@ -489,7 +489,6 @@ def evaluate_choices(
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
     from climassay.evaluation.experiment_file import check_plan
-    from climassay.questions import read_questions
 
     given = read_questions(questions)
     asked = replace(given, questions=given.of_kind("mcq")[:limit])

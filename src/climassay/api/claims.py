@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from climassay import factcheck
 from climassay.errors import InputError
-from climassay.io import write_file
+from climassay.factcheck.scales import load_scale
+from climassay.io import parse_rows, read_bytes, write_file
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.primer import claims_path
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
@@ -125,7 +127,6 @@ def check_claims(
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck.checking import CONCURRENCY
-    from climassay.factcheck.scales import load_scale
 
     rules = _rules(settings, collections, adversaries, plain)
     name = Path(claims).name if isinstance(claims, (str, Path)) else "claims"
@@ -178,8 +179,6 @@ def claim_table(
     if isinstance(claims, (str, Path)):
         if str(claims) != PRIMER_CLAIMS:
             return factcheck.read_claims(Path(claims), columns)
-        from climassay.primer import claims_path
-
         return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict"))
     made = tuple(factcheck.make_claim(one) for one in claims)
     return factcheck.ClaimTable(made, (None,) * len(made), ())
@@ -225,7 +224,6 @@ def score_verdicts(
         InputError: The file or a column cannot be used, or a verdict is not of the scale.
     """
     from climassay.factcheck.results.scoring import score_verdicts as scored
-    from climassay.io import parse_rows, read_bytes
 
     path, wanted = Path(file), factcheck.load_scale(scale)
     rows = list(parse_rows(path, read_bytes(path)))

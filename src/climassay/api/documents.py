@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from climassay import corpus
 from climassay.errors import InputError
+from climassay.io import read_text
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import Generator, Usage
+from climassay.primer import book_path, question_paths
+from climassay.prompts import ProfileSettings, load_prompt
 from climassay.reporting import Table
 from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session, one_or_several
@@ -230,7 +233,6 @@ def ask(
         Not enough information.
     """
     from climassay.grounding import answer_question, written
-    from climassay.prompts import ProfileSettings, load_prompt
 
     with Session.opened(workspace) as session:
         group = session.collections(collections)
@@ -273,8 +275,6 @@ def ask(
 def _book_or_file(name: str | Path) -> Path:
     if not str(name).startswith(f"{PRIMER}:"):
         return Path(name).expanduser()
-    from climassay.primer import book_path
-
     return book_path(str(name).removeprefix(f"{PRIMER}:"))
 
 
@@ -282,8 +282,6 @@ def _question_files(file: str) -> list[Path]:
     """The file itself, or the primer's: ``primer`` has all questions, ``primer:BOOK`` those on one book."""
     if file != PRIMER and not file.startswith(f"{PRIMER}:"):
         return [Path(file).expanduser()]
-    from climassay.primer import question_paths
-
     paths = {path.stem: path for path in question_paths()}
     if file == PRIMER:
         return list(paths.values())
@@ -541,8 +539,6 @@ def read_text_to_check(file: Path) -> str:
         InputError: It cannot be read, or has no text.
     """
     if file.suffix.lower() in _PLAIN_SUFFIXES:
-        from climassay.io import read_text
-
         try:
             return read_text(file)
         except (OSError, UnicodeDecodeError) as error:
@@ -588,7 +584,6 @@ def check_text(
     from climassay.grounding.references import address_answers
     from climassay.grounding.text_check import LONGEST_TEXT, SupportJudge, check_sentences, sentence_data
     from climassay.metrics.entailment_head import load_entailment
-    from climassay.prompts import load_prompt
 
     if passages < 1:
         raise InputError(f"At least one passage is looked at for each sentence, not {passages}.")

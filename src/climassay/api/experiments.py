@@ -10,8 +10,10 @@ from climassay.api.benchmarks import scores_data
 from climassay.errors import InputError
 from climassay.generation import annotation
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.questions import read_questions
 from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown
 from climassay.reporting.results import Result, Shown, as_json_data
+from climassay.reporting.tables import split_columns
 from climassay.session import Place, Session
 from climassay.workspace import Workspace
 
@@ -84,8 +86,6 @@ class ExperimentTables(Result):
 
     def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
         """Tables by their names, those with a column per score in parts that fit on a screen."""
-        from climassay.reporting.tables import split_columns
-
         # A score with its interval takes some 14 columns; the levels of a metric are four scores.
         wide = 8 if width >= WIDE else 4
         return [
@@ -250,7 +250,6 @@ def find_contamination(
         InputError: The questions or texts cannot be read.
     """
     from climassay.evaluation.contamination import contamination, contamination_tables
-    from climassay.questions import read_questions
 
     asked = read_questions(questions).questions
     with Session.opened(workspace) as session:
@@ -295,7 +294,6 @@ def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]
 def _question_texts(path: Path) -> "list[str | LabelledText] | None":
     """Everything a file of questions says, or None where it is no such file."""
     from climassay.evaluation.contamination import LabelledText
-    from climassay.questions import read_questions
 
     try:
         asked = read_questions(path).questions

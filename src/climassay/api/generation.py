@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from climassay import generation
 from climassay.errors import InputError
-from climassay.io import write_file
+from climassay.io import parse_json, read_lines, write_file
 from climassay.models import DEFAULT_MODEL
-from climassay.questions import KINDS, PRIMER, TYPES, Kind
+from climassay.questions import KINDS, PRIMER, TYPES, Kind, read_questions
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Result, Shown, listing
 from climassay.session import Place, Session, one_or_several
@@ -228,7 +228,6 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
         InputError: It is neither.
     """
     from climassay.generation.draft import question_draft
-    from climassay.questions import read_questions
 
     if str(file) != PRIMER and holds_drafts(Path(file)):
         return list(generation.read_drafts(Path(file))), ()
@@ -238,8 +237,6 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
 
 def holds_drafts(path: Path) -> bool:
     """Whether the first line of a file is a draft rather than a question; one that cannot be read is none."""
-    from climassay.io import parse_json, read_lines
-
     try:
         row = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))
     except (OSError, ValueError):
@@ -463,7 +460,6 @@ def publish(
 
 def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
     from climassay.generation.publishing import read_dataset, read_dataset_questions, read_manifest
-    from climassay.questions import read_questions
 
     if dataset == PRIMER:
         return read_questions(dataset)

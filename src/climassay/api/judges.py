@@ -11,7 +11,8 @@ from climassay import judging
 from climassay.api.learned import check_model_path
 from climassay.errors import InputError, ModelError
 from climassay.judging.settings import InsertMode, Scope, SortMethod
-from climassay.models import DEFAULT_MODEL, Generator
+from climassay.models import DEFAULT_MODEL, Generator, OpenWeights
+from climassay.models.provider import loaded_model
 from climassay.reporting import Report, Section, counted
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Result, Shown
@@ -214,7 +215,6 @@ class JudgeSpec:
             InputError: No quality is known, or the judge needs another model.
         """
         from climassay.judging.judges import named_judge, open_weights, probe_judge
-        from climassay.models import OpenWeights
 
         known = self.known
         source = self.probe if isinstance(self.probe, Path) else known is not None
@@ -480,7 +480,6 @@ def benchmark_judges(
     """
     from climassay.judging.judges import layer_choices, layers_of
     from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
-    from climassay.models import OpenWeights
 
     with Session.opened(workspace) as session, ExitStack() as stages:
         loaded, options = session.model(model), session.options
@@ -639,7 +638,6 @@ def ablate_judge(
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import pairs_within, quality_of
-    from climassay.models.provider import loaded_model
 
     known, given = judging.load_probe(probe), _table(items)
     groups = [item.group for item in given.items]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from climassay.models.provider import check_model as checked
+from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session
@@ -24,7 +26,6 @@ def list_models() -> Shown:
         InputError: The configuration cannot be read.
     """
     from climassay.models.bundled import BUNDLED, bundled_status
-    from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
 
     served = {name: normalised_base_url(one.base_url) for name, one in providers().items() if name != OPENAI}
     records: list[dict[str, Any]] = []
@@ -84,7 +85,6 @@ def check_model(
         ModelError: The model cannot be loaded.
     """
     from climassay.models.openai.connection import retry_policy
-    from climassay.models.provider import check_model as checked
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
         given = session.options

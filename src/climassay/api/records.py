@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.reporting import counted
 from climassay.reporting.results import Shown
+from climassay.reporting.tables import Column, Table
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -140,8 +141,6 @@ def _cost(cost: float | None) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
-    from climassay.reporting.tables import Column, Table
-
     headed = tuple(
         Column(column, "left" if not rows or isinstance(rows[0][number], str) else "right")
         for number, column in enumerate(columns)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.api.learned import card, check_model_path, comparison_table
 from climassay.errors import InputError
+from climassay.io import parse_rows, read_bytes
 from climassay.models import Generator
+from climassay.prompts import load_prompt
 from climassay.reporting import Report, Section, Table, counted
 from climassay.reporting.results import Result, Shown
+from climassay.reporting.tables import split_columns
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -119,7 +122,6 @@ def score_answers(
     """
     from climassay.metrics import read_answers
     from climassay.metrics import score_answers as scored
-    from climassay.prompts import load_prompt
 
     answers = read_answers(Path(file))
     with Session.opened(workspace) as session:
@@ -236,7 +238,6 @@ def measure_faithfulness(
 
 def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "list[JudgedAnswer]":
     from climassay.grounding.faithful_answers import JudgedAnswer
-    from climassay.io import parse_rows, read_bytes
 
     results = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
@@ -280,8 +281,6 @@ class ScoredEntailment(Result):
 
     def terminal_tables(self, width: int) -> list[Table]:
         """The same in parts, with scorers on lines of their own: a file's name may be longer than all figures."""
-        from climassay.reporting.tables import split_columns
-
         columns = 4 if width >= ALL_FIGURES else 2
         return [*self.before, *(part for table in self._scores() for part in split_columns(table, 1, columns))]
 

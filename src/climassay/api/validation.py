@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 from climassay import generation
 from climassay.api.learned import card, check_model_path
 from climassay.errors import InputError
+from climassay.models import OpenWeights
+from climassay.models.provider import is_served
+from climassay.models.servers import OPENAI, find_server
+from climassay.questions import read_questions
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Shown
 from climassay.reporting.tables import skipped_note
@@ -51,7 +55,6 @@ def open_reader(
         InputError: The model does not show its states.
     """
     from climassay.generation.validation import StateReader, TextReader, validation_prompt
-    from climassay.models import OpenWeights
 
     if method == "features":
         return TextReader(session.encoder(encoder))
@@ -364,9 +367,6 @@ def _newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list
 
 def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
     """Address and name of a model for a fine-tuning job."""
-    from climassay.models.provider import is_served
-    from climassay.models.servers import OPENAI, find_server
-
     provider, _, name = model.partition(":")
     if not is_served(model):
         raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
@@ -526,7 +526,6 @@ def apply_masker(
 
 def _choices(labels: Sequence[str]) -> "list[ExpertChoice]":
     from climassay.generation.masking import choices_of, read_choices
-    from climassay.questions import read_questions
 
     return [
         choice

@@ -24,6 +24,7 @@ from climassay.cli.options import (
 )
 from climassay.errors import InputError
 from climassay.io import write_file
+from climassay.reporting import as_csv
 
 if TYPE_CHECKING:
     from climassay.api.confidence import TopicTrends
@@ -231,8 +232,6 @@ app.add_verb(
 
 
 def _write_tables(found: "TopicTrends", folder: Path) -> None:
-    from climassay.reporting import as_csv
-
     for name, table in found.all_tables().items():
         write_file(folder / f"{name}.csv", as_csv(table))
 

@@ -27,6 +27,8 @@ from climassay.cli.options import (
 )
 from climassay.errors import InputError
 from climassay.io import write_file
+from climassay.reporting import as_rich
+from climassay.reporting.results import write_table
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
@@ -140,9 +142,6 @@ def table(
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Show an experiment's tables: intervals, the best marked, constant baselines, counts and paired tests."""
-    from climassay.reporting import as_rich
-    from climassay.reporting.results import write_table
-
     if output is not None and form == "screen":
         form = FORMS.get(output.suffix.lower(), form)
     with to.session() as session:

@@ -29,6 +29,8 @@ from climassay.cli.options import (
     with_flags,
 )
 from climassay.generation.annotation.labels import AnnotationSettings
+from climassay.reporting import counted
+from climassay.reporting.results import Shown
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
@@ -66,7 +68,6 @@ def run(
     """Generate the questions of a recipe, unattended. Run it again to continue, or to generate more."""
     from climassay.generation.pipeline import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
-    from climassay.reporting.results import Shown
 
     recipe = load_recipe(file)
     with to.session(requests, where=where) as session:
@@ -116,7 +117,6 @@ def export(
 ) -> None:
     """Write the drafts of a dataset to a file, with all decisions about them."""
     from climassay.generation import DatasetStore, write_drafts
-    from climassay.reporting import counted
 
     with to.session() as session:
         kept = [draft for draft in DatasetStore(session.records).drafts(dataset) if draft.usable or not accepted]

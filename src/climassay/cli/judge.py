@@ -23,6 +23,7 @@ from climassay.cli.options import (
 )
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, ProbeSettings, SortMethod
+from climassay.primer import claims_path
 
 if TYPE_CHECKING:
     from climassay.judging.preferences import ItemTable, Quality
@@ -88,8 +89,6 @@ class TableOptions:
 
         name = str(file)
         if name == PRIMER_CLAIMS:
-            from climassay.primer import claims_path
-
             file = claims_path()
         levels = parse_levels(self.levels) if self.levels is not None and label is not None else ()
         columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels, label_optional)

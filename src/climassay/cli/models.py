@@ -22,6 +22,10 @@ from climassay.cli.options import (
     shown_progress,
     stdout_console,
 )
+from climassay.prompts import export_prompts as write_prompts
+from climassay.prompts import load_prompt, prompt_names
+from climassay.reporting import counted
+from climassay.reporting.results import listing
 
 if TYPE_CHECKING:
     from climassay.session import ModelOptions, Session
@@ -51,9 +55,6 @@ def install() -> None:
 @prompts.command("list")
 def list_prompts(output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the built-in prompts and the hashes of their texts."""
-    from climassay.prompts import load_prompt, prompt_names
-    from climassay.reporting.results import listing
-
     listed = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
     emit(listing("Prompts", listed, {"name": "name", "sha256": "sha256"}, left=2), as_json, output)
 
@@ -61,8 +62,6 @@ def list_prompts(output: FilesOption = None, as_json: JsonOption = False) -> Non
 @prompts.command("show")
 def show_prompt(name: Annotated[str, Argument(help="Name of a prompt.")], as_json: JsonOption = False) -> None:
     """Print a prompt's template."""
-    from climassay.prompts import load_prompt
-
     prompt = load_prompt(name)
     if as_json:
         print_json({"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source})
@@ -76,9 +75,6 @@ def export_prompts(
     as_json: JsonOption = False,
 ) -> None:
     """Write all prompts to a folder; edit them there and pass it to a command with --prompts."""
-    from climassay.prompts import export_prompts as write_prompts
-    from climassay.reporting import counted
-
     written = write_prompts(folder)
     done({"written": written}, f"{counted(len(written), 'prompt')} written to {folder}.", as_json=as_json)
 

@@ -26,6 +26,8 @@ from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.redaction import TrustedUrl
+from climassay.reporting import as_rich
+from climassay.reporting.results import RESULT_SUFFIXES, Shown, json_text, unknown_suffix, write_rows
 from climassay.session import ModelOptions, Session
 from climassay.settings import entries
 
@@ -177,8 +179,6 @@ def check_files(files: list[Path] | None) -> list[Path]:
         InputError: One has another ending, or is a folder.
     """
     for file in files or ():
-        from climassay.reporting.results import RESULT_SUFFIXES, unknown_suffix
-
         if file.is_dir():
             raise InputError(f"{file} is a folder: name a file.")
         if file.suffix.lower() not in RESULT_SUFFIXES:
@@ -220,8 +220,6 @@ def stderr_console() -> "Console":
 
 def print_json(data: Any) -> None:
     """Print one JSON document on stdout; dataclasses, paths and numpy numbers are understood; never NaN."""
-    from climassay.reporting.results import json_text
-
     # Names of files are bytes: one that is not UTF-8 is written with JSON's own escapes.
     sys.stdout.write(json_text(data).encode("utf-8", "backslashreplace").decode() + "\n")
 
@@ -243,8 +241,6 @@ def emit(
     Raises:
         InputError: A file cannot be written.
     """
-    from climassay.reporting import as_rich
-
     saved = [result.save(file) for file in ([files] if isinstance(files, Path) else files or ())]
     if as_json:
         print_json(result.to_dict())
@@ -285,8 +281,6 @@ class ResultOptions(WorkspaceOptions):
 
 def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = False) -> None:
     """Say what a command did: as JSON, or in a sentence on stdout with notes on stderr."""
-    from climassay.reporting.results import Shown
-
     emit(Shown(data, said=said, noted=notes), as_json)
 
 
@@ -566,8 +560,6 @@ def rows_written(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
     """Write rows that a result has, as the file's ending says."""
 
     def write(result: Any, file: Path) -> None:
-        from climassay.reporting.results import write_rows
-
         write_rows(file, rows(result))
 
     return write
