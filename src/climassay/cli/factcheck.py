@@ -357,7 +357,7 @@ _REASONS = {
     "mediator": "the mediator is satisfied",
     "round limit": "the limit of rounds is reached",
     "one informed advocate": "one advocate has information",
-    "not enough information": "no advocate has enough information",
+    "not enough information": "no advocate could judge the claim",
     "contrast": "the verdicts contrast",
     "uncertain": "the mediator is not certain",
 }

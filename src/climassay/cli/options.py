@@ -477,7 +477,7 @@ OUTPUT = Option("--output", "-o", help="File of the trained model, for example m
 STATES_MODEL = Option("--model", "-m", help="Local model whose hidden states are read.")
 LAYER_SETS = Option(
     "--layer",
-    callback=lambda given: [numbers(text, "--layer") for text in dict.fromkeys(given)] if given else None,
+    callback=lambda given: [numbers(text, "--layer") for text in dict.fromkeys(given or ())] or None,
     help="Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best "
     "chosen by cross-validation.",
 )
