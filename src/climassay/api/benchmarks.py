@@ -213,9 +213,10 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
     from climassay.evaluation import load_plan
-    from climassay.evaluation.experiment_file import with_limit
 
-    plan = with_limit(load_plan(file), limit)
+    plan = load_plan(file)
+    if limit is not None:
+        plan = replace(plan, limit=limit)
     with Session.opened(workspace) as session:
         names = ("timeout", "max_output_tokens", "reasoning_effort")
         given: dict[str, Any] = {name: value for name in names if (value := getattr(session.options, name)) is not None}

@@ -475,28 +475,24 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
     return results
 
 
-def _layer_sets(given: list[str] | None) -> list[tuple[int, ...]] | None:
-    return [numbers(text, "--layer") for text in dict.fromkeys(given)] if given else None
-
-
-def _layers(given: str | None) -> tuple[int, ...] | None:
-    return numbers(given, "--layer") if given else None
-
-
 MODEL = Argument(metavar="MODEL")
 LABELS = Argument(metavar="LABELS")
 OUTPUT = Option("--output", "-o", help="File of the trained model, for example model.safetensors.")
 STATES_MODEL = Option("--model", "-m", help="Local model whose hidden states are read.")
 LAYER_SETS = Option(
     "--layer",
-    callback=_layer_sets,
+    callback=lambda given: [numbers(text, "--layer") for text in dict.fromkeys(given or ())] or None,
     help="Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best "
     "chosen by cross-validation.",
 )
 LayerOption = Annotated[list[str] | None, LAYER_SETS]
 LayersOption = Annotated[
     str | None,
-    Option("--layer", callback=_layers, help="Layers whose hidden states are read together, as 16,-1."),
+    Option(
+        "--layer",
+        callback=lambda given: numbers(given, "--layer") if given else None,
+        help="Layers whose hidden states are read together, as 16,-1.",
+    ),
 ]
 SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Option(min=1)
 SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]
@@ -615,7 +611,11 @@ def verb_command(
     taken = inspect.signature(function).parameters
     of_setup = ("workspace", "model", "token_budget") if to and issubclass(to, ModelSetup) else ("workspace",)
     # Arguments that are named in another order than the verb's parameters have this order.
-    named = [name for name, option in options.items() if _is_argument(option)]
+    named = [
+        name
+        for name, option in options.items()
+        if any(isinstance(part, ArgumentInfo) for part in (option, *getattr(option, "__metadata__", ())))
+    ]
     for one in (taken[name] for name in dict.fromkeys([*named, *taken])):
         wanted = options.get(one.name, ...)
         if wanted is None or one.name in of_setup:
@@ -675,10 +675,6 @@ def verb_command(
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
-
-
-def _is_argument(option: Any) -> bool:
-    return any(isinstance(part, ArgumentInfo) for part in (option, *getattr(option, "__metadata__", ())))
 
 
 _PARAMETER = re.compile(r"    \*{0,2}(\w+): (.*)")
