@@ -227,9 +227,9 @@ def merge_exact(
         if prune:
             floor = _floor(np.maximum(best, to_beat), most, score)
     merged = []
-    for row, (runs, (taken, count)) in enumerate(zip(merges, ends.tolist(), strict=True)):
+    for row, (runs, (i, count)) in enumerate(zip(merges, ends.tolist(), strict=True)):
         # The best path, followed back from its end.
-        path, i = [], taken
+        path: list[bool] = []
         for diagonal in range(count, 0, -1):
             path.append(bool(turned[diagonal - 1][row, i]))
             i -= path[-1]

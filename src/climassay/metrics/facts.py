@@ -175,7 +175,11 @@ def _standing_alone(clause: str, subject: str, before: str) -> str | None:
     """A clause as a statement of its own; None where it has no subject and none can be given."""
     participle = _PARTICIPLE.match(clause)
     if participle:
-        return f"{subject} {_be(subject)} {clause[participle.start('word') :]}" if subject else None
+        if not subject:
+            return None
+        last = subject.split(" of ")[0].split()[-1].lower()
+        several = last.endswith("s") and not last.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars"))
+        return f"{subject} {'are' if several else 'is'} {clause[participle.start('word') :]}"
     link = _LINK.match(clause)
     rest = clause[link.end() :] if link else clause
     relative = re.match(r"(?:(?P<preposition>in|of|from|at|by)\s+)?which\b\s*", rest)
@@ -229,11 +233,6 @@ _STOPS = _words(
     before increasing decreasing causing producing affecting impacting
     """
 )
-
-
-def _be(subject: str) -> str:
-    last = subject.split(" of ")[0].split()[-1].lower()
-    return "are" if last.endswith("s") and not last.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars")) else "is"
 
 
 Standing = Literal["supported", "contradicted", "open", "irrelevant"]

@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import random
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from climassay.errors import InputError, ModelError
 from climassay.models.local.loading import PromptFormat
 from climassay.models.local.prefix_tree import common_length
 from climassay.tuning.base import TuningBase
-from climassay.tuning.data import ChatData, TextData, TextDocument, TuningData
+from climassay.tuning.data import ChatData, TextData, TuningData
 
 _ANSWER = "climassay"
 """Stands for an answer where only what a template writes after it is looked for."""
@@ -85,9 +85,15 @@ def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_
         InputError: An answer alone is longer than ``max_length``.
         ModelError: The template does not accept an example, or the tokenizer has no end token.
     """
-    if isinstance(data, TextData):
-        return _tokenise_texts(data.documents, prompts, max_length)
-    return _tokenise_examples(data, prompts, ends, max_length)
+    if not isinstance(data, TextData):
+        return _tokenise_examples(data, prompts, ends, max_length)
+    end, stream = _end_token(prompts), list[int]()
+    for document in data.documents:
+        # Not verbose: a book is longer than the model's window, and is cut into blocks.
+        tokens = list(prompts.tokenizer.encode(document.text, verbose=False))
+        stream += tokens if tokens and tokens[-1] == end else [*tokens, end]
+    blocks = [tuple(stream[place : place + max_length]) for place in range(0, len(stream), max_length)]
+    return TokenisedData(tuple(TokenSequence(block, 1) for block in blocks if len(block) >= _SHORTEST_BLOCK))
 
 
 def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
@@ -138,16 +144,6 @@ def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[in
         cut.append(surplus)
         sequences.append(TokenSequence(tokens[surplus:], start - surplus))
     return TokenisedData(tuple(sequences), sum(surplus > 0 for surplus in cut), sum(cut))
-
-
-def _tokenise_texts(documents: Iterable[TextDocument], prompts: PromptFormat, max_length: int) -> TokenisedData:
-    end, stream = _end_token(prompts), list[int]()
-    for document in documents:
-        # Not verbose: a book is longer than the model's window, and is cut into blocks.
-        tokens = list(prompts.tokenizer.encode(document.text, verbose=False))
-        stream += tokens if tokens and tokens[-1] == end else [*tokens, end]
-    blocks = [tuple(stream[place : place + max_length]) for place in range(0, len(stream), max_length)]
-    return TokenisedData(tuple(TokenSequence(block, 1) for block in blocks if len(block) >= _SHORTEST_BLOCK))
 
 
 _POOL = 32
