@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.evaluation import contamination as module
-from climassay.evaluation.contamination import contamination, question_text
+from climassay.evaluation.contamination import SHORTEST_RUN, contamination, question_text
 from climassay.evaluation.results import Cell, CellRecord
 from climassay.evaluation.runner import overlap
 from climassay.evaluation.settings import Prepared
-from climassay.primer import book_path, gold_questions
 from climassay.questions import Question
 
 SENTENCE = "Aerosol particles scatter sunlight back to space and thereby cool the surface of the Earth."
@@ -71,18 +69,10 @@ def test_runs_and_coverage_are_those_of_trying_everything(asked, texts, n):
     [found] = contamination([given_question], texts, n).overlaps
     probe, others = asked.split(), [text.split() for text in texts]
     longest = max((longest_common_run(probe, other) for other in others), default=0)
-    assert found.longest == (longest if longest >= module.SHORTEST_RUN else 0)
+    assert found.longest == (longest if longest >= SHORTEST_RUN else 0)
     grams = {tuple(other[k : k + n]) for other in others for k in range(len(other) - n + 1)}
     covered = {k + j for k in range(len(probe) - n + 1) if tuple(probe[k : k + n]) in grams for j in range(n)}
     assert found.covered == pytest.approx(len(covered) / (len(probe) + 1))
-
-
-def test_portions_change_nothing(monkeypatch):
-    questions = gold_questions().questions
-    texts = re.split(r"\n\n+", book_path("aerosols_clouds").read_text(encoding="utf-8"))
-    whole = contamination(questions, texts)
-    monkeypatch.setattr(module, "_WORDS_AT_ONCE", 50)
-    assert contamination(questions, iter(texts)) == whole
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,12 @@ def run_experiment(
         settings = [make_setting(spec, resources.sources) for spec in plan.settings]
         if plan.metrics.collections:
             resources.sources.retriever(plan.metrics.collections)
-        trained = _trained_judge(plan, resources)
+        trained: dict[str, Comparer] = {}
+        if plan.metrics.trained_judge:
+            if resources.trained_judge is None:
+                raise InputError("The plan names a trained judge, which nothing here can open.")
+            file = plan.folder / plan.metrics.trained_judge
+            trained[file.stem] = resources.trained_judge(file)
         for model in plan.models:
             for adapter, group in _by_adapter(model, settings if sets else (), resources):
                 loaded = resources.open_model(model, None if adapter is None else adapter.folder)
@@ -280,16 +285,6 @@ def run_experiment(
         save_experiment(run, experiment)
     prepare_pages(store.database, experiment, work.progress.on_end)
     return experiment
-
-
-def _trained_judge(plan: ExperimentPlan, resources: EvaluationResources) -> dict[str, Comparer]:
-    """The trained judge that a plan names, by its name."""
-    if not plan.metrics.trained_judge:
-        return {}
-    if resources.trained_judge is None:
-        raise InputError("The plan names a trained judge, which nothing here can open.")
-    file = plan.folder / plan.metrics.trained_judge
-    return {file.stem: resources.trained_judge(file)}
 
 
 def _compare(work: _Run, trained: Mapping[str, Comparer]) -> "Iterator[Preference]":
@@ -606,17 +601,26 @@ def make_scorer(
 
     ``ask`` puts records around a model that tells entailment; ``judge`` is the loaded judge, behind records already;
     ``folder`` is where a file of entailment is looked for.
+
+    Raises:
+        InputError: The model that tells entailment gives no probabilities of answers.
     """
     from climassay.metrics import sentence_encoder
     from climassay.metrics.entailment_head import load_entailment, model_name
     from climassay.metrics.facts import FactMetric
+    from climassay.models import load_model
 
     encoder = sentence_encoder(spec.encoder)
     entailment = None
     if not spec.names or any(METRICS.find(name).needs in ("entailment", "facts") for name in spec.names):
         beside = folder / spec.entailment
         named = model_name(spec.entailment)
-        model = None if named is None else _option_scorer(named, ask, workspace)
+        model = None
+        if named is not None:
+            loaded = load_model(named, folder=workspace.root)
+            if not isinstance(loaded, OptionScorer):
+                raise InputError(f"{named} gives no probabilities of answers: take another model to judge.")
+            model = cast(OptionScorer, ask(loaded))
         entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
     return Scorer(
         encoder=encoder,
@@ -628,14 +632,3 @@ def make_scorer(
         judge=judge,
         names=spec.names,
     )
-
-
-def _option_scorer(name: str, ask: Ask, workspace: Workspace) -> OptionScorer:
-    from climassay.models import load_model
-
-    model = load_model(name, folder=workspace.root)
-    if not isinstance(model, OptionScorer):
-        raise InputError(f"{name} gives no probabilities of answers: take another model to judge.")
-    recorded = ask(model)
-    assert isinstance(recorded, OptionScorer)
-    return recorded
