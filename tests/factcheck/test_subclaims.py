@@ -72,9 +72,6 @@ def test_more_pieces_than_allowed_end_in_one_last_piece():
     assert subclaims[-1].text == text[text.index("The year 2004") :]
 
 
-# ------------------------------------------------------------------------------------------------------- by a model
-
-
 TEMPLATES = {name: load_prompt(f"factcheck_{name}") for name in ("split", "split_brief")}
 
 
@@ -165,9 +162,6 @@ def test_whatever_the_model_quotes_places_are_sound(text, cuts, shouted):
     (subclaims, splitter), _ = split(text, parts(*[(q.upper() if shouted else q, said) for q, said in quoted]))
     places_are_sound(text, subclaims)
     assert splitter in ("model", "rules")
-
-
-# ------------------------------------------------------------------------------------------------- by a strong model
 
 
 def reading(*pairs, kind="checkable", reason=""):

@@ -86,7 +86,7 @@ REASON: Mapping[CloseReason | OpenReason, str] = {
     "mediator": "the mediator was satisfied, although the advocates differ",
     "round limit": "the limit of rounds was reached",
     "one informed advocate": "only one advocate had information",
-    "not enough information": "no advocate had enough information",
+    "not enough information": "no advocate could judge the claim",
     "contrast": "the informed advocates' verdicts were more than one step apart",
     "uncertain": "the mediator was not certain",
 }
