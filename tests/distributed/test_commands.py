@@ -20,8 +20,9 @@ import pytest
 from api_server import ApiServer
 from climassay.distributed import ClusterOptions, open_pool
 from command_line import done, run_command
+from faults.commands import DEBATE
+from faults.inputs import EXPERIMENT, environment
 from faults.left_behind import left_by, stored_answers
-from faults.long_commands import DEBATE, EXPERIMENT, environment
 from killed_process import START, kill_when
 
 pytestmark = pytest.mark.cluster

@@ -16,7 +16,6 @@ from climassay.cli.options import (
     ModelOption,
     ResultOptions,
     WorkspaceOptions,
-    add_verb,
     grouped,
     verb_command,
 )
@@ -67,8 +66,7 @@ class ReadingOptions:
         return ReadOptions(**{**vars(self), "columns": chosen_columns(self.columns or (), TableColumns)})
 
 
-add_verb(
-    app,
+app.add_verb(
     "add",
     api.add_documents,
     ray=True,
@@ -106,8 +104,7 @@ class ThresholdOptions:
         return None if self.everything else "measured" if self.min_cosine is None else self.min_cosine
 
 
-add_verb(
-    app,
+app.add_verb(
     "search",
     api.search,
     collections=Annotated[str, COLLECTION],
@@ -115,9 +112,9 @@ add_verb(
     mode=Option("--mode", "-m"),
     threshold=ThresholdOptions,
 )
-add_verb(app, "show", api.show_collection, name=COLLECTION, passage=Argument(metavar="[PASSAGE]"))
-add_verb(app, "compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
-add_verb(app, "rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
+app.add_verb("show", api.show_collection, name=COLLECTION, passage=Argument(metavar="[PASSAGE]"))
+app.add_verb("compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
+app.add_verb("rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
 
 
 @app.command()
@@ -167,8 +164,7 @@ class QuestionColumnOptions:
         return chosen_columns(self.columns or (), QuestionColumns)
 
 
-add_verb(
-    app,
+app.add_verb(
     "evaluate",
     api.evaluate_search,
     collection=COLLECTION,

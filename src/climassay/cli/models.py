@@ -16,13 +16,16 @@ from climassay.cli.options import (
     FilesOption,
     JsonOption,
     WorkspaceOptions,
-    add_verb,
     done,
     emit,
     print_json,
     shown_progress,
     stdout_console,
 )
+from climassay.prompts import export_prompts as write_prompts
+from climassay.prompts import load_prompt, prompt_names
+from climassay.reporting import counted
+from climassay.reporting.results import listing
 
 if TYPE_CHECKING:
     from climassay.session import ModelOptions, Session
@@ -31,14 +34,8 @@ app = CommandGroup(no_args_is_help=True)
 prompts = CommandGroup(no_args_is_help=True)
 
 
-add_verb(app, "list", api.list_models)
-add_verb(
-    app,
-    "check",
-    api.check_model,
-    reach=CheckOptions,
-    to=WorkspaceOptions,
-)
+app.add_verb("list", api.list_models)
+app.add_verb("check", api.check_model, reach=CheckOptions, to=WorkspaceOptions)
 
 
 @app.command()
@@ -58,9 +55,6 @@ def install() -> None:
 @prompts.command("list")
 def list_prompts(output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the built-in prompts and the hashes of their texts."""
-    from climassay.prompts import load_prompt, prompt_names
-    from climassay.reporting.results import listing
-
     listed = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
     emit(listing("Prompts", listed, {"name": "name", "sha256": "sha256"}, left=2), as_json, output)
 
@@ -68,8 +62,6 @@ def list_prompts(output: FilesOption = None, as_json: JsonOption = False) -> Non
 @prompts.command("show")
 def show_prompt(name: Annotated[str, Argument(help="Name of a prompt.")], as_json: JsonOption = False) -> None:
     """Print a prompt's template."""
-    from climassay.prompts import load_prompt
-
     prompt = load_prompt(name)
     if as_json:
         print_json({"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source})
@@ -83,9 +75,6 @@ def export_prompts(
     as_json: JsonOption = False,
 ) -> None:
     """Write all prompts to a folder; edit them there and pass it to a command with --prompts."""
-    from climassay.prompts import export_prompts as write_prompts
-    from climassay.reporting import counted
-
     written = write_prompts(folder)
     done({"written": written}, f"{counted(len(written), 'prompt')} written to {folder}.", as_json=as_json)
 
@@ -115,9 +104,9 @@ class RecordsResultOptions(RecordsOptions):
 
 
 _ONLY_RUN = {"run": Option("--run")}
-add_verb(records, "runs", stored.list_runs, to=RecordsResultOptions)
-add_verb(records, "show", stored.show_record, to=RecordsResultOptions, what=Argument(metavar="RUN|KEY"))
-add_verb(records, "usage", stored.model_usage, to=RecordsResultOptions, **_ONLY_RUN)
-add_verb(records, "export", stored.export_records, to=RecordsOptions, **_ONLY_RUN)
-add_verb(records, "import", stored.import_records, to=RecordsOptions)
-add_verb(records, "merge", stored.merge_records, to=RecordsOptions)
+records.add_verb("runs", stored.list_runs, to=RecordsResultOptions)
+records.add_verb("show", stored.show_record, to=RecordsResultOptions, what=Argument(metavar="RUN|KEY"))
+records.add_verb("usage", stored.model_usage, to=RecordsResultOptions, **_ONLY_RUN)
+records.add_verb("export", stored.export_records, to=RecordsOptions, **_ONLY_RUN)
+records.add_verb("import", stored.import_records, to=RecordsOptions)
+records.add_verb("merge", stored.merge_records, to=RecordsOptions)

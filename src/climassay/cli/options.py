@@ -1,8 +1,8 @@
 """What commands share: options, sessions, JSON, progress bars. Results go to stdout, everything else to stderr.
 
 A command that takes a verb of the API with its parameters as they are is made from the verb's signature and docstring
-(:func:`add_verb`): what the user gives is passed on by name, and what comes back is given out. Dataclasses of options
-are one argument of a command (:func:`grouped`).
+(:func:`verb_command`): what the user gives is passed on by name, and what comes back is given out. Dataclasses of
+options are one argument of a command (:func:`grouped`).
 """
 
 import inspect
@@ -26,6 +26,8 @@ from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.redaction import TrustedUrl
+from climassay.reporting import as_rich
+from climassay.reporting.results import RESULT_SUFFIXES, Shown, json_text, unknown_suffix, write_rows
 from climassay.session import ModelOptions, Session
 from climassay.settings import entries
 
@@ -137,6 +139,29 @@ class CommandGroup(typer.Typer):
         register = super().command(*arguments, **named)
         return lambda command: register(grouped(command))
 
+    def add_verb(self, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:
+        """Add a command that :func:`verb_command` makes of a verb, with its further arguments."""
+        self.command(name)(verb_command(function, **how))
+
+    def add_init(self, name: str, what: str, module: str, command: str) -> None:
+        """Add the command ``init``, which writes a configuration with every entry explained.
+
+        Args:
+            name: Name of the file where the user gives none.
+            what: What is written, in words.
+            module: Where ``COMMENTED``, the text, is, within this package.
+            command: What runs the file, between ``climassay`` and its name.
+        """
+
+        @self.command(help=f"Write {what} with every entry explained.")
+        def init(
+            file: Annotated[Path, typer.Argument(help="File to write.")] = Path(name), as_json: JsonOption = False
+        ) -> None:
+            if file.exists():
+                raise InputError(f"{file} is there already: name another file.")
+            write_file(file, import_module(f"climassay.{module}").COMMENTED)
+            done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
+
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -154,8 +179,6 @@ def check_files(files: list[Path] | None) -> list[Path]:
         InputError: One has another ending, or is a folder.
     """
     for file in files or ():
-        from climassay.reporting.results import RESULT_SUFFIXES, unknown_suffix
-
         if file.is_dir():
             raise InputError(f"{file} is a folder: name a file.")
         if file.suffix.lower() not in RESULT_SUFFIXES:
@@ -197,8 +220,6 @@ def stderr_console() -> "Console":
 
 def print_json(data: Any) -> None:
     """Print one JSON document on stdout; dataclasses, paths and numpy numbers are understood; never NaN."""
-    from climassay.reporting.results import json_text
-
     # Names of files are bytes: one that is not UTF-8 is written with JSON's own escapes.
     sys.stdout.write(json_text(data).encode("utf-8", "backslashreplace").decode() + "\n")
 
@@ -220,8 +241,6 @@ def emit(
     Raises:
         InputError: A file cannot be written.
     """
-    from climassay.reporting import as_rich
-
     saved = [result.save(file) for file in ([files] if isinstance(files, Path) else files or ())]
     if as_json:
         print_json(result.to_dict())
@@ -262,30 +281,7 @@ class ResultOptions(WorkspaceOptions):
 
 def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = False) -> None:
     """Say what a command did: as JSON, or in a sentence on stdout with notes on stderr."""
-    from climassay.reporting.results import Shown
-
     emit(Shown(data, said=said, noted=notes), as_json)
-
-
-def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) -> None:
-    """Give a group the command ``init``, which writes a configuration with every entry explained.
-
-    Args:
-        app: The group.
-        name: Name of the file where the user gives none.
-        what: What is written, in words.
-        module: Where ``COMMENTED``, the text, is, within this package.
-        command: What runs the file, between ``climassay`` and its name.
-    """
-
-    @app.command(help=f"Write {what} with every entry explained.")
-    def init(
-        file: Annotated[Path, typer.Argument(help="File to write.")] = Path(name), as_json: JsonOption = False
-    ) -> None:
-        if file.exists():
-            raise InputError(f"{file} is there already: name another file.")
-        write_file(file, import_module(f"climassay.{module}").COMMENTED)
-        done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
 
 
 def shown_progress(as_json: bool) -> "ShownProgress":
@@ -494,7 +490,14 @@ LayersOption = Annotated[
         help="Layers whose hidden states are read together, as 16,-1.",
     ),
 ]
-SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Option(min=1)
+_USUAL = {
+    "seed": Option(min=0),
+    "folds": Option(min=2),
+    "limit": Option(min=1),
+    "model": Option("--model", "-m"),
+    "output": Option("--output", "-o"),
+}
+"""Options of verbs' parameters of these names, where a command says nothing else."""
 SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]
 
 
@@ -544,32 +547,25 @@ def _run(
         stderr_console().print(hint, highlight=False)
 
 
-def write_page(result: "Result", file: Path) -> None:
-    """Save a result as its file's ending says."""
-    result.save(file)
+HTML_REPORT = {
+    "html": (
+        typer.Option(help="Write figures and tables as a self-contained HTML report."),
+        lambda result, file: result.save(file),
+    )
+}
+"""An option of commands whose result is saved as a page."""
 
 
-def _write_predictions(result: Any, file: Path) -> None:
-    from climassay.reporting.results import write_rows
+def rows_written(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
+    """Write rows that a result has, as the file's ending says."""
 
-    results = getattr(result, "predictions", None)
-    write_rows(file, result.to_dict()["predictions"] if results is None else results)
+    def write(result: Any, file: Path) -> None:
+        write_rows(file, rows(result))
 
-
-PREDICTIONS = {"predictions": (typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx)."), _write_predictions)}
-"""An option of commands whose result has rows of predictions."""
+    return write
 
 
-def add_verb(app: typer.Typer, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:
-    """Give a group a command made by :func:`verb_command`.
-
-    Args:
-        app: The group.
-        name: Name of the command.
-        function: The verb.
-        **how: Further arguments of :func:`verb_command`.
-    """
-    app.command(name)(verb_command(function, **how))
+PREDICTIONS = typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")
 
 
 def verb_command(
@@ -633,7 +629,7 @@ def verb_command(
                 continue
         if wanted is ...:
             positional = one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-            wanted = typer.Argument() if positional else typer.Option()
+            wanted = _USUAL.get(one.name) or (typer.Argument() if positional else typer.Option())
         wanted = copy(wanted)
         if wanted.help is None:
             wanted.help = helps.get(one.name)
@@ -698,6 +694,8 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _option_kind(annotation: Any, module: Any) -> Any:
     """The type that an option of a parameter has; None where it can have none."""
     if isinstance(annotation, str):
+        if "." in annotation:  # a type of a room, which would be imported for it
+            return None
 
         def annotated() -> None: ...
 
