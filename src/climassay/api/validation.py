@@ -43,14 +43,6 @@ def open_reader(
 ) -> "Reader":
     """What a validator that is to be trained with ``features`` or as a ``probe`` reads of drafts.
 
-    Args:
-        session: Loads the model or the encoder.
-        method: ``features`` or ``probe``.
-        model: Local model for a probe.
-        encoder: Encoder of features.
-        layers: Layers of a probe, side by side.
-        subject: The science, as prompts name it.
-
     Raises:
         InputError: The model does not show its states.
     """
