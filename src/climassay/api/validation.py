@@ -13,7 +13,7 @@ from climassay.errors import InputError
 from climassay.models import OpenWeights
 from climassay.models.provider import is_served
 from climassay.models.servers import OPENAI, find_server
-from climassay.questions import read_questions
+from climassay.questions import PRIMER, read_questions
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Shown
 from climassay.reporting.tables import skipped_note
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from climassay.generation.masking import ExpertChoice, WordStatistics
     from climassay.generation.validation import Reader, Training, Validator
 
-PRIMER = "primer"
 LEFT_OUT = "trained"
 """Names a masker that is fitted on all other statements than the one that it is measured on."""
 
