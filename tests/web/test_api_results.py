@@ -2,7 +2,6 @@
 
 import re
 
-
 from annotated_dataset import DATASET
 from climassay.evaluation import load_experiment
 from climassay.evaluation.comparing import compare_runs
