@@ -37,6 +37,7 @@ PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
 Search = Annotated[str, Query(max_length=200)]
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
+_STYLES = {area: f"{area}.css" for area in ("annotate", "api", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -54,7 +55,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
     Args:
         request: What is answered.
-        template: Below ``climassay/web/templates``; extends ``base.html.j2``.
+        template: Below ``climassay/web/templates``; extends ``base.html.j2``, and has the style of its folder.
         status: HTTP status.
         **values: For the template, every one escaped.
     """
@@ -75,6 +76,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             csrf_field=field,
             version=__version__,
             root=app.settings.prefix,
+            style=_STYLES.get(template.partition("/")[0]),
             **values,
         )
     )
