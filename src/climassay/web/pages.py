@@ -18,6 +18,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from climassay import __version__
+from climassay.questions import option_letter
 from climassay.reporting import counted
 from climassay.web.access import (
     CSRF_FIELD,
@@ -250,7 +251,7 @@ def environment() -> Any:
         lstrip_blocks=True,
     )
     made.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
-    made.globals |= {"explain": explained, "in_words": plainly}
+    made.globals |= {"explain": explained, "in_words": plainly, "letter": option_letter}
     made.filters["moment"] = day_and_time
     made.filters |= {"duration": duration, "rough_duration": rough_duration, "explained": explained, "plainly": plainly}
     made.filters["laid_out"] = laid_out

@@ -450,7 +450,6 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
         run=stored.details.summary,
         question=asked,
         benchmark=key[0],
-        letter=option_letter,
         metrics=metrics,
         answers=given,
         texts=stored.experiment.passages if stored.experiment else {},
