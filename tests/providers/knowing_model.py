@@ -121,9 +121,6 @@ def answer(content: str, schema: dict[str, Any] | None) -> Answer:
     return Answer(_Subject.of(content).sentence())
 
 
-# ------------------------------------------------------------------------------------------------------ short answers
-
-
 def _letter(content: str) -> Answer | None:
     """Of the options in the last block of lettered lines: the one that it knows to be right."""
     lines = [
@@ -177,9 +174,6 @@ def _gap(content: str) -> Answer | None:
                 if plain.startswith(start) and plain.endswith(end) and len(start) + len(end) < len(plain):
                     return Answer(plain[len(start) : len(plain) - len(end)].strip())
     return None
-
-
-# -------------------------------------------------------------------------------------------------- what is asked about
 
 
 @dataclass(frozen=True)
@@ -247,8 +241,6 @@ def _plain(text: str) -> str:
 def _sentences(text: str) -> list[str]:
     return re.split(r"(?<=\.) ", text)
 
-
-# ------------------------------------------------------------------------------------------------------ under a schema
 
 _YES = (
     "accurate", "correct", "true", "right", "supports", "supported", "supports the claim", "for", "enough", "answers",

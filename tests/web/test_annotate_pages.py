@@ -209,6 +209,18 @@ def test_a_decision_leads_to_the_next_conflict_and_the_last_one_to_the_list(plac
         assert "Decided." in adjudicator.get(answer.headers["location"]).text
 
 
+def test_a_long_history_goes_on_behind_its_last_entry(queue, annotator, monkeypatch):
+    monkeypatch.setattr("climassay.web.annotate.pages.MOST_HISTORY", 2)
+    for name in ("q1", "q2", "q3"):
+        queue.label(DATASET, name, "annotator", accepted=False, reasons=["wrong answer"], key=f"key-{name}")
+    first = annotator.get(f"{HOME}/history")
+    [older] = re.findall(r'href="([^"]*after=[^"]*)"', first.text)
+    second = annotator.get(unescape(older))
+    seen = [set(re.findall(rf'href="{HOME}/(q\d)"', page.text)) for page in (first, second)]
+    assert seen == [{"q3", "q2"}, {"q1"}]
+    assert "after=" not in second.text
+
+
 def people_on(page):
     return {name for name in ("zoe", "mia", "kim") if re.search(rf"\b{name}\b", text_of(page))}
 

@@ -17,9 +17,6 @@ def server(tmp_path_factory):
         yield made
 
 
-# ------------------------------------------------------------------------------------------------------------- people
-
-
 def test_me(server):
     seen = server.get("/me", role="adjudicator")
     assert (seen["user"]["name"], seen["user"]["role"]) == ("adjudicator", "adjudicator")
@@ -62,9 +59,6 @@ def test_password_link(server):
     server.place.accounts.add("rosa", "annotator")
     made = server.post("/users/rosa/link", status=201)
     assert server.place.accounts.link(made["address"].rsplit("/", 1)[1]).purpose == "password"
-
-
-# ------------------------------------------------------------------------------------------------------------ library
 
 
 def test_collections(server):
@@ -171,9 +165,6 @@ def test_search_all(server):
     assert (len(found["hits"]), found["more"], found["not_searched"]) == (1, True, [])
 
 
-# ------------------------------------------------------------------------------------------------------------- checks
-
-
 def test_checks(server):
     assert [one["id"] for one in server.get("/checks", q="carbon sun", verdict="incorrect")["items"]] == [
         server.content.check
@@ -269,9 +260,6 @@ def test_ask_again(server):
     begun = server.post(f"/checks/{stopped}/again", role="adjudicator", status=202)
     assert server.ended(begun["job"]["id"])["state"] == "done"
     assert server.get(f"/checks/{stopped}")["state"] == "done"
-
-
-# --------------------------------------------------------------------------------------------------------------- jobs
 
 
 def test_jobs(server):

@@ -88,7 +88,11 @@ class TuningBase:
             name = self.name.removeprefix("local:")
             self._loaded = load_local(name, device=self.device, dtype=self.dtype)
             if self.device == "cpu":
-                choose_threads(lambda: _few_tokens(self._loaded))
+                import torch
+
+                network = self._loaded.model
+                tokens = torch.arange(16)[None] % int(network.get_input_embeddings().weight.shape[0])
+                choose_threads(torch.no_grad()(lambda: network(input_ids=tokens)))
         return self._loaded
 
     def autocast(self) -> "torch.autocast":
@@ -111,14 +115,6 @@ def default_dtype(device: str) -> str:
     if kind == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     return fastest_cpu_dtype() if kind == "cpu" else "float32"
-
-
-def _few_tokens(loaded: LoadedModel | None) -> None:
-    import torch
-
-    assert loaded is not None
-    with torch.no_grad():
-        loaded.model(input_ids=torch.arange(16)[None] % int(loaded.model.get_input_embeddings().weight.shape[0]))
 
 
 def _checked_device(device: str) -> str:

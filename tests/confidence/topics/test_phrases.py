@@ -41,8 +41,15 @@ def test_phrases_have_the_number_and_the_case_of_the_text():
         ("Risks are increasing. Losses have increased, too.", "increased", ""),
         ("Marine heatwaves in the sea. A marine heatwave of 2013. Marine heatwaves.", "heatwave", "marine heatwaves"),
         ("In the West African monsoon, rain falls. A West African monsoon.", "african", "West African monsoon"),
+        ("The model phase 6 runs. A model phase 5 ran. Some model phase 6, too.", "model", "model"),
+        ("The ice model phase 6 runs. An ice model phase 5 ran. See ice model phase 6.", "phase", "ice model"),
+        ("See Tier 1 and Tier 2, then Tier 3.", "tier", ""),
+        ("The risks associated with heat. All risks associated with it.", "risks associated", ""),
+        ("A watershed of rivers, and a watershed with lakes, by law.", "watershed", "watershed"),
     ],
-    ids=["plural", "adjective", "verb", "shared neighbour", "proper name"],
+    ids=["plural", "adjective", "verb", "neighbour", "proper name", "word of a number", "grown to it", "number alone",
+        "participle", "noun in -ed",
+    ],
 )  # fmt: skip
 def test_only_noun_phrases_name(texts, word, phrase):
     assert phrases([word], [texts]) == ((phrase,) if phrase else ())

@@ -397,7 +397,18 @@ class Grammars:
         compiled = self._cached(key, schema, None)
         if room is None or compiled.max_tokens <= room:
             return compiled
-        return self._cached(key, schema, _fitting_length(schema, room))
+        # The greatest common bound of strings with which the longest answer fits, by bisection.
+        smallest = schema_grammar(schema, longest_string=0).max_bytes + 1
+        if smallest > room:
+            raise ModelError(
+                f"The schema's longest answer has {smallest} tokens at least, and there is room for {room}."
+            )
+        low, high = 0, room
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = schema_grammar(schema, longest_string=middle).max_bytes + 1 <= room
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return self._cached(key, schema, low)
 
     def mask(self, logits: "Tensor", constraints: Sequence[Constraint | None]) -> None:
         """Forbid in place what constraints do not allow.
@@ -440,16 +451,3 @@ class Grammars:
             )
             self._compiler = xgrammar.GrammarCompiler(info, max_threads=max(1, torch.get_num_threads()))
         return self._compiler.compile_grammar(xgrammar.Grammar.from_ebnf(text))
-
-
-def _fitting_length(schema: Mapping[str, Any], room: int) -> int:
-    """Greatest common bound of strings with which the longest answer fits, by bisection."""
-    smallest = schema_grammar(schema, longest_string=0).max_bytes + 1
-    if smallest > room:
-        raise ModelError(f"The schema's longest answer has {smallest} tokens at least, and there is room for {room}.")
-    low, high = 0, room
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = schema_grammar(schema, longest_string=middle).max_bytes + 1 <= room
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low

@@ -28,15 +28,8 @@ from climassay.web.api.base import (
     part_of,
 )
 from climassay.web.app_state import App
+from climassay.web.library import pages
 from climassay.web.library.cache import Contents, found_passage, library_of
-from climassay.web.library.pages import (
-    LONGEST_QUERY,
-    MOST_HITS,
-    SearchResults,
-    SearchSpec,
-    search_library,
-    search_spec,
-)
 from climassay.web.library.uploads import RESERVED, plain_text, receive_addition, submit
 
 router = area("/library", "library")
@@ -48,7 +41,7 @@ Query_ = Annotated[
         description="What to look for.",
         pattern=NO_NUL,
         min_length=1,
-        max_length=LONGEST_QUERY,
+        max_length=pages.LONGEST_QUERY,
         examples=["how much carbon the ocean takes up"],
     ),
 ]
@@ -59,7 +52,7 @@ Mode = Annotated[
 Everything = Annotated[
     bool, Query(alias="all", description="Also what is less similar than the threshold measured for the encoder.")
 ]
-Hits = Annotated[int, Query(description="Maximum number of hits.", ge=1, le=MOST_HITS)]
+Hits = Annotated[int, Query(description="Maximum number of hits.", ge=1, le=pages.MOST_HITS)]
 
 
 CollectionData = answer(
@@ -93,7 +86,7 @@ HitData = answer(
 )
 SearchData = answer(
     "Search",
-    SearchResults,
+    pages.SearchResults,
     "more hidden",
     hits=many(HitData),
     not_searched=at("failed", list[str], "Why collections could not be searched, a sentence each."),
@@ -228,8 +221,8 @@ def search_in_collection(
     limit: Hits = 10,
 ) -> Any:
     """Search one collection."""
-    wanted = _with_words(search_spec(q, mode, document, everything, limit))
-    return _search(search_library(library_of(app), wanted, collection))
+    wanted = _with_words(pages.search_spec(q, mode, document, everything, limit))
+    return _search(pages.search_library(library_of(app), wanted, collection))
 
 
 @router.get("/search", response_model=SearchData)
@@ -237,10 +230,12 @@ def search_everywhere(
     app: App, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
 ) -> Any:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare."""
-    return _search(search_library(library_of(app), _with_words(search_spec(q, mode, "", everything, limit))))
+    return _search(
+        pages.search_library(library_of(app), _with_words(pages.search_spec(q, mode, "", everything, limit)))
+    )
 
 
-def _with_words(wanted: SearchSpec) -> SearchSpec:
+def _with_words(wanted: pages.SearchSpec) -> pages.SearchSpec:
     if not wanted.words:
         raise InputError("Say what to look for: the query is empty.")
     return wanted
@@ -250,7 +245,7 @@ def _passage(collection: str, passage: Passage) -> Extended:
     return Extended(passage, page=f"/library/{collection}/passages/{passage.id}")
 
 
-def _search(results: SearchResults) -> Any:
+def _search(results: pages.SearchResults) -> Any:
     hits = [
         Extended(
             one.hit,

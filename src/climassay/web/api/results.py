@@ -20,17 +20,7 @@ from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
 from climassay.questions import Kind, Level, Question
-from climassay.records import tables
-from climassay.records.queries import (
-    ModelUsage,
-    RunSummary,
-    UsageGroup,
-    UsageRow,
-    run_lines,
-    run_settings,
-    usage_by,
-    usage_by_model,
-)
+from climassay.records import queries, tables
 from climassay.reporting import Table
 from climassay.reporting.tables import Column, Mark
 from climassay.statistics.intervals import PairedComparison
@@ -66,7 +56,7 @@ Word = Annotated[str, Query(pattern=NO_NUL, max_length=200)]
 
 RunData = answer(
     "Run",
-    RunSummary,
+    queries.RunSummary,
     "id command status version started_at ended_at asked failed served cost",
     below="summary",
     models=said(list[str], "Whose answers it has."),
@@ -74,8 +64,8 @@ RunData = answer(
     page=page_at("/results/{}", "summary.id"),
 )
 USAGE = "answers failed attempts prompt_tokens completion_tokens reasoning_tokens cost unpriced"
-ModelUsageData = answer("ModelUsage", ModelUsage, f"model fingerprint {USAGE}")
-UsageData = answer("Usage", UsageRow, f"name served {USAGE}")
+ModelUsageData = answer("ModelUsage", queries.ModelUsage, f"model fingerprint {USAGE}")
+UsageData = answer("Usage", queries.UsageRow, f"name served {USAGE}")
 RunDetailsData = answer(
     "RunDetails",
     "One run with how it was set up and what it used.",
@@ -230,7 +220,7 @@ def list_runs(
     after: AfterName = None,
 ) -> Any:
     """All runs that fit, the newest first."""
-    result = run_lines(app.database, command=command, text=text, most=limit + 1, after=after)
+    result = queries.run_lines(app.database, command=command, text=text, most=limit + 1, after=after)
     return first_of(result, limit, lambda one: one.summary.id)
 
 
@@ -258,12 +248,12 @@ def compare_several_runs(
 def get_run(app: App, user: Reader, run: RunId) -> Any:
     """One run: how it was set up, what it used, and what it stored."""
     found_summary(app, run)
-    [line] = run_lines(app.database, run=run, most=1)
-    config, seeds, error = run_settings(app.database, run)
+    [line] = queries.run_lines(app.database, run=run, most=1)
+    config, seeds, error = queries.run_settings(app.database, run)
     name = tables.results.c.name
     query = sa.select(name, sa.func.count()).where(tables.results.c.run == run).group_by(name).order_by(name)
     stored = {table: int(count) for table, count in app.database.rows(query)}
-    usage = usage_by_model(app.database, run)
+    usage = queries.usage_by_model(app.database, run)
     return {"run": line, "config": config, "seeds": seeds, "error": error, "usage": usage, "stored": stored}
 
 
@@ -367,10 +357,10 @@ def _question(stored: StoredRun, number: int, key: tuple[str, str], model: str) 
 
 @router.get("/usage", response_model=listed(UsageData))
 def list_usage(
-    app: App, user: Annotator, by: Annotated[UsageGroup, Query(description="What is added up.")] = "model"
+    app: App, user: Annotator, by: Annotated[queries.UsageGroup, Query(description="What is added up.")] = "model"
 ) -> Any:
     """What all runs used: tokens, cost, failures, and what the records saved."""
-    return whole(usage_by(app.database, by))
+    return whole(queries.usage_by(app.database, by))
 
 
 @datasets.get("", response_model=listed(DatasetData))
