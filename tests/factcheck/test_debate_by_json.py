@@ -10,7 +10,7 @@ import pytest
 from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate import preparation
+from climassay.factcheck.debate import rounds
 from climassay.factcheck.debate import scheduler as exchange
 from climassay.factcheck.debate.context import likelihood_holds
 from climassay.factcheck.debate.rounds import debate, with_follow_up_passages
@@ -358,7 +358,7 @@ def test_a_question_is_searched_with_its_queries_and_may_bring_an_unasked_advoca
 
     monkeypatch.setattr(exchange, "search_all", search)
     # One passage of each collection is graded; that of the pamphlet does not bear.
-    monkeypatch.setattr(preparation, "MOST_CANDIDATES", 2)
+    monkeypatch.setattr(rounds, "MOST_CANDIDATES", 2)
     found = by_json(
         PHYSICAL,
         among(ICE, collections=("pamphlet",)),

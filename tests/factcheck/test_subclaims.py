@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import locate_quotation
-from climassay.factcheck.debate.preparation import MOST, by_rules, read_claim, whole
+from climassay.factcheck.debate.rounds import MOST, by_rules, read_claim, whole
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion
 from climassay.prompts import SMALL, STRONG, load_prompt

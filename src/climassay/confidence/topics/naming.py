@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -242,9 +243,15 @@ def _has_number(text: Sequence[_Word], end: int) -> bool:
 
 
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
-    """Whether a word in -ed is a form of another that the texts or the general words have: ``emissions increased``."""
+    """Whether a word in -ed is a form of another that the texts or the general words have: ``emissions increased``.
+
+    So is one that ``with`` or ``by`` mostly follows: ``risks associated``.
+    """
     if not word.endswith("ed") or len(word) < 6:
         return False
+    after = [two.lower for text in texts for one, two in pairwise(text) if one.lower == word and two.joined]
+    if sum(one in ("with", "by") for one in after) > len(after) / 2:
+        return True
     others = {word[:-1], word[:-2], f"{word[:-1]}s", f"{word[:-2]}s", f"{word[:-2]}ing"}
     return bool(others & _set(_GENERAL)) or any(one.lower in others for text in texts for one in text)
 
