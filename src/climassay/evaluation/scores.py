@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from climassay.statistics import (
 
 OVERALL = "overall"
 Family = Literal["settings", "models"]
+P = TypeVar("P", bound="PairedScores")
 _Variant = tuple[str, str, str]
 """A model's label, a setting and a scoring."""
 
@@ -70,7 +71,7 @@ class CellCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedTest:
+class PairedScores:
     """Two settings of a model, or two models in a setting, compared on the same questions."""
 
     family: Family
@@ -89,9 +90,21 @@ class PairedTest:
     p_value: float
     p_holm: float
     """Adjusted over all tests of the family on the benchmark (Holm)."""
-    benchmark: str = ""
-    metric: str = "accuracy"
-    scoring: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest(PairedScores):
+    """Two cells of an experiment compared by one metric."""
+
+    benchmark: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRow(PairedScores):
+    """Two cells of an evaluation of choices compared by accuracy."""
+
+    scoring: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,12 +390,12 @@ def _tests(
                     values.append(common)
     binary = [is_right_or_wrong(METRICS[one["metric"]], *common) for one, common in zip(named, values, strict=True)]
     for names, result in zip(named, paired_tests(values, binary, seed), strict=True):
-        yield _paired_test(result, benchmark=benchmark, family=family, **names)
+        yield _paired(PairedTest, result, benchmark=benchmark, family=family, **names)
 
 
-def _paired_test(result: PairedComparison, **names: Any) -> PairedTest:
+def _paired(kind: type[P], result: PairedComparison, **names: Any) -> P:
     test = "sign flip" if result.exact is None else "McNemar, exact"
-    return PairedTest(
+    return kind(
         difference=result.difference,
         first_only=result.first_only,
         second_only=result.second_only,
@@ -450,7 +463,7 @@ class McqScores:
     """All tables of one evaluation."""
 
     accuracy: tuple[AccuracyRow, ...]
-    paired: tuple[PairedTest, ...]
+    paired: tuple[PairedRow, ...]
     position: tuple[PositionRow, ...]
 
 
@@ -497,7 +510,7 @@ def _by_question(rows: Iterable[Prediction]) -> dict[str, float]:
     return {question: float(np.mean(correct)) for question, correct in values.items()}
 
 
-def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]], seed: int) -> Iterator[PairedTest]:
+def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]], seed: int) -> Iterator[PairedRow]:
     differs, shared = (1, 0) if family == "settings" else (0, 1)
     pairs = [(a, b) for a, b in combinations(groups, 2) if a[shared] == b[shared] and a[2] == b[2]]
     single = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
@@ -509,7 +522,7 @@ def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]]
         # Gained and lost are questions in the order of the file.
         exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
         names = {"first": first[differs], "second": second[differs], "scoring": first[2]}
-        row = _paired_test(result, family=family, fixed=first[shared], **names)
+        row = _paired(PairedRow, result, family=family, fixed=first[shared], **names)
         test = row.test if whole else "sign flip over questions"
         yield replace(row, first_only=exact.first_only, second_only=exact.second_only, test=test)
 

@@ -12,6 +12,7 @@ from climassay.evaluation.scores import (
     DimensionScore,
     ExperimentScores,
     McqScores,
+    PairedScores,
     PairedTest,
     PointCounts,
     PositionRow,
@@ -129,7 +130,7 @@ def shown_difference(metric: str, value: float) -> str:
 TEST_HEADINGS = ("95% interval", "gained /\nlost", "p", "p\n(Holm)")
 
 
-def paired_cells(test: PairedComparison | PairedTest, metric: str) -> list[str]:
+def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str]:
     """Number of items and difference of a paired test, then the cells below :data:`TEST_HEADINGS`."""
     return [
         str(test.difference.n),
@@ -430,7 +431,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
     for family in dict.fromkeys(row.family for row in scores.paired):
         paired = [row for row in scores.paired if row.family == family]
         pairs = [
-            [row.fixed] * several + [f"{row.second} - {row.first}", row.scoring, *paired_cells(row, row.metric)]
+            [row.fixed] * several + [f"{row.second} - {row.first}", row.scoring, *paired_cells(row, "accuracy")]
             for row in paired
         ]
         tests = " and ".join(dict.fromkeys(row.test for row in paired))
