@@ -51,11 +51,11 @@ from climassay.generation.annotation.transactions import (
     skips,
     waiting_item,
 )
-from climassay.generation.dataset_store import DatasetStore, chunks, drafts, drafts_before_experts
+from climassay.generation.dataset_store import DatasetStore, drafts, drafts_before_experts
 from climassay.generation.draft import Wording
 from climassay.questions import KINDS
 from climassay.records import Records
-from climassay.records.database import record_of
+from climassay.records.database import chunks, record_of
 from climassay.records.store import canonical_json
 from climassay.workspace import Workspace
 

@@ -29,9 +29,9 @@ from climassay.generation.annotation.labels import (
     check_name,
     outcome_of,
 )
-from climassay.generation.dataset_store import EXPERTS, chunks, datasets, decisions, drafts, drafts_before_experts
+from climassay.generation.dataset_store import EXPERTS, datasets, decisions, drafts, drafts_before_experts
 from climassay.generation.draft import Draft, Wording, record_from
-from climassay.records.database import Database, record_of
+from climassay.records.database import Database, chunks, record_of
 
 metadata = sa.MetaData()
 _needed = partial(sa.Column, nullable=False)
