@@ -151,9 +151,9 @@ def markdown_blocks(text: str) -> list[Block]:
                 add(" | ".join(cell for cell in row if cell))
                 row = None
             case "inline":
-                parts = (part for part in token.children or () if part.type in _SPACES)
-                text = "".join(part.content or _SPACES[part.type] for part in parts)
-                words = clean(_KEPT.sub(lambda match: kept[int(match[1])], text))
+                inline = (part for part in token.children or () if part.type in _SPACES)
+                shown = "".join(part.content or _SPACES[part.type] for part in inline)
+                words = clean(_KEPT.sub(lambda match: kept[int(match[1])], shown))
                 if level:
                     while headings and headings[-1][0] >= level:
                         headings.pop()
