@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from climassay.corpus import open_or_create, read, split_passages
 from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.preparation import Evidence, Grader, find_evidence, read_claim
+from climassay.factcheck.debate.rounds import Evidence, Grader, find_evidence, read_claim
 from climassay.factcheck.debate.scheduler import Ask, AskPassages, AskText, Steps, search_all
 from climassay.factcheck.transcript import Subclaim
 from climassay.grounding import CollectionGroup, open_collections

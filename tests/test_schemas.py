@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay.confidence.topics import naming
-from climassay.factcheck.debate import assessment, preparation
+from climassay.factcheck.debate import assessment, rounds
 from climassay.generation import writing as schemas
 from climassay.models.openai.schema import response_format, satisfying_json
 from climassay.questions import KINDS
@@ -28,8 +28,8 @@ SCHEMAS = {
         f"assessment {number}": assessment.answer_schema(one, assessment.ElicitationConfig())
         for number, one in enumerate(interviews())
     },
-    "claim read": preparation._reading_schema(200, True, 3),
-    "subclaims": preparation._reading_schema(200, False, 0),
+    "claim read": rounds._reading_schema(200, True, 3),
+    "subclaims": rounds._reading_schema(200, False, 0),
     "topic": naming._SCHEMA,
 }
 

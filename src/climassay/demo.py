@@ -114,7 +114,15 @@ def run_demo(
                 say(f"  {line}")
             shown.append(step)
         sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}: {step.command}"))) for step in shown)
-        _report(demo, sections).write(output)
+        report = Report(
+            title="climassay: can I trust what this model says about climate?",
+            lead=f"What climassay does, shown with {demo.model.name}, which runs on any laptop. It knows next to "
+            "nothing about climate: look at how answers are grounded, scored and checked, and take a larger model for "
+            "what they say.",
+            sections=sections,
+            facts=(("Model fingerprint", demo.model.fingerprint), ("Number format", number_format(demo.model))),
+        )
+        report.write(output)
     return tuple(shown)
 
 
@@ -355,14 +363,3 @@ _STEPS: tuple[tuple[str, Callable[[_Demo, str], DemoStep]], ...] = (
     (f"A judge trained on {LABELS} labels", _judge),
     ("A claim, checked", _claim),
 )
-
-
-def _report(demo: _Demo, sections: tuple[Section, ...]) -> Report:
-    return Report(
-        title="climassay: can I trust what this model says about climate?",
-        lead=f"What climassay does, shown with {demo.model.name}, which runs on any laptop. It knows next to "
-        "nothing about climate: look at how answers are grounded, scored and checked, and take a larger model for what "
-        "they say.",
-        sections=sections,
-        facts=(("Model fingerprint", demo.model.fingerprint), ("Number format", number_format(demo.model))),
-    )

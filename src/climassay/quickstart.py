@@ -11,28 +11,31 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
+from climassay.api.benchmarks import run_plan
+from climassay.api.claims import check_claim
+from climassay.api.documents import add_documents, ask
+from climassay.api.generation import generate
+from climassay.corpus.collection import survey_collections
 from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE
 from climassay.errors import InputError
-from climassay.generation import Draft
+from climassay.evaluation import load_plan
+from climassay.factcheck import DebateSettings, advocates_from_names
+from climassay.factcheck.results.page import DEMONSTRATION, ENDING
+from climassay.generation import DatasetStore, Draft, load_recipe, publish_dataset
 from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationStore, Item
+from climassay.grounding import written
 from climassay.io import write_file
-from climassay.models import DEFAULT_MODEL
+from climassay.models import DEFAULT_MODEL, Generator
 from climassay.models.provider import is_served
 from climassay.progress import Progress
 from climassay.prompts import profile_of
 from climassay.questions import option_letter
-from climassay.reporting import counted
+from climassay.records.queries import RunDetails, list_runs, run_details
+from climassay.reporting import as_markdown, counted
+from climassay.session import Session
 from climassay.workspace import Workspace
-
-if TYPE_CHECKING:
-    from climassay.factcheck import DebateSettings
-    from climassay.generation import Recipe
-    from climassay.models import Generator
-    from climassay.records.queries import RunDetails
-    from climassay.session import Session
-
 
 NAME = "quickstart"
 """Name of the collection, the dataset and the experiment."""
@@ -71,14 +74,12 @@ class QuickstartContext:
     progress: Progress = field(default_factory=Progress)
 
     @cached_property
-    def session(self) -> "Session":
+    def session(self) -> Session:
         """What is open in the workspace: records, encoders and the model, once a step needs them."""
-        from climassay.session import Session
-
         return Session(self.workspace, progress=self.progress)
 
     @property
-    def model(self) -> "Generator":
+    def model(self) -> Generator:
         """The model, loaded when a step first needs it.
 
         Raises:
@@ -92,10 +93,8 @@ class QuickstartContext:
         """Where the quickstart writes files; made by the step that first writes one."""
         return self.workspace.root / NAME
 
-    def runs(self, *commands: str) -> "Iterator[RunDetails]":
+    def runs(self, *commands: str) -> Iterator[RunDetails]:
         """Finished runs of a command in this workspace, the newest first; it may have had other names before."""
-        from climassay.records.queries import list_runs, run_details
-
         if not self.workspace.has_records:
             return
         database = self.session.records.database
@@ -125,7 +124,7 @@ class Step:
     """What is there of an earlier time, in words; None where the step is still to be done."""
     work: Callable[[QuickstartContext, str, Dialog], str]
     """Does it with the user's answer; what came out, in words. What is wrong with the answer is an InputError."""
-    needs: Callable[[QuickstartContext], bool] = field(default=lambda _room: True)
+    needs: Callable[[QuickstartContext], bool] = field(default=lambda _context: True)
     """Whether what the step builds upon is there."""
 
 
@@ -162,38 +161,25 @@ def annotate_items(store: AnnotationStore, dataset: str, annotator: str, count: 
             store.skip(dataset, item.draft.id, annotator)
             continue
         reasons, remark = ((), "") if verdict else _reason(dialog)
-        store.label(
-            dataset,
-            item.draft.id,
-            annotator,
-            accepted=verdict,
-            reasons=reasons,
-            remark=remark,
-            key=uuid.uuid4().hex,
-        )
+        key = uuid.uuid4().hex
+        store.label(dataset, item.draft.id, annotator, accepted=verdict, reasons=reasons, remark=remark, key=key)
         said[0 if verdict else 1] += 1
     return said[0], said[1]
 
 
 def _shown(item: Item) -> str:
     """An item as text: the question, what is said to be right, and the passage that it was written from."""
-    draft = item.draft
-    passage = textwrap.shorten(draft.main.text, PASSAGE_CHARACTERS, placeholder=" ...")
-    lines = [*_question(draft), "", f"Passage ({draft.main.document}):", textwrap.fill(passage, 96)]
-    return "\n".join(lines)
-
-
-def _question(draft: Draft) -> list[str]:
-    wording = draft.wording
+    draft, wording = item.draft, item.draft.wording
+    asked, answered = ("Statement", "Masked term") if draft.kind == "cloze" else ("Question", "Answer")
+    answers = [f"{answered}: {wording.answer}"]
     if draft.kind == "mcq":
-        options = [
+        answers = [
             f"  {option_letter(place)}. {text}{'   <- marked as right' if place == wording.correct else ''}"
             for place, text in enumerate(wording.options)
         ]
-        return [f"Question: {wording.question}", *options]
-    if draft.kind == "cloze":
-        return [f"Statement: {wording.question}", f"Masked term: {wording.answer}"]
-    return [f"Question: {wording.question}", f"Answer: {wording.answer}"]
+    passage = textwrap.shorten(draft.main.text, PASSAGE_CHARACTERS, placeholder=" ...")
+    source = f"Passage ({draft.main.document}):"
+    return "\n".join([f"{asked}: {wording.question}", *answers, "", source, textwrap.fill(passage, 96)])
 
 
 def _verdict(dialog: Dialog) -> bool | None:
@@ -239,8 +225,6 @@ def has_collection(context: QuickstartContext) -> bool:
 
 
 def _documents_found(context: QuickstartContext) -> str | None:
-    from climassay.corpus.collection import survey_collections
-
     if not context.workspace.collections.is_dir():
         return None
     # A damaged collection beside it is none of its business.
@@ -252,8 +236,6 @@ def _documents_found(context: QuickstartContext) -> str | None:
 
 
 def _add(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
-    from climassay.api.documents import add_documents
-
     try:
         files = shlex.split(answer)
     except ValueError:
@@ -267,10 +249,6 @@ def _add(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     return "\n".join([*lines, *(f"left out: {one.reason}" for one in report.skipped)])
 
 
-def _add_command(_room: QuickstartContext, answer: str) -> str:
-    return f"climassay corpus add {NAME} {answer} --passage-size {PASSAGE_SIZE} --passage-overlap {PASSAGE_OVERLAP}"
-
-
 def _asked(context: QuickstartContext) -> str | None:
     for run in context.runs("ask"):
         answers = run.results.get("answer", [])
@@ -280,8 +258,6 @@ def _asked(context: QuickstartContext) -> str | None:
 
 
 def _ask(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
-    from climassay.api.documents import ask
-
     result = ask(answer, NAME, model=context.model, workspace=context.session, passages=PASSAGES)
     if result.error is not None:
         return result.text
@@ -299,10 +275,8 @@ def _checked(context: QuickstartContext) -> str | None:
     return None
 
 
-def debate_settings(context: QuickstartContext) -> "DebateSettings":
+def debate_settings(context: QuickstartContext) -> DebateSettings:
     """A short debate of the documents with the model's own memory."""
-    from climassay.factcheck import DebateSettings, advocates_from_names
-
     advocates = advocates_from_names([NAME], plain=True)
     if is_served(context.model_name):
         return DebateSettings(advocates=advocates, model=context.model_name, split="none", rounds=ROUNDS)
@@ -310,10 +284,6 @@ def debate_settings(context: QuickstartContext) -> "DebateSettings":
 
 
 def _check(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
-    from climassay.api.claims import check_claim
-    from climassay.factcheck.results.page import DEMONSTRATION, ENDING
-    from climassay.grounding import written
-
     settings = debate_settings(context)
     transcript = check_claim(answer, settings=settings, model=context.model, workspace=context.session, force=True)
     page = transcript.save(context.folder / "factcheck.html")
@@ -332,58 +302,17 @@ def _check(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
 
 
 def _check_command(context: QuickstartContext, answer: str) -> str:
-    short = SHORT_DEBATE
-    rounds = (
-        f"--rounds {ROUNDS}"
-        if is_served(context.model_name)
-        else f"--rounds 1 --passages {short.passages} --excerpt-words {short.excerpt_words} "
-        f"--text-tokens {short.text_tokens}"
-    )
-    return (
-        f"climassay check {shlex.quote(answer)} --collection {NAME} --plain --force --split none "
-        f"{rounds}{_model_option(context)}"
-    )
-
-
-def _ask_command(context: QuickstartContext, answer: str) -> str:
-    return f"climassay ask {shlex.quote(answer)} --collection {NAME} --passages {PASSAGES}{_model_option(context)}"
+    rounds = f"--rounds {ROUNDS}"
+    if not is_served(context.model_name):
+        short = SHORT_DEBATE
+        rounds = f"--rounds 1 --passages {short.passages} --excerpt-words {short.excerpt_words}"
+        rounds += f" --text-tokens {short.text_tokens}"
+    who = f"--collection {NAME} --plain --force --split none"
+    return f"climassay check {shlex.quote(answer)} {who} {rounds}{_model_option(context)}"
 
 
 def _model_option(context: QuickstartContext) -> str:
     return "" if context.model_name == DEFAULT_MODEL else f" --model {context.model_name}"
-
-
-FIRST_STEPS = (
-    Step(
-        "documents",
-        "Add documents: PDF, HTML, Markdown, text, EPUB or tables become a collection that can be searched.",
-        "Files or folders",
-        lambda _room: DOCUMENTS,
-        _add_command,
-        _documents_found,
-        _add,
-    ),
-    Step(
-        "ask",
-        "Ask: the answer rests on passages of the documents and names them, or says that they do not hold it.",
-        "Your question",
-        lambda _room: QUESTION,
-        _ask_command,
-        _asked,
-        _ask,
-        has_collection,
-    ),
-    Step(
-        "check",
-        "Check a claim: an advocate with the documents and one without debate it, and a mediator gives a verdict.",
-        "A claim",
-        lambda _room: CLAIM,
-        _check_command,
-        _checked,
-        _check,
-        has_collection,
-    ),
-)
 
 
 QUESTIONS = 10
@@ -439,28 +368,8 @@ def _recipe_file(context: QuickstartContext) -> Path:
     return context.folder / "recipe.toml"
 
 
-def _write_recipe(context: QuickstartContext, count: int) -> "Recipe":
-    """The recipe in a file of its own, so that the command shown does the same."""
-    from climassay.generation import load_recipe
-
-    small = profile_of(context.model).name == "small"
-    # A very small model writes usable statements at times, and a usable choice of options hardly ever.
-    counts = {"cloze": count} if small else {"mcq": count - count // 2, "cloze": count // 2}
-    text = _RECIPE.format(
-        name=NAME,
-        model=context.model_name,
-        writer="brief = true                # short prompts, for very small models\nmax_tokens = 60\n" if small else "",
-        counts="\n".join(f"{kind} = {number}" for kind, number in counts.items() if number),
-        asked=DRAFTS_A_QUESTION * count,
-    )
-    write_file(_recipe_file(context), text)
-    return load_recipe(_recipe_file(context))
-
-
-def _drafts(context: QuickstartContext) -> "list[Draft]":
+def _drafts(context: QuickstartContext) -> list[Draft]:
     """The drafts of the quickstart's dataset, with what was said about them; none where there is no dataset."""
-    from climassay.generation import DatasetStore
-
     if not context.workspace.has_records:
         return []
     store = DatasetStore(context.session.records)
@@ -472,8 +381,6 @@ def _has_questions(context: QuickstartContext) -> bool:
 
 
 def _questions_found(context: QuickstartContext) -> str | None:
-    from climassay.generation import load_recipe
-
     if not _recipe_file(context).is_file():
         return None
     recipe, drafts = load_recipe(_recipe_file(context)), _drafts(context)
@@ -492,9 +399,18 @@ def _number(answer: str) -> int:
 
 
 def _generate(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
-    from climassay.api.generation import generate
-
-    drafts = generate(NAME, recipe=_write_recipe(context, _number(answer)), workspace=context.session)
+    count, small, recipe = _number(answer), profile_of(context.model).name == "small", _recipe_file(context)
+    # A very small model writes usable statements at times, and a usable choice of options hardly ever.
+    counts = {"cloze": count} if small else {"mcq": count - count // 2, "cloze": count // 2}
+    text = _RECIPE.format(
+        name=NAME,
+        model=context.model_name,
+        writer="brief = true                # short prompts, for very small models\nmax_tokens = 60\n" if small else "",
+        counts="\n".join(f"{kind} = {number}" for kind, number in counts.items() if number),
+        asked=DRAFTS_A_QUESTION * count,
+    )
+    write_file(recipe, text)  # a file of its own, so that the command shown does the same
+    drafts = generate(NAME, recipe=recipe, workspace=context.session)
     told = len(_drafts(context))
     if not drafts:
         return f"None of {told} drafts passed the checks: write them with a larger model (--model)."
@@ -503,8 +419,6 @@ def _generate(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
 
 
 def _annotated(context: QuickstartContext) -> str | None:
-    from climassay.generation.annotation import AnnotationStore
-
     store = AnnotationStore(context.session.records)
     labels = store.labels(NAME)
     left = store.progress(NAME, context.labels_by).left_for_me
@@ -514,8 +428,6 @@ def _annotated(context: QuickstartContext) -> str | None:
 
 
 def _annotate(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
-    from climassay.generation.annotation import AnnotationStore
-
     store = AnnotationStore(context.session.records)
     accepted, rejected = annotate_items(store, NAME, context.labels_by, _number(answer), dialog)
     return f"Labelled {accepted + rejected}: {accepted} valid, {rejected} not. The labels are {context.labels_by}'s."
@@ -530,42 +442,59 @@ def _evaluated(context: QuickstartContext) -> str | None:
     return None
 
 
-def _publish(context: QuickstartContext) -> list[str]:
-    """Publish the questions that stand; the files of each kind, relative to the quickstart's folder."""
-    from climassay.generation import publish_dataset
-
-    folder = context.folder / "benchmark"
+def _evaluate(context: QuickstartContext, _answer: str, _dialog: Dialog) -> str:
+    folder, experiment = context.folder / "benchmark", context.folder / "experiment.toml"
     publish_dataset(_drafts(context), folder, name=NAME, force=True)
-    return [file.relative_to(context.folder).as_posix() for file in sorted(folder.glob("jsonl/*/*.jsonl"))]
-
-
-def _write_experiment(context: QuickstartContext, files: Sequence[str]) -> Path:
+    files = [file.relative_to(context.folder).as_posix() for file in sorted(folder.glob("jsonl/*/*.jsonl"))]
     small = profile_of(context.model).name == "small"
-    file = context.folder / "experiment.toml"
     text = _EXPERIMENT.format(
         name=NAME,
         scoring="text" if small else "letter" if is_served(context.model_name) else "likelihood",
         files=", ".join(f'"{one}"' for one in files),
         model=context.model_name,
     )
-    write_file(file, text)
-    return file
-
-
-def _evaluate(context: QuickstartContext, _answer: str, _dialog: Dialog) -> str:
-    from climassay.api.benchmarks import run_plan
-    from climassay.evaluation import load_plan
-    from climassay.reporting import as_markdown
-
-    plan = load_plan(_write_experiment(context, _publish(context)))
-    result = run_plan(plan, model=context.model, workspace=context.session)
+    write_file(experiment, text)
+    result = run_plan(load_plan(experiment), model=context.model, workspace=context.session)
     report = result.save(context.folder / "report.html")
     return (
         f"{as_markdown(result.tables()[0])}\nSo few questions say little: look at the intervals. The report: {report}"
     )
 
 
-LATER_STEPS: tuple[Step, ...] = (
+STEPS: tuple[Step, ...] = (
+    Step(
+        "documents",
+        "Add documents: PDF, HTML, Markdown, text, EPUB or tables become a collection that can be searched.",
+        "Files or folders",
+        lambda _context: DOCUMENTS,
+        lambda _context, answer: (
+            f"climassay corpus add {NAME} {answer} --passage-size {PASSAGE_SIZE} --passage-overlap {PASSAGE_OVERLAP}"
+        ),
+        _documents_found,
+        _add,
+    ),
+    Step(
+        "ask",
+        "Ask: the answer rests on passages of the documents and names them, or says that they do not hold it.",
+        "Your question",
+        lambda _context: QUESTION,
+        lambda context, answer: (
+            f"climassay ask {shlex.quote(answer)} --collection {NAME} --passages {PASSAGES}{_model_option(context)}"
+        ),
+        _asked,
+        _ask,
+        has_collection,
+    ),
+    Step(
+        "check",
+        "Check a claim: an advocate with the documents and one without debate it, and a mediator gives a verdict.",
+        "A claim",
+        lambda _context: CLAIM,
+        _check_command,
+        _checked,
+        _check,
+        has_collection,
+    ),
     Step(
         "questions",
         "Make questions: the model writes from the passages, and every draft is checked.",
@@ -580,8 +509,8 @@ LATER_STEPS: tuple[Step, ...] = (
         "annotate",
         "Annotate: you say which questions are valid. Whole groups do so in the browser.",
         "How many to look at",
-        lambda _room: str(LABELS),
-        lambda _room, _answer: "climassay serve",
+        lambda _context: str(LABELS),
+        lambda _context, _answer: "climassay serve",
         _annotated,
         _annotate,
         _has_questions,
@@ -590,16 +519,13 @@ LATER_STEPS: tuple[Step, ...] = (
         "evaluate",
         "Evaluate: the model answers the questions that stand, without and with the documents.",
         "Go ahead",
-        lambda _room: "yes",
+        lambda _context: "yes",
         lambda context, _answer: f"climassay evaluate run {context.folder / 'experiment.toml'}",
         _evaluated,
         _evaluate,
         _has_questions,
     ),
 )
-
-
-STEPS: tuple[Step, ...] = (*FIRST_STEPS, *LATER_STEPS)
 
 
 def run_quickstart(context: QuickstartContext, dialog: Dialog, steps: Sequence[Step] = STEPS) -> tuple[Outcome, ...]:

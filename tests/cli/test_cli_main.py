@@ -1,3 +1,6 @@
+"""What all commands share: names, options, output and exit codes."""
+
+import json
 import os
 import re
 import subprocess
@@ -11,6 +14,8 @@ from typer.testing import CliRunner
 
 from climassay import __version__
 from climassay.cli.main import app
+from climassay.cli.options import shown_progress, stderr_console, stdout_console
+from climassay.workspace import Workspace
 from command_line import refused, run_command
 
 
@@ -107,3 +112,72 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
     assert code == 130
     assert out == ""
     assert err.count("run the same command again") == 1
+
+
+OLD = {
+    ("factcheck-run", "--help"): "factcheck run",
+    ("factcheck-evidence", "--help"): "factcheck evidence",
+    ("factcheck-head", "train", "--help"): "factcheck train",
+    ("verdicts", "score", "--help"): "factcheck score",
+    ("checks", "list", "--help"): "factcheck kept list",
+    ("publish", "--help"): "generate publish",
+    ("validator", "apply", "--help"): "generate validate apply",
+    ("masker", "train", "--help"): "generate mask train",
+    ("factcheck", "The sea rises.", "--help"): "check",
+    ("factcheck", "check", "--help"): "check",
+    ("factcheck", "-c", "ipcc", "--help"): "check",
+    ("metrics", "train-entailment", "--help"): "metrics entailment train",
+    ("metrics", "validate-entailment", "--help"): "metrics entailment evaluate",
+    ("generate", "mask", "measure", "--help"): "generate mask evaluate",
+    ("confidence", "tag", "statement", "--help"): "confidence tag apply",
+}
+
+
+@pytest.mark.parametrize(("words", "now"), OLD.items(), ids=lambda value: " ".join(value)[:30])
+def test_an_old_name_answers_and_says_the_new_one(climassay, words, now):
+    code, out, err = climassay(*words)
+    assert code == 0
+    assert f"climassay {now}" in out.splitlines()[0]
+    assert now.split()[0] in err
+    assert err.count("\n") == 1
+
+
+def test_a_result_is_saved_in_several_forms_by_one_option(tmp_path, climassay):
+    Workspace.open(tmp_path)
+    files = [tmp_path / f"prompts.{ending}" for ending in ("csv", "json", "md", "html")]
+    chosen = [part for file in files for part in ("-o", file)]
+    code, out, err = climassay("prompts list", *chosen, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(files[1].read_text(encoding="utf-8")) == json.loads(out)
+    assert all(file.stat().st_size for file in files)
+    code, out, err = climassay("prompts list", "-o", tmp_path / "prompts.odt")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_the_old_options_for_files_still_save(tmp_path, climassay):
+    page, rows = tmp_path / "p.html", tmp_path / "p.csv"
+    assert climassay("prompts list", "--html", page, "--csv", rows)[0] == 0
+    assert page.is_file()
+    assert rows.is_file()
+
+
+NAME = "local:models/[red]new[/blue]:smile:"
+
+
+@pytest.mark.parametrize("console", [stdout_console, stderr_console])
+def test_brackets_are_printed(console, capsys):
+    console().print(f"{NAME} is there")
+    said = capsys.readouterr()
+    assert f"{NAME} is there" in (said.out or said.err)
+
+
+def test_brackets_are_no_markup_of_what_is_waited_for(capsys):
+    with shown_progress(False).waiting(f"Loading {NAME} ..."), shown_progress(False).task(f"Asking {NAME}", total=2):
+        pass
+    assert f"Asking {NAME}" in capsys.readouterr().err
+
+
+def test_the_quiet_wait_in_silence(capsys):
+    with shown_progress(True).waiting("Loading ..."):
+        pass
+    assert capsys.readouterr().err == ""

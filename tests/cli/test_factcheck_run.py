@@ -125,9 +125,6 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(clim
     assert re.search(r"about \d+ (seconds|minutes)\.", said)
 
 
-# ------------------------------------------------------------------------------------------------ resumed
-
-
 @pytest.mark.process
 def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, model, tmp_path):
     def run(place):
@@ -152,8 +149,6 @@ def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, mod
     assert resumed["verdicts"] == straight["verdicts"]
     assert resumed["rounds"] == straight["rounds"]
 
-
-# ------------------------------------------------------------------------------------------------ bad input
 
 BAD = {
     "no file": (["nowhere.csv", "-c", "book"], "There is no file at nowhere.csv"),

@@ -1,5 +1,7 @@
-"""Plain text, the cleaning of characters, and reading many files of which some are bad."""
+"""Plain text and Word files, reading in another process, and many files of which some are bad."""
 
+import io
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -7,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import ReadOptions
+from climassay.confidence.linting import check, read_draft
+from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, join_hyphens
 from climassay.corpus.readers.file_types import find_files, read, read_all
+from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import paragraphs
 from pdf_building import Text, build_pdf
 
@@ -216,3 +220,111 @@ def test_the_pages_of_a_pdf_are_counted_while_they_are_read(tmp_path: Path) -> N
     seen: list[tuple[int, int]] = []
     read(tmp_path / "three.pdf", on_page=lambda page, of: seen.append((page, of)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+STYLES = (
+    f"""<w:styles xmlns:w="{WORD}"><w:style w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style></w:styles>"""
+)
+BODY = """<w:p><w:pPr><w:pStyle w:val="berschrift1"/></w:pPr><w:r><w:t>Seas</w:t></w:r></w:p>
+<w:p><w:r><w:t>Seas will </w:t></w:r><w:del><w:r><w:delText>not </w:delText></w:r></w:del>
+<w:r><w:t>rise</w:t><w:tab/><w:t>by 1 m
+(high confidence).</w:t></w:r></w:p>
+<w:tbl><w:tr><w:tc><w:p><w:r><w:t>A cell of words</w:t></w:r></w:p></w:tc></w:tr></w:tbl>
+<w:p><w:r><w:t>Around a box.</w:t></w:r><w:txbxContent>
+<w:p><w:r><w:t>In the box.</w:t></w:r></w:p></w:txbxContent></w:p>"""
+
+
+def word_file(body=BODY, prologue="", name="word/document.xml"):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(name, f'{prologue}<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>')
+        file.writestr("word/styles.xml", STYLES)
+    return out.getvalue()
+
+
+def read_bytes(tmp_path, data):
+    (tmp_path / "draft.docx").write_bytes(data)
+    return read(tmp_path / "draft.docx")
+
+
+def test_paragraphs_headings_tables_and_boxes(tmp_path):
+    (document,) = read_bytes(tmp_path, word_file()).documents
+    assert [block.text for block in document.blocks] == [
+        "Seas will rise by 1 m (high confidence).",
+        "A cell of words",
+        "Around a box.",
+        "In the box.",
+    ]
+    assert {block.headings for block in document.blocks} == {("Seas",)}
+    assert document.media == "docx"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"not a zip", "not a readable Word file"),
+        (word_file(name="other.xml"), "is not a Word file"),
+        (word_file(body="<w:p/>"), "no text"),
+        (word_file(prologue='<!DOCTYPE a [<!ENTITY b "c">]>'), "entities"),
+        (word_file()[:200], "not a readable Word file"),
+    ],
+    ids=["no zip", "other zip", "empty", "entities", "cut"],
+)
+def test_what_is_no_word_file_is_said_in_a_sentence(tmp_path, data, words):
+    result = read_bytes(tmp_path, data)
+    assert result.documents == ()
+    assert words in result.skipped[0].reason
+
+
+def test_a_word_file_is_checked_by_its_paragraphs(tmp_path):
+    (tmp_path / "draft.docx").write_bytes(
+        word_file(body="<w:p><w:r><w:t>Seas rise (moderate confidence).</w:t></w:r></w:p>")
+    )
+    (finding,) = [
+        one for one in check(read_draft(tmp_path / "draft.docx")).findings if one.rule == "confidence-vocabulary"
+    ]
+    assert (finding.location.line, finding.location.page) == (1, None)
+
+
+TABLE = 'words,work\n"Ice melts.",Ice\n"Snow – “falls”.",Snow\n'
+
+
+def place(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def test_documents_come_back_as_they_were_read(tmp_path: Path) -> None:
+    table = place(tmp_path, "t.csv", TABLE.encode())
+    options = ReadOptions(columns=TableColumns(text="words", document=("work",)), licence="CC0")
+    result = read_sandboxed(table, options, source="table.csv")
+    assert [document.title for document in result.documents] == ["Ice", "Snow"]
+    assert result == read(table, options, source="table.csv")
+
+
+def test_pages_are_told_and_what_the_listener_raises_ends_the_reading(tmp_path: Path) -> None:
+    pages = [[Text(72, 700, f"Page {number} is about the carbon cycle.")] for number in range(3)]
+    pdf = place(tmp_path, "p.pdf", build_pdf(pages))
+    seen = []
+    result = read_sandboxed(pdf, ReadOptions(), source="p.pdf", on_page=lambda page, of: seen.append((page, of)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert result == read(pdf)
+
+    class Enough(Exception):
+        pass
+
+    def stop(page: int, of: int) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        read_sandboxed(pdf, ReadOptions(), source="p.pdf", on_page=stop)
+
+
+@pytest.mark.parametrize("limit", [{"memory": 1 << 20}, {"silence": 0.0}], ids=["no-memory", "no-patience"])
+def test_a_reader_that_dies_or_hangs_is_a_sentence(tmp_path: Path, limit: dict[str, float]) -> None:
+    text = place(tmp_path, "ab12.txt", b"The ocean stores heat. " * 100)
+    result = read_sandboxed(text, ReadOptions(), source="seas.txt", **limit)
+    assert result.documents == ()
+    assert result.skipped[0].reason.startswith("seas.txt cannot be read: the reader broke off")

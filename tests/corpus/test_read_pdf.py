@@ -198,6 +198,7 @@ class TestCleaning:
         pages = [[*column(LEFT, 50, 700, 480), Text(50, 90, note, 7)], column(RIGHT, 50, 700, 480)]
         document = only_document(read_bytes(tmp_path, build_pdf(pages)))
         assert texts(document) == [f"{LEFT} {RIGHT}", note[2:]]
+        assert [block.footnote for block in document.blocks] == [False, True]
 
     def test_figure_residue_and_captions_go_or_stay_on_request(self, tmp_path: Path) -> None:
         labels = [Text(80 + 60 * n, 300, str(1900 + 20 * n), 7, "F3") for n in range(6)]

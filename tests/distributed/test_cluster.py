@@ -1,18 +1,34 @@
-"""Which cluster is joined, what it learns of who joins it, and what each worker gets of it."""
+"""Which cluster is joined, what workers get of it, and what it costs."""
 
 import os
 import socket
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from climassay.corpus import collection as collection_adding
+from climassay.corpus.collection import open_or_create
+from climassay.corpus.documents import Block, Document
 from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection, divide
 from climassay.distributed.pool import Worker
 from climassay.distributed.remote import Job, ModelSpec, shares
 from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.models.contract import StreamingEncoder
+from climassay.models.encoders import load_encoder
 from command_line import refused
 from tiny_models import save_tiny
+from work_costs import (
+    Assumptions,
+    Machine,
+    comparisons,
+    cost_table,
+    large_work,
+    question_cost,
+    ranking_cost,
+    training_cost,
+)
 
 
 def nodes(*resources, dead=()):
@@ -152,3 +168,108 @@ def test_a_worker_holds_one_model_whoever_names_its_number_format(tmp_path, monk
         assert len(worker._loaded) == 1
         # What a node with another processor has chosen is computed here too.
         assert worker.do(replace(spec, dtype=elsewhere), Job("info")).fingerprint != first.fingerprint
+
+
+SCALE = Path(__file__).parents[2] / "docs" / "scale.md"
+GIVEN = Assumptions(
+    accelerator=Machine("a GPU", prompt_tokens=1000, completion_tokens=100, passages=0, dollars=2.0),
+    processor=Machine("a core", prompt_tokens=0, completion_tokens=0, passages=10, dollars=0.5),
+    question_prompt=800,
+    question_completion=20,
+    comparison_tokens=450,
+    labelled=4,
+    passage_bytes=5000,
+)
+
+
+def test_questions_are_read_and_written():
+    # 3600 questions: 2.88 million tokens read in 2880 s, 72,000 written in 720 s.
+    cost = question_cost(3600, GIVEN)
+    assert (cost.prompt_tokens, cost.completion_tokens) == (2_880_000, 72_000)
+    assert cost.hours == pytest.approx(1.0)
+    assert cost.dollars == 2.0
+    assert cost.days(2) == pytest.approx(1 / 48)
+
+
+def test_a_ranking_grows_a_little_faster_than_its_items():
+    assert [comparisons(count, GIVEN) for count in (0, 1, 2, 8, 1024)] == [0, 0, 2, 24, 10240]
+    cost = ranking_cost(8, GIVEN)
+    assert (cost.requests, cost.prompt_tokens) == (48, 48 * 450)
+    assert ranking_cost(2048, GIVEN).requests / ranking_cost(1024, GIVEN).requests == pytest.approx(2.2)
+
+
+def test_only_training_grows_with_the_square():
+    assert training_cost(GIVEN).requests == 12  # 4 items: 6 pairs, both orders
+    assert training_cost(replace(GIVEN, labelled=8)).requests == 56
+
+
+def test_the_documentation_shows_the_table():
+    text = SCALE.read_text(encoding="utf-8")
+    for line in cost_table(large_work()):
+        assert line in text
+
+
+class BackwardsEncoder:
+    """Takes some chunks ahead and gives the last of them first."""
+
+    def __init__(self, ahead):
+        self._encoder = load_encoder()
+        self._ahead = ahead
+        self.name, self.fingerprint, self.width = self._encoder.name, self._encoder.fingerprint, self._encoder.width
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        return self._encoder.encode(texts, role=role, on_progress=on_progress)
+
+    def encode_stream(self, chunks, *, on_progress=None):
+        held = []
+        for number, texts in enumerate(chunks):
+            held.append((number, texts))
+            if len(held) == self._ahead:
+                yield from self._given(held, on_progress)
+        yield from self._given(held, on_progress)
+
+    def _given(self, held, on_progress):
+        while held:
+            number, texts = held.pop()
+            yield number, self.encode(texts, on_progress=on_progress)
+
+
+def documents():
+    said = "Station {} saw the glacier retreat by {} metres, more than in any of the hundred years before this one."
+    return [
+        Document(f"d{n}", f"Report {n}", f"r{n}.txt", tuple(Block(said.format(n, m), chapter=f"{m}") for m in range(9)))
+        for n in range(3)
+    ]
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 5])
+def test_chunks_may_come_in_any_order(ahead, tmp_path, monkeypatch):
+    monkeypatch.setattr(collection_adding, "CHUNK", 4)
+    made = {"passage_size": 120, "passage_overlap": 0}
+    alone = open_or_create(tmp_path / "alone", "ice", **made)
+    alone.add(documents())
+    encoder, told = BackwardsEncoder(ahead), []
+    assert isinstance(encoder, StreamingEncoder)
+    streamed = open_or_create(tmp_path / "streamed", "ice", **made, load=lambda _: encoder)
+    report = streamed.add(documents(), on_progress=told.append)
+    assert report.passages == len(streamed) == len(alone) == 27
+    assert told[-1].passages_done == 27
+    assert streamed.search("glacier retreat at station 2", k=5) == alone.search("glacier retreat at station 2", k=5)
+
+
+def test_chunks_that_came_are_kept_when_the_encoder_fails_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(collection_adding, "CHUNK", 4)
+
+    class Failing(BackwardsEncoder):
+        def _given(self, held, on_progress):
+            if any(number >= 2 for number, _ in held):
+                raise RuntimeError("No worker is left.")
+            yield from super()._given(held, on_progress)
+
+    made = {"passage_size": 120, "passage_overlap": 0}
+    failing = open_or_create(tmp_path, "ice", **made, load=lambda _: Failing(1))
+    with pytest.raises(RuntimeError, match="No worker"):
+        failing.add(documents())
+    again = open_or_create(tmp_path, "ice", **made)
+    assert len(again) == 8
+    assert again.add(documents()).passages == 19

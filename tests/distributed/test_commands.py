@@ -20,17 +20,15 @@ import pytest
 from api_server import ApiServer
 from climassay.distributed import ClusterOptions, open_pool
 from command_line import done, run_command
+from faults.commands import DEBATE
+from faults.inputs import EXPERIMENT, environment
 from faults.left_behind import left_by, stored_answers
-from faults.long_commands import DEBATE, EXPERIMENT, environment
 from killed_process import START, kill_when
 
 pytestmark = pytest.mark.cluster
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed (the extra ray brings it)", allow_module_level=True)
-
-
-# -------------------------------------------------------------------------------------------------------- the commands
 
 
 def stored_passages(life: Path) -> int:
@@ -126,9 +124,6 @@ def write_inputs(given: Path, model: str) -> None:
     ]
     (given / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in items), encoding="utf-8")
     (given / "claims.csv").write_text("claim\nIce melts in summer.\nThe Sun drives all warming.\n", encoding="utf-8")
-
-
-# --------------------------------------------------------------------------------------------------------- the fixtures
 
 
 class SharedPool:
@@ -252,9 +247,6 @@ def assert_same(found, expected):
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ the tests
-
-
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_a_command_leaves_the_same_and_asks_nothing_again(name, lives, pool, alone):
     expected, needed = alone[name]
@@ -277,9 +269,6 @@ def test_a_command_whose_driver_is_killed_asks_only_what_is_missing(name, lives,
     assert pool.asked == needed - before
 
 
-# ---------------------------------------------------------------------------------------------------------- the secrets
-
-
 KEY, ADDRESS_PASSWORD = "sk-canary-6d3f0c27b1", "canary-of-the-address"
 
 
@@ -288,7 +277,6 @@ def files_below(folder):
 
 
 def holding(canary, texts):
-    """Names of texts that hold a canary."""
     return [
         name for name, text in texts.items() if canary in (text if isinstance(text, str) else text.decode("latin-1"))
     ]

@@ -62,9 +62,6 @@ def test_the_cluster_file_is_what_ray_takes(tmp_path):
     validate_config(prepare_config(config))
 
 
-# ------------------------------------------------------------------------------------------ servers where the files say
-
-
 @pytest.fixture(scope="module")
 def object_store():
     """An S3 server in this process; LanceDB finds it by the variables of the example."""

@@ -64,9 +64,6 @@ def opened_when(folder, true):
     return gate
 
 
-# ------------------------------------------------------------------------------------------------------- the same work
-
-
 def test_answers_are_those_of_one_process(pool, tiny, tmp_path):
     alone, spread = load_model(f"local:{tiny}"), pool.load_model(f"local:{tiny}")
     assert (spread.name, spread.fingerprint) == (alone.name, alone.fingerprint)
@@ -135,9 +132,6 @@ def test_much_work_streams_through_ray_data(pool, distant, tmp_path):
     assert [one.text for one in answers] == backwards(*texts)
     assert sorted(heard) == list(enumerate(backwards(*texts)))
     assert asked(tmp_path)[0] == dict.fromkeys(texts, 1)
-
-
-# ---------------------------------------------------------------------------------------------------------- what fails
 
 
 def test_a_model_that_no_worker_finds_is_told_in_one_sentence(pool, tiny, tmp_path):

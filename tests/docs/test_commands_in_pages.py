@@ -1,6 +1,9 @@
-"""Every command and every import that a page shows exists as it is written there."""
+"""Commands, imports and figures that pages show exist as they are written there; notebooks are whole."""
 
 import importlib
+import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -83,3 +86,78 @@ def test_some_python_of_the_guides_is_run():
 def test_what_does_not_exist_is_found(line, said):
     found = fault(line.split(), whole=True)
     assert found is None if said is None else said in found
+
+
+EXPLANATIONS = sorted((ROOT / "docs" / "explanation").glob("*.md"))
+PUBLISHED = ROOT.parent / "shared" / "reference"
+FIGURE = re.compile(r"(?<![\w.])\d*\.\d+(?:e-\d+)?%?(?![\w.]*\d)|(?<![\w.,-])\d+%")
+NAME = re.compile(r"[a-z]+-?\d+\.\d+-?\w*|arXiv \d+\.\d+|[A-Z]\.\d[.\d]*", re.IGNORECASE)
+
+
+def figures(text):
+    """Decimal numbers and percentages, without a leading zero; names such as llama3.1-8b are none."""
+    text = re.sub(r"\]\([^)]*\)", "]", NAME.sub(" ", text))
+    return {found.lstrip("0").rstrip("%") for found in FIGURE.findall(text)}
+
+
+def measured():
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "results").glob("*.md")]
+    return set().union(*(figures(page.read_text(encoding="utf-8")) for page in pages))
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published figures are not here")
+@pytest.mark.parametrize("page", EXPLANATIONS, ids=page_name)
+def test_every_figure_has_a_source(page):
+    published = set().union(*(figures(Path(file).read_text(encoding="utf-8")) for file in PUBLISHED.glob("*.md")))
+    unknown = figures(page.read_text(encoding="utf-8")) - published - measured()
+    assert not unknown, f"{page_name(page)}: {sorted(unknown)}"
+
+
+def test_a_figure_is_found_whatever_stands_around_it():
+    assert figures("**.408** [.334, .477], 0.5 and +35.4 (25%); llama3.1-8b, arXiv 2401.12566, A.3.1") == {
+        ".408", ".334", ".477", ".5", "35.4", "25",
+    }  # fmt: skip
+
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+MOST_BYTES = 100_000
+
+
+def cells(path, kind):
+    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == kind]
+
+
+def source(cell):
+    return "".join(cell["source"])
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_every_cell_was_run_in_order_without_an_error(path):
+    code = cells(path, "code")
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert not [output for output in outputs if output["output_type"] == "error"]
+    assert len(outputs) > len(code) / 2
+    assert path.stat().st_size < MOST_BYTES
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_the_code_imports_what_there_is(path):
+    whole = "\n\n".join(source(cell) for cell in cells(path, "code"))
+    for module, name in names_imported(whole):
+        assert name is None or hasattr(importlib.import_module(module), name), f"{module}.{name}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_no_place_of_the_machine_is_told(path):
+    text = path.read_text(encoding="utf-8")
+    assert not [word for word in ("/tmp/", "/home/", "/root/", "site-packages") if word in text]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_names_of_the_package_are_public(path):
+    import climassay
+
+    whole = "\n".join(source(cell) for cell in cells(path, "code"))
+    used = {word.split(".")[1].split("(")[0] for word in whole.split() if word.startswith("climassay.") and "(" in word}
+    assert used <= {*climassay.__all__, "Workspace", "Collection"}

@@ -7,15 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.evaluation import contamination as module
-from climassay.evaluation.contamination import (
-    ShownText,
-    contamination,
-    question_text,
-    shown_text,
-)
+from climassay.evaluation.contamination import SHORTEST_RUN, contamination, question_text
+from climassay.evaluation.results import Cell, CellRecord
+from climassay.evaluation.runner import overlap
 from climassay.evaluation.settings import Prepared
-from climassay.primer import book_path, gold_questions
 from climassay.questions import Question
 
 SENTENCE = "Aerosol particles scatter sunlight back to space and thereby cool the surface of the Earth."
@@ -74,18 +69,10 @@ def test_runs_and_coverage_are_those_of_trying_everything(asked, texts, n):
     [found] = contamination([given_question], texts, n).overlaps
     probe, others = asked.split(), [text.split() for text in texts]
     longest = max((longest_common_run(probe, other) for other in others), default=0)
-    assert found.longest == (longest if longest >= module.SHORTEST_RUN else 0)
+    assert found.longest == (longest if longest >= SHORTEST_RUN else 0)
     grams = {tuple(other[k : k + n]) for other in others for k in range(len(other) - n + 1)}
     covered = {k + j for k in range(len(probe) - n + 1) if tuple(probe[k : k + n]) in grams for j in range(n)}
     assert found.covered == pytest.approx(len(covered) / (len(probe) + 1))
-
-
-def test_portions_change_nothing(monkeypatch):
-    questions = gold_questions().questions
-    texts = re.split(r"\n\n+", book_path("aerosols_clouds").read_text(encoding="utf-8"))
-    whole = contamination(questions, texts)
-    monkeypatch.setattr(module, "_WORDS_AT_ONCE", 50)
-    assert contamination(questions, iter(texts)) == whole
 
 
 @pytest.mark.parametrize(
@@ -106,39 +93,44 @@ OTHER = Question("o", "freeform", "Why is the sky blue?", "Because air scatters 
 QUESTIONS = (FREE, CHOICE, GAP, OTHER)
 
 
+def record(texts, contaminated):
+    cell = Cell("made", "model", "default", "freeform")
+    return CellRecord(cell, "model", "", {}, "", "", asked=0, failed=0, texts=texts, contaminated=contaminated)
+
+
 def passage(text):
     return Prepared(passages=(text,), passage_ids=("p",))
 
 
 def test_questions_that_stood_alone_have_nothing_to_share():
     alone = {one.id: Prepared() for one in QUESTIONS}
-    assert shown_text(QUESTIONS, alone) == ShownText("", None)
-    assert shown_text(QUESTIONS, {}).note == ""
+    assert overlap(QUESTIONS, alone) == ("", None)
+    assert record(*overlap(QUESTIONS, {})).overlap == ""
 
 
 @pytest.mark.parametrize("question", QUESTIONS[:3], ids=lambda one: one.kind)
 def test_the_answer_the_options_and_the_filled_statement_count(question):
-    found = shown_text([question, OTHER], {one.id: passage(f"As is said, {RUN}.") for one in (question, OTHER)})
-    assert found == ShownText("1 passage", 1)
-    assert found.note == "8 words or more of 1 of the questions stand in what the model had: 1 passage"
+    found = overlap([question, OTHER], {one.id: passage(f"As is said, {RUN}.") for one in (question, OTHER)})
+    assert found == ("1 passage", 1)
+    assert record(*found).overlap == "8 words or more of 1 of the questions stand in what the model had: 1 passage"
 
 
 def test_a_passage_counts_for_the_question_that_had_it_only():
     given = {"f": passage("It is dry."), "o": passage(RUN)}
-    assert shown_text([FREE, OTHER], given) == ShownText("2 passages", 0)
-    assert shown_text([FREE, OTHER], given | {"f": passage(RUN)}) == ShownText("1 passage", 1)
+    assert overlap([FREE, OTHER], given) == ("2 passages", 0)
+    assert overlap([FREE, OTHER], given | {"f": passage(RUN)}) == ("1 passage", 1)
 
 
 def test_examples_and_training_texts_count_for_all():
     example = Question("e", "freeform", "What of the water?", f"It is known that {RUN}, always.")
     given = {one.id: Prepared(examples=(example, OTHER)) for one in (FREE, CHOICE)}
-    assert shown_text([FREE, CHOICE], given) == ShownText("2 examples", 2)
+    assert overlap([FREE, CHOICE], given) == ("2 examples", 2)
     learned = [question_text(GAP), question_text(OTHER)]
-    assert shown_text([FREE, CHOICE], {}, learned) == ShownText("2 training texts", 2)
-    assert shown_text([FREE, OTHER], given, learned) == ShownText("2 examples, 2 training texts", 1)
+    assert overlap([FREE, CHOICE], {}, learned) == ("2 training texts", 2)
+    assert overlap([FREE, OTHER], given, learned) == ("2 examples, 2 training texts", 1)
 
 
 def test_a_training_that_is_not_known_is_said_to_be_so():
-    assert shown_text([FREE], {}, None) == ShownText("training texts that are not known", None)
-    found = shown_text([FREE], {"f": passage(RUN)}, None)
-    assert found == ShownText("1 passage, training texts that are not known", 1)
+    assert overlap([FREE], {}, None) == ("training texts that are not known", None)
+    found = overlap([FREE], {"f": passage(RUN)}, None)
+    assert found == ("1 passage, training texts that are not known", 1)

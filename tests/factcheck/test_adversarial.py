@@ -80,9 +80,6 @@ def debated():
     return hold(script, BOOK, ADVERSARY, rounds=4)
 
 
-# ------------------------------------------------------------------------------------------------ the debate
-
-
 def test_had_the_reply_shown_nothing_nobody_would_have_changed():
     script = Script({"Book": book, "Pamphlet": pamphlet, "mediator": mediator}, reply="I cannot answer that.")
     held = hold(script, BOOK, ADVERSARY, rounds=4)
@@ -90,9 +87,6 @@ def test_had_the_reply_shown_nothing_nobody_would_have_changed():
     assert held.transcript.verdict.caveats == (
         "The advocates still differ: Book says incorrect, Pamphlet says correct.",
     )
-
-
-# ------------------------------------------------------------------------------------------------ the document
 
 
 INTRODUCTION = """\

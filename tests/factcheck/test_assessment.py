@@ -73,9 +73,6 @@ def interviewed(answers, one=None, **manner):
     return drive(both(), answers)[0]
 
 
-# ------------------------------------------------------------------------------------------------ the order, scored
-
-
 def test_certainty_then_draft_then_verdict_then_explanation():
     answers = Answers(SURE, " an outlier view", " very likely", " misleading")
     found = interviewed(answers)
@@ -169,8 +166,6 @@ def test_a_failed_call_gives_no_verdict_but_its_reason(kind, blank):
     assert (found.verdict, found.error, found.probabilities) == (None, "No luck.", ())
 
 
-# ------------------------------------------------------------------------------------------- legal verdicts, scored
-
 LOGS = st.floats(-1e6, 0)
 
 
@@ -197,9 +192,6 @@ def test_any_scores_lead_to_a_legal_verdict(data, scale, calibrated, verdict_fir
     }
     assert levels.likelihood in (None, *LIKELIHOODS)
     assert found.placement in (PLACEMENTS if gate else (None,))
-
-
-# ------------------------------------------------------------------------------------------------------ calibration
 
 
 def prefers_first(ask):
@@ -253,8 +245,6 @@ def test_the_content_free_twin_of_a_question_depends_on_no_text(verdict_first):
     assert not any("draft" in ask.request.assistant_prefix for ask in asked[0])
 
 
-# ----------------------------------------------------------------------------------------------------- verdict head
-
 SHARES = st.lists(st.floats(1e-6, 1), min_size=4, max_size=4).map(lambda some: tuple(one / sum(some) for one in some))
 
 
@@ -291,9 +281,6 @@ def test_with_a_head_the_gate_stops_nothing():
     assert found.verdict == "correct"
     assert found.probabilities == pytest.approx((0.1 / 0.9, 0.8 / 0.9))
     assert "Verdict: correct" in found.answer
-
-
-# ------------------------------------------------------------------------------------------------------------ texts
 
 
 @pytest.mark.parametrize(

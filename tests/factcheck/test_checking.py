@@ -76,16 +76,10 @@ def checked(store, one, claims, rules=None, *, use_cache=False, **options):
         return checker.check(claims, **options)
 
 
-# ------------------------------------------------------------------------------------------------------------ claims
-
-
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_a_claim_has_words(text):
     with pytest.raises(InputError, match="empty"):
         make_claim(text)
-
-
-# ------------------------------------------------------------------------------------------------------------- table
 
 
 def table_of(rules, *names):
@@ -158,9 +152,6 @@ def test_a_head_needs_a_model_whose_states_can_be_read(store, tmp_path):
         debating(head=str(tmp_path / "none.npz")), company_of(model(), *shelves()), store
     ):  # fmt: skip
         pass
-
-
-# --------------------------------------------------------------------------------------------------------- transcripts
 
 
 def test_transcripts_stand_in_the_order_of_the_claims_and_are_told_as_they_are_finished(store):
@@ -248,9 +239,6 @@ def test_numbers_are_at_least_one(store, numbers):
         checked(store, model(), [SUN], **numbers)
 
 
-# ------------------------------------------------------------------------------------------------------------- samples
-
-
 class Drawing(ScriptedModel):
     """Drafts that depend on the seed, and verdicts that depend on the draft."""
 
@@ -276,9 +264,6 @@ def test_samples_tell_how_often_the_verdict_comes_out(store):
     [single] = checked(store, Drawing(choose), [SUN], debating(seed=5, calibrated=False))
     assert single.stability is None
     assert as_data(replace(found, stability=None)) == as_data(single)
-
-
-# ------------------------------------------------------------------------------------------------------------- refused
 
 
 @pytest.fixture(scope="module")

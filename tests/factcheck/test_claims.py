@@ -92,9 +92,6 @@ def test_what_does_not_fit_is_said_in_one_sentence(tmp_path, text, columns, word
     assert str(path) in str(raised.value)
 
 
-# ------------------------------------------------------------------------------------------------------------- dates
-
-
 @pytest.mark.parametrize(
     ("text", "date"),
     [

@@ -30,9 +30,6 @@ def refused(text):
     return sentence
 
 
-# ---------------------------------------------------------------------------------------------- the commented file
-
-
 def test_the_commented_file_says_the_defaults(tmp_path):
     path = tmp_path / "debate.toml"
     path.write_text(COMMENTED, encoding="utf-8")
@@ -42,9 +39,6 @@ def test_the_commented_file_says_the_defaults(tmp_path):
         replace(IPCC, weight=1.0),
         AdvocateSettings("abstracts", collections=("abstracts",), weight=0.4),
     )
-
-
-# ------------------------------------------------------------------------------------------------ entries of a file
 
 
 @pytest.mark.parametrize(
@@ -83,9 +77,6 @@ def test_the_commented_file_says_the_defaults(tmp_path):
 )  # fmt: skip
 def test_an_entry_that_does_not_fit_is_named_in_one_sentence(text, words):
     assert re.search(words, refused(text))
-
-
-# ------------------------------------------------------------------------------------------------------------- flags
 
 
 def test_advocates_are_named_after_their_collections():

@@ -34,9 +34,6 @@ def stage(encoder=None, **manner):
     )
 
 
-# ----------------------------------------------------------------------------------------------------------- sources
-
-
 FINDS = st.lists(
     st.tuples(
         st.lists(
@@ -66,9 +63,6 @@ def test_numbers_are_whole_and_a_passage_keeps_its_own(finds):
         ]
         assert one.cosine == max((cosine for cosine, _ in seen if cosine is not None), default=None)
         assert one.advocates == tuple(dict.fromkeys(who for _, who in seen))
-
-
-# -------------------------------------------------------------------------------------------------------------- texts
 
 
 def test_what_others_said_is_told_with_citations_and_cut_for_small_models_only():

@@ -24,8 +24,6 @@ from debate_tables import (
     speaker_of,
 )
 
-# ------------------------------------------------------------------------------------------------ who takes part
-
 
 def test_every_participant_asks_its_own_model():
     scripts = {name: Script({"Physical": ["incorrect"], "Ice": ["correct"]}) for name in ("a", "b", "c")}
@@ -59,9 +57,6 @@ def test_a_plain_advocate_judges_without_passages_and_all_it_says_is_in_house():
     # Its view is shown, but is not a verdict that evidence bears.
     verdict = found.transcript.verdict
     assert (verdict.outcome, verdict.withheld, verdict.levels) == ("not enough information", "incorrect", None)
-
-
-# ------------------------------------------------------------------------------------------------ heads, entailment
 
 
 def answered(settings, script, give):

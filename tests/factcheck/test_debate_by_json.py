@@ -10,7 +10,7 @@ import pytest
 from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate import preparation
+from climassay.factcheck.debate import rounds
 from climassay.factcheck.debate import scheduler as exchange
 from climassay.factcheck.debate.context import likelihood_holds
 from climassay.factcheck.debate.rounds import debate, with_follow_up_passages
@@ -125,9 +125,6 @@ def by_json(*advocates, claim=SUN, statements=(), grades=None, shelves=None, **p
     return held(speaker, settings, company, claim)
 
 
-# --------------------------------------------------------------------------------------------------------- questions
-
-
 def test_a_debate_takes_one_request_an_opinion_and_replies_come_with_the_second_view():
     question = {"to": "Ice", "question": "Which record shows it?"}
     found = by_json(
@@ -193,9 +190,6 @@ def test_the_mediator_goes_on_as_long_as_it_has_questions(questions, reasons):
     changing = [{"verdict": verdict} for verdict in ("correct", "accurate", "mostly accurate")]
     found = by_json(PHYSICAL, ICE, Physical=[{}], Ice=changing, mediator=[{"questions": questions}])
     assert found.reasons == reasons
-
-
-# ---------------------------------------------------------------------------------------------------------- evidence
 
 
 def test_a_quotation_that_is_not_in_its_passage_is_removed_and_counted_and_the_mediator_sees_the_others():
@@ -309,9 +303,6 @@ def test_figures_of_several_periods_in_one_sentence_are_no_loop():
     assert found.transcript.verdict.explanation[0].text.startswith("It rose by 1 mm a year")
 
 
-# ---------------------------------------------------------------------------------------------- what the mediator reads
-
-
 def prompt_of(found, name, place=0):
     """A participant's prompt, as it was asked in a round."""
     return [prompt for prompt in found.script.model.texts if speaker_of(prompt) == name][place]
@@ -347,9 +338,6 @@ def test_the_mediator_may_ask_an_advocate_without_a_view_even_if_only_one_has_on
     assert by_json(PHYSICAL, ICE, Ice=[nothing], mediator=[{}]).reasons == ["one informed advocate"]
 
 
-# ----------------------------------------------------------------------------------------- what bears on nothing, asked
-
-
 def test_an_advocate_whose_source_only_has_the_subject_is_not_asked_and_the_mediator_hears_why():
     found = by_json(PHYSICAL, among(ICE, collections=("pamphlet",)), grades=ON_SUBJECT)
     ice = found.transcript.rounds[0].opinions[1]
@@ -370,7 +358,7 @@ def test_a_question_is_searched_with_its_queries_and_may_bring_an_unasked_advoca
 
     monkeypatch.setattr(exchange, "search_all", search)
     # One passage of each collection is graded; that of the pamphlet does not bear.
-    monkeypatch.setattr(preparation, "MOST_CANDIDATES", 2)
+    monkeypatch.setattr(rounds, "MOST_CANDIDATES", 2)
     found = by_json(
         PHYSICAL,
         among(ICE, collections=("pamphlet",)),
@@ -392,8 +380,6 @@ def test_where_the_grader_fails_or_passes_all_over_everybody_is_asked(error):
     assert found.script.rounds == {"Physical": 1, "Ice": 1, "mediator": 1}
     assert bool(found.transcript.warnings) == bool(error)
 
-
-# -------------------------------------------------------------------------------------------------------------- calls
 
 TWO = "The Sun has caused the warming. Carbon dioxide does not warm the Earth."
 PARTS = ("The Sun has caused the warming.", "Carbon dioxide does not warm the Earth.")

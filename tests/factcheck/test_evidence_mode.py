@@ -36,9 +36,6 @@ def write(path, *rows):
     return path
 
 
-# -------------------------------------------------------------------------------------------------------- reading
-
-
 def test_climate_fever_format(tmp_path):
     row = {
         "claim_id": "6",
@@ -116,9 +113,6 @@ def test_sample_is_seeded_ordered_and_whole_where_it_fits():
     assert some != sample_claims(rows, 7, seed=4)
     assert [row for row in rows if row in some] == list(some)
     assert sample_claims(rows, None) == sample_claims(rows, 99) == rows
-
-
-# ------------------------------------------------------------------------------------------------------- verdicts
 
 
 def biased(broken=()):

@@ -128,8 +128,6 @@ def test_verdicts_are_those_of_the_scale_and_citations_those_of_retrieved_passag
     }
 
 
-# ------------------------------------------------------------------------------------------------ one JSON answer
-
 PLAIN, MADE_UP = "It is as everybody says.", "Nothing of the kind was ever said."
 FORCING = "The forcing by CO2 was 2.16 W m⁻²."
 VERDICTS = {"One": "incorrect", "Two": "correct", "mediator": "incorrect"}
@@ -208,9 +206,6 @@ def test_what_a_strong_model_answers_is_looked_up(text, place, folder):
     asked = transcript.rounds[1].follow_ups
     assert {one.to for one in asked} == {"Two"}
     assert all(set(some.citations) <= set(texts) for one in asked for some in one.reply)
-
-
-# ------------------------------------------------------------------------------------------------ tokens of a model
 
 
 def special_ids(model, messages, prefix=""):

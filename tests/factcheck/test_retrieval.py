@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.debate import preparation
+from climassay.factcheck.debate import rounds
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.preparation import Evidence, Grader, find_evidence, find_for_questions
+from climassay.factcheck.debate.rounds import Evidence, Grader, find_evidence, find_for_questions
 from climassay.factcheck.debate.scheduler import AskPassages, AskText, search_all
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import Completion
@@ -185,11 +185,11 @@ def test_a_question_brings_nothing_far_from_a_source_without_bearing_nor_what_is
 
 
 def test_the_budget_is_kept_in_passages_and_characters_and_shared_in_turns(monkeypatch):
-    monkeypatch.setattr(preparation, "MOST_CANDIDATES", 4)
+    monkeypatch.setattr(rounds, "MOST_CANDIDATES", 4)
     shelves = [Shelf("a", *[f"ice number {place}" for place in range(9)]), Shelf("b", *[f"ice {x}" for x in "xyz"])]
     _, evidence, _, _ = found_for([advocate("a"), advocate("b")], [statement("ice")], shelves, answer=grades())
     assert [one.collection for one in evidence.candidates] == ["a", "b", "a", "b"]
-    monkeypatch.setattr(preparation, "MOST_CHARACTERS", 20)
+    monkeypatch.setattr(rounds, "MOST_CHARACTERS", 20)
     long = [Shelf("a", "ice " * 30, "ice melts", "ice grows")]
     _, evidence, [request], _ = found_for([advocate("a")], [statement("ice")], long, answer=grades())
     assert sorted(one.passage.id for one in evidence.candidates) == ["a-1", "a-2"]

@@ -10,8 +10,6 @@ from climassay.grounding import CollectionGroup
 from climassay.models.encoders import load_encoder
 from debate_parts import Shelf, WordEncoder
 
-# ----------------------------------------------------------------------------------------------------------- searches
-
 ICE = "Arctic ice melts. Penguins live elsewhere. The weather was fine."
 SEA = "The sea rises. Ice on land melts and fills it."
 COW = "Cows graze. Grass grows."
@@ -87,9 +85,6 @@ def test_the_threshold_of_the_encoder_holds_where_none_is_named():
     shelf.encoder.name = shelf.collections[0].settings.encoder = "local:minilm"
     found_in([AskPassages(("a",), "ice", 1), AskPassages(("a",), "ice", 1, min_cosine=0.1)], shelf)
     assert [limit for _, _, limit in shelf.searches] == [0.40, 0.1]
-
-
-# ----------------------------------------------------------------------------------------------------- latest editions
 
 
 @pytest.fixture(scope="module")

@@ -31,9 +31,6 @@ def decisions(held):
     return [(one.decision.reason, one.decision.closes) for one in held.transcript.rounds]
 
 
-# ------------------------------------------------------------------------------------------------ close at once
-
-
 @pytest.mark.parametrize(
     ("verdicts", "spread"),
     [(("incorrect", "incorrect"), 0), (("incorrect", "inaccurate"), 1), (("accurate", "correct"), 1)],
@@ -59,9 +56,6 @@ def test_the_two_sides_of_a_binary_scale_are_a_contrast_although_they_are_one_st
         assert caveat == "The advocates still differ: Physical says incorrect, Ice says correct."
     agreed = debate({**plans, "Ice": [labels[0]]}, scale=scale)
     assert agreed.reasons == ["close verdicts"]
-
-
-# ------------------------------------------------------------------------------------------------ a further round
 
 
 def test_a_contrast_opens_a_round_in_which_everybody_sees_the_first_opinions_the_questions_and_the_replies():
@@ -176,9 +170,6 @@ def test_the_mediators_own_low_confidence_opens_a_round_although_the_verdicts_ar
     assert [one.to for one in held.transcript.rounds[1].follow_ups] == ["Physical"]
 
 
-# ------------------------------------------------------------------------------------------------ the end of it
-
-
 def test_no_change_closes_in_the_second_round_and_not_in_the_first():
     held = debate({"Physical": ["incorrect"], "Ice": ["correct"], "mediator": ["misleading"]}, rounds=9)
     assert decisions(held) == [("contrast", False), ("no change", True)]
@@ -205,9 +196,6 @@ def test_the_round_limit_holds(limit):
     changing = [LABELS[place] for place in (11, 9, 7, 5)]
     held = debate({"Physical": ["incorrect"], "Ice": changing}, rounds=limit)
     assert held.reasons == ["contrast"] * (limit - 1) + ["round limit"]
-
-
-# ----------------------------------------------------------------------------------- who has information, and who not
 
 
 def test_the_only_informed_advocate_is_leant_to_with_a_caveat():
@@ -264,9 +252,6 @@ def test_an_advocate_that_gives_up_its_view_no_longer_contrasts():
     assert held.transcript.rounds[1].opinions[1].changed
 
 
-# ------------------------------------------------------------------------------------------------ failures
-
-
 @pytest.mark.parametrize("line", ["Information", "Evidence", "Assessment", "Verdict", "Explanation"])
 def test_a_failed_advocate_is_left_out_and_named(line):
     held = debate({"Physical": ["incorrect"], "Ice": [View(fails=line)], "mediator": ["incorrect"]})
@@ -314,9 +299,6 @@ def test_a_failed_reply_is_shown_as_none_and_the_debate_goes_on():
     assert held.transcript.failures == 2
 
 
-# ------------------------------------------------------------------------------------------------ what drove it
-
-
 def test_leaving_one_out_tells_what_the_mediator_would_have_said():
     def weighs(prompt):
         return View("incorrect" if "Physical (authority" in prompt else "correct")
@@ -335,8 +317,6 @@ def test_leaving_out_the_only_informed_advocate_leaves_nothing():
     held = debate({"Physical": [NEI], "Ice": ["correct"]}, leave_one_out=True)
     assert held.transcript.without == (("Ice", CLIMATE_FEEDBACK.nei),)
 
-
-# ------------------------------------------------------------------------------------------------ subclaims
 
 TWO = "The Sun has become brighter since 1950. Carbon dioxide does not warm the Earth."
 
@@ -415,9 +395,6 @@ def test_the_models_subclaims_are_debated_by_what_they_say_and_keep_their_places
     assert held.transcript.verdict.restated == TWO
 
 
-# ------------------------------------------------------------------------------------------------ the mediator's stand
-
-
 def test_with_an_adversary_the_mediator_is_neutral_and_trusts_nobody_beforehand():
     with_adversary = debate({}, PHYSICAL, PAMPHLET)
     [prompt] = with_adversary.script.prompts_of("mediator", "Evidence")
@@ -458,9 +435,6 @@ def test_the_explanation_of_a_pooled_verdict_is_asked_for_that_verdict(verdict_f
     answer = held.script.prompts_of("mediator", "Explanation")[-1].rpartition("<answer>")[2]
     assert "Verdict: correct" in answer
     assert "Verdict: misleading" not in answer
-
-
-# ------------------------------------------------------------------------------------------------ whatever is answered
 
 
 def test_everything_is_told_as_it_happens():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import locate_quotation
-from climassay.factcheck.debate.preparation import MOST, by_rules, read_claim, whole
+from climassay.factcheck.debate.rounds import MOST, by_rules, read_claim, whole
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion
 from climassay.prompts import SMALL, STRONG, load_prompt
@@ -70,9 +70,6 @@ def test_more_pieces_than_allowed_end_in_one_last_piece():
     subclaims = by_rules(text)
     assert len(subclaims) == MOST
     assert subclaims[-1].text == text[text.index("The year 2004") :]
-
-
-# ------------------------------------------------------------------------------------------------------- by a model
 
 
 TEMPLATES = {name: load_prompt(f"factcheck_{name}") for name in ("split", "split_brief")}
@@ -165,9 +162,6 @@ def test_whatever_the_model_quotes_places_are_sound(text, cuts, shouted):
     (subclaims, splitter), _ = split(text, parts(*[(q.upper() if shouted else q, said) for q, said in quoted]))
     places_are_sound(text, subclaims)
     assert splitter in ("model", "rules")
-
-
-# ------------------------------------------------------------------------------------------------- by a strong model
 
 
 def reading(*pairs, kind="checkable", reason=""):

@@ -37,9 +37,6 @@ def trained():
     return train_head(table, table.rows, EvidenceModel(), readings=READINGS, regularisations=(0.3, 3.0))
 
 
-# ------------------------------------------------------------------------------------------------------- the rule
-
-
 def test_rule_on_two_uncertain_passages_by_hand():
     # One supports or says nothing, one refutes or says nothing, each at even odds: four outcomes of equal probability.
     assert rule_probabilities([(0, 0.5, 0.5), (0.5, 0, 0.5)]) == pytest.approx([0.25, 0.25, 0.25, 0.25])
@@ -65,16 +62,10 @@ def test_further_passage_never_makes_information_scarcer(rows, lack):
     assert rule_probabilities(more)[3] <= rule_probabilities(rows)[3] + 1e-12
 
 
-# ---------------------------------------------------------------------------------------------------------- words
-
-
 def test_word_features_by_hand():
     claim, passage = "Sea level did not rise by 20 cm since 1900.", "Global mean sea level rose 20 cm."
     # A negation in the claim only; 20 shared, 1900 not; of level, rise, since, 1900 the passage has one.
     assert word_features(claim, passage) == (1, 0, 1, 1, 1, 0.25)
-
-
-# ------------------------------------------------------------------------------------------------------- training
 
 
 def test_planted_direction_is_found_in_its_layer():
@@ -186,9 +177,6 @@ def test_default_readings_lie_about_the_middle():
     assert {reading.layers for reading in default_readings(30, True)} == {(15,), (18,), (21,)}
     assert default_readings(None, True) == (Reading("none", (), "vectors"),)
     assert {reading.encoder for reading in default_readings(2, False)} == {"none"}
-
-
-# ---------------------------------------------------------------------------------------------------------- files
 
 
 def test_saved_head_is_the_same(tmp_path):

@@ -1,6 +1,9 @@
-"""Every command of climassay: which file each reads, and which are long work. A new command must be entered here."""
+"""Every command: what it reads, whether it is long work, what it writes. A new command must be entered here."""
 
+import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 SERVER = ("--model", "openai:nobody", "--base-url", "http://127.0.0.1:9/v1")
@@ -114,52 +117,157 @@ WITHOUT_FILES = _named(
 WITHOUT_JSON = {"models install", "confidence lint", "annotate retrain", "serve"}
 """Commands whose ``--json`` is something else, or that have none."""
 
-_HERE = "tests/faults/test_killed_commands.py::test_a_killed_"
-_ANY_MOMENT = "tests/faults/test_random_kills.py::test_a_command_killed_at_any_moment_ends_as_if_it_had_not_been"
-KILLED: Mapping[str, str] = {
-    "corpus add": "tests/corpus/test_collection_killed.py::test_adding_goes_on_where_it_was_killed",
-    "evaluate mcq": "tests/records/test_kill.py::test_an_evaluation_killed_at_random_moments_asks_only_what_is_missing",
-    "evaluate run": _HERE + "command_ends_as_if_it_had_never_been_killed",
-    "evaluate judge-check": _ANY_MOMENT,
-    "evaluate lm-eval": "tests/integrations/test_harness_tasks.py::test_a_killed_command_asks_only_what_is_missing",
-    "evaluate inspect": (
-        "tests/integrations/test_inspect_experiments.py::test_an_ended_command_asks_only_what_is_missing"
+ASKING = "--model openai:test --base-url {url} --concurrency 1"
+"""Options of a command that asks the API server."""
+NAMED = "--model openai:test --base-url {url}"
+"""Likewise, of a command that has no ``--concurrency``."""
+JUDGED = "--group group --quality 'is long' --label score"
+DEBATE = "-c book --plain --samples 3 -k 1 --excerpt-words 30 --text-tokens 8 --rounds 1 --split none --wording brief"
+CLAIM = "'The Sun, and not carbon dioxide, has caused the warming since 1950.'"
+
+
+@dataclass(frozen=True)
+class LongCommand:
+    """A command that is killed.
+
+    Its arguments are written as in a shell, with ``{given}`` for the folder of inputs, ``{out}`` for the folder it
+    writes to, ``{w}`` for its workspace, ``{model}`` for a small local model and ``{url}`` for the API server.
+    """
+
+    arguments: str
+    before: str = ""
+    """A command that makes what this one reads; not killed."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks the API server."""
+        return "{url}" in self.arguments or "experiment.toml" in self.arguments or "recipe.toml" in self.arguments
+
+    def filled(self, **places: object) -> list[str]:
+        """The arguments with places and addresses."""
+        return [part.format(**places) for part in shlex.split(self.arguments)]
+
+    def filled_before(self, **places: object) -> list[str]:
+        """The arguments of the command before it."""
+        return [part.format(**places) for part in shlex.split(self.before)]
+
+
+_TRAIN_PROBE = f"judge train {{given}}/items.jsonl -o {{given}}/probe.safetensors {JUDGED} --layer 1 --model {{model}}"
+_TRAIN_VALIDATOR = "generate validate train {given}/labels.jsonl -o {given}/validator"
+
+COMMANDS = {
+    "corpus add": LongCommand("corpus add books primer:aerosols_clouds primer:contrarian_pamphlet -w {w} --json"),
+    "evaluate mcq": LongCommand(f"evaluate mcq {{given}}/questions.jsonl {ASKING} -w {{w}} --json"),
+    "evaluate run": LongCommand("evaluate run {given}/experiment.toml -w {w} --json"),
+    "evaluate judge-check": LongCommand(
+        "evaluate judge-check {given}/items.jsonl --question group --answer text --label score:accuracy --lowest 0 "
+        f"--highest 1000 --limit 2 --pairs 2 {ASKING} -w {{w}} --json"
     ),
-    "generate run": "tests/generation/test_pipeline.py::test_a_killed_pipeline_goes_on_as_if_it_had_never_stopped",
-    "generate screen": _HERE + "command_ends_as_if_it_had_never_been_killed",
-    "judge benchmark": "tests/cli/test_cli_judge_kill.py::test_a_killed_benchmark_goes_on_where_it_stopped",
-    "judge train": "tests/learning/test_harvest_kill.py",
-    "judge evaluate": "tests/learning/test_harvest_kill.py",
-    "judge apply": "tests/learning/test_harvest_kill.py",
-    "judge rank": _HERE + "command_ends_as_if_it_had_never_been_killed",
-    "judge insert": "tests/learning/test_harvest_kill.py",
-    "judge ablate": "tests/learning/test_harvest_kill.py",
-    "check": "tests/cli/test_factcheck_run.py::test_a_killed_run_goes_on_where_it_stopped",
-    "factcheck run": "tests/cli/test_factcheck_run.py::test_a_killed_run_goes_on_where_it_stopped",
-    "factcheck evidence": _HERE + "command_ends_as_if_it_had_never_been_killed",
-    "factcheck fallacies train": _HERE + "writer_leaves_no_half_file",
-    "factcheck train": "tests/learning/test_harvest_kill.py",
-    "tune finetune": "tests/tuning/test_killed.py::test_sigkill_in_the_middle_changes_nothing",
-    "tune pretrain": _ANY_MOMENT,
-    "generate validate train": _HERE + "writer_leaves_no_half_file",
-    "generate validate apply": _HERE + "writer_leaves_no_half_file",
-    "generate validate simulate": "tests/generation/validation/test_active_learning.py"
-    "::test_a_killed_simulation_goes_on_and_gives_the_same",
-    "confidence extract": _HERE + "writer_leaves_no_half_file",
-    "confidence compare": _HERE + "writer_leaves_no_half_file",
-    "confidence topics": _ANY_MOMENT,
-    "confidence report": _ANY_MOMENT,
-    "confidence tag train": _HERE + "writer_leaves_no_half_file",
-    "confidence tag evaluate": _HERE + "writer_leaves_no_half_file",
-    "confidence tag insert": _ANY_MOMENT,
-    "generate mask train": _HERE + "writer_leaves_no_half_file",
-    "generate mask apply": _HERE + "writer_leaves_no_half_file",
-    "metrics entailment train": _HERE + "writer_leaves_no_half_file",
-    "generate publish": _HERE + "publication_is_finished_by_the_next",
-    "annotate retrain": _HERE + "writer_leaves_no_half_file",
-    "serve": "tests/faults/test_killed_server.py::test_a_killed_server_ends_all_of_its_work_when_it_is_started_again",
+    "evaluate lm-eval": LongCommand(
+        "evaluate lm-eval climate_topics --include-path {given}/harness --model {model} --json -w {w}"
+    ),
+    "evaluate inspect": LongCommand("evaluate inspect {given}/inspect_tasks.py@words --model {model} --json -w {w}"),
+    "generate run": LongCommand("generate run {given}/recipe.toml -w {w} --json"),
+    "generate screen": LongCommand(
+        "generate screen {given}/sample.jsonl --consistency openai:test --base-url {url} --concurrency 1 "
+        "-o {out}/marked.jsonl -w {w} --json"
+    ),
+    "judge benchmark": LongCommand(
+        f"judge benchmark {{given}}/items.jsonl {JUDGED} --method pairs --train-items 9 --limit-groups 3 {ASKING} "
+        "-w {w} --json"
+    ),
+    "judge train": LongCommand(
+        f"judge train {{given}}/items.jsonl -o {{out}}/probe.safetensors {JUDGED} --layer 1 --model {{model}} "
+        "-w {w} --json"
+    ),
+    "judge evaluate": LongCommand(f"judge evaluate pairs {{given}}/few.jsonl {JUDGED} {ASKING} -w {{w}} --json"),
+    "judge apply": LongCommand(
+        f"judge apply pairs {{given}}/few.jsonl --group group --quality 'is long' {ASKING} -o {{out}}/ranking.jsonl "
+        "-w {w} --json"
+    ),
+    "judge rank": LongCommand(
+        f"judge rank {{given}}/few.jsonl --group group --quality 'is long' {ASKING} --csv {{out}}/ranking.csv "
+        "-w {w} --json"
+    ),
+    "judge insert": LongCommand(
+        f"judge insert {{given}}/new.jsonl --anchors {{given}}/few.jsonl --kind claims --method pairs --label score "
+        f"--levels 0,1,2 --samples 2 --csv {{out}}/labels.csv {ASKING} -w {{w}} --json"
+    ),
+    "judge ablate": LongCommand(
+        "judge ablate {given}/probe.safetensors {given}/items.jsonl --group group --controls 1 --limit-groups 2 "
+        "--limit-items 4 --model {model} -w {w} --json",
+        before=_TRAIN_PROBE,
+    ),
+    "check": LongCommand(f"factcheck {CLAIM} {DEBATE} --force {ASKING} --html {{out}}/page.html -w {{w}} --json"),
+    "factcheck fallacies train": LongCommand(
+        "factcheck fallacies train {given}/fallacies.csv -o {out}/f.safetensors --folds 2 --json"
+    ),
+    "factcheck run": LongCommand(
+        f"factcheck run {{given}}/claims.csv {DEBATE} {ASKING} --transcripts {{out}}/debates.jsonl -w {{w}} --json"
+    ),
+    "factcheck evidence": LongCommand(
+        f"factcheck evidence {{given}}/evidence.jsonl --predictions {{out}}/rows.jsonl {ASKING} -w {{w}} --json"
+    ),
+    "factcheck train": LongCommand(
+        "factcheck train {given}/evidence.jsonl -o {out}/head.safetensors --layer 2 --encoder none "
+        "--model {model} -w {w} --json"
+    ),
+    "tune finetune": LongCommand(
+        "tune finetune {given}/sample.jsonl --validation-share 0.4 --model {model} --rank 2 --lr 1e-2 "
+        "--dtype float32 --output tuned --max-length 512 --epochs 3 -w {w} --json"
+    ),
+    "tune pretrain": LongCommand(
+        "tune pretrain book --validation notes --model {model} --rank 2 --lr 1e-2 --dtype float32 --output read "
+        "--max-length 64 --epochs 3 -w {w} --json"
+    ),
+    "generate validate train": LongCommand(
+        "generate validate train {given}/labels.jsonl -o {out}/validator.safetensors --json"
+    ),
+    "generate validate apply": LongCommand(
+        "generate validate apply {given}/validator {given}/drafts.jsonl -o {out}/decided.jsonl --json",
+        before=_TRAIN_VALIDATOR,
+    ),
+    "generate validate simulate": LongCommand(
+        "generate validate simulate {given}/labels.jsonl --splits 2 --start 6 --batch 10 --json "
+        "--strategies random,margin"
+    ),
+    "generate mask train": LongCommand(
+        "generate mask train {given}/cloze.jsonl -o {out}/masker.safetensors --no-vectors --json"
+    ),
+    "generate mask apply": LongCommand(
+        "generate mask apply statistics {given}/unmasked.jsonl -o {out}/masked.jsonl --json"
+    ),
+    "confidence extract": LongCommand("confidence extract {given}/report.md --untagged -o {out}/s.jsonl --json"),
+    "confidence compare": LongCommand(
+        "confidence compare {given}/report.md {given}/report.md -o {out}/changes.jsonl --json"
+    ),
+    "confidence tag train": LongCommand(
+        "confidence tag train {given}/climatex.tsv -o {out}/t.safetensors --method words --folds 3 --json"
+    ),
+    "confidence tag evaluate": LongCommand(
+        "confidence tag evaluate {given}/statements.jsonl --method words --folds 4 --predictions {out}/p.jsonl --json"
+    ),
+    "confidence tag insert": LongCommand(
+        "confidence tag insert {given}/untagged.csv --text claim --labelled {given}/statements.jsonl --train-items 48 "
+        "--layer 1 --model {model} -o {out}/tagged.jsonl --json"
+    ),
+    "confidence topics": LongCommand(
+        f"confidence topics {{given}}/observed.jsonl --topics 6 --place-untagged {NAMED} -o {{out}}/topics.json "
+        "--names {out}/names.toml -w {w} --json"
+    ),
+    "confidence report": LongCommand(
+        "confidence report {given}/observed.jsonl {given}/topics.json --tagger bundled --html {out}/page.html "
+        "--tables {out}/tables -w {w} --json",
+        before="confidence topics {given}/observed.jsonl --topics 6 --place-untagged --words-only "
+        "-o {given}/topics.json --json",
+    ),
+    "metrics entailment train": LongCommand(
+        "metrics entailment train {given}/pairs.jsonl -o {out}/head.safetensors --hold-out 3 --folds 3 --json"
+    ),
+    "generate publish": LongCommand("generate publish {given}/sample.jsonl --name x -o {out}/published -w {w} --json"),
+    "annotate retrain": LongCommand("annotate retrain silver --folds 2 --json -w {w}"),
 }
-"""Long commands, and a test that kills them or what they write with. All but serve: test_random_kills.py as well."""
+"""Long commands by name, on small inputs: test_random_kills.py kills them all."""
 
 SHORT = _named(
     ("", "ask check-text demo doctor quickstart"), ("models", "install list check"),
@@ -173,3 +281,180 @@ SHORT = _named(
     ("annotate", "open status agreement export import rubrics"),
 )  # fmt: skip
 """Commands that keep nothing of what is half done, or do it in one transaction: they are simply run again."""
+
+TARGET = "{target}"
+
+
+@dataclass(frozen=True)
+class WritingCommand(LongCommand):
+    """A command that writes ``{target}``, a file or folder; ``{run}`` is the run of the command before it."""
+
+    folder: bool = False
+    """Whether it writes a folder."""
+    new: bool = False
+    """Whether it writes only where no file is yet."""
+    again: str = ""
+    """What must be said to write once more over what is there."""
+
+    def target(self, folder: Path) -> Path:
+        (named,) = (part for part in shlex.split(self.arguments) if part.startswith(TARGET))
+        return Path(named.format(target=folder / "out"))
+
+
+def _options(command: str, arguments: str, *names: str, ending: str = "", **more: Any) -> dict[str, WritingCommand]:
+    """One command with each of these options, or arguments, in turn."""
+    said = {name: f"{command} {arguments} {name if name[:2] == '--' else ''} {TARGET}{ending}" for name in names}
+    return {f"{command} {name}": WritingCommand(said[name], **more) for name in names}
+
+
+def _saved(command: str, arguments: str) -> dict[str, WritingCommand]:
+    """One command with the option that saves its result as the file's ending says."""
+    return _options(command, arguments, "--output", ending=".html")
+
+
+_QUALITY = f"{{given}}/few.jsonl --group group --quality 'is long' {ASKING} -w {{w}}"
+_EXPERIMENT = "evaluate run {given}/experiment.toml -w {w} --json"
+_TRAINED = "--layer 1 --model {model} -w {w}"
+_PROBE = f"{{given}}/items.jsonl {JUDGED} {_TRAINED}"
+
+WRITES: dict[str, WritingCommand] = {
+    **_saved("ask", f"'Why does it warm?' -c book --threshold -1 {ASKING} -w {{w}}"),
+    **_saved("check-text", f"{{given}}/report.md -c book {NAMED.replace('--model', '--judge')} -w {{w}}"),
+    **_options("generate publish", "{given}/sample.jsonl --data-only", "--output", folder=True, again="--force"),
+    **_options("factcheck init", "", "file", new=True),
+    **_saved("check", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}"),
+    **_options("factcheck fallacies train", "{given}/fallacies.csv --folds 2", "--output"),
+    **_options(
+        "check",
+        f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}} --url https://example.org/1 --publisher Us",
+        "--claim-review",
+    ),
+    **_saved("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}"),
+    **_options("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--transcripts"),
+    **_options("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--pages", folder=True),
+    **_options("factcheck evidence", f"{{given}}/evidence.jsonl {ASKING} -w {{w}}", "--predictions"),
+    **_saved("factcheck evidence", f"{{given}}/evidence.jsonl {ASKING} -w {{w}}"),
+    **_options(
+        "factcheck train", f"{{given}}/evidence.jsonl --encoder none {_TRAINED.replace('1', '2', 1)}", "--output"
+    ),
+    **_options(
+        "factcheck apply",
+        "{given}/head.safetensors {given}/evidence.jsonl --model {model} -w {w}",
+        "--output",
+        before="factcheck train {given}/evidence.jsonl --encoder none --layer 2 --model {model} -w {w}"
+        " -o {given}/head.safetensors",
+    ),
+    **_options("annotate export", "silver -w {w} --format jsonl", "--output"),
+    "annotate export folder --output": WritingCommand(
+        f"annotate export silver -w {{w}} --format label-studio --output {TARGET}", folder=True
+    ),
+    **_options("factcheck kept export", "-w {w}", "file", ending=".jsonl"),
+    **_saved("confidence extract", "{given}/report.md --untagged"),
+    **_options(
+        "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
+    ),
+    **_options("confidence lint", "{given}/report.md --exit-zero", "--html"),
+    **_options("confidence compare", "{given}/report.md {given}/report.md", "--output"),
+    **_options("confidence lint", "{given}/a.docx --exit-zero", "--output", ending=".docx"),
+    **_options("confidence topics", "{given}/planted.jsonl --topics 4 --words-only -w {w}", "--output"),
+    **_options(
+        "confidence topics",
+        "{given}/planted.jsonl --topics 4 --words-only -w {w} -o {given}/t.json",
+        "--names",
+        new=True,
+    ),
+    **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w} --html {given}/r.html", "--html"),
+    **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w}", "--tables", folder=True),
+    **_options("confidence tag apply", "bundled 'Seas rise.'", "--output"),
+    **_options(
+        "confidence tag insert",
+        "'Seas rise.' --labelled {given}/statements.jsonl --layer 1 --train-items 16 --model {model}",
+        "--output",
+    ),
+    **_options("confidence tag train", "{given}/climatex.tsv --method words --folds 3", "--output"),
+    **_options("confidence tag evaluate", "{given}/statements.jsonl --method words --folds 4", "--predictions"),
+    **_options("records export", "-w {w}", "file", ending=".jsonl", before=_EXPERIMENT),
+    **_options(
+        "evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}", "--csv", "--markdown", "--html", "--predictions"
+    ),
+    **_options("evaluate init", "", "file", new=True),
+    **_options("evaluate run", "{given}/experiment.toml -w {w}", "--html", "--markdown"),
+    **_options("evaluate table", "{run} -w {w} --format csv", "--output", before=_EXPERIMENT),
+    **_options("evaluate report", "{run} -w {w}", "--html", before=_EXPERIMENT),
+    **_options("generate screen", "{given}/drafts.jsonl", "--output"),
+    **_options("generate init", "", "file", new=True),
+    **_saved("generate run", "{given}/recipe.toml -w {w}"),
+    **_saved("generate stats", "silver -w {w}"),
+    **_options("generate export", "silver -w {w}", "--output"),
+    **_options(
+        "judge benchmark",
+        f"{{given}}/items.jsonl {JUDGED} --method pairs --train-items 9 --limit-groups 3 {ASKING} -w {{w}}",
+        "--csv",
+        "--markdown",
+        "--html",
+        "--predictions",
+    ),
+    **_options("judge train", _PROBE, "--output"),
+    **_options("judge train", f"{_PROBE} --output {{given}}/probe.safetensors", "--html"),
+    **_options("judge rank", f"{_QUALITY}", "--csv", "--html"),
+    **_options("judge apply", f"pairs {_QUALITY}", "--output"),
+    **_options(
+        "judge insert",
+        "{given}/new.jsonl --anchors {given}/few.jsonl --kind claims --method pairs --label score "
+        f"--levels 0,1,2 --samples 2 {ASKING} -w {{w}}",
+        "--csv",
+    ),
+    **_saved("metrics score", "{given}/answers.jsonl --metric bleu_char"),
+    **_saved("metrics calibrate-window", ""),
+    **_options("metrics entailment evaluate", "bundled {given}/pairs.jsonl", "--html"),
+    **_options("metrics entailment apply", "bundled {given}/pairs.jsonl", "--output"),
+    **_options("metrics entailment train", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
+    **_options("generate mask train", "{given}/cloze.jsonl --no-vectors", "--output"),
+    **_options("generate mask apply", "statistics {given}/unmasked.jsonl", "--output"),
+    **_options("prompts export", "", "folder", folder=True),
+    **_options("generate validate train", "{given}/labels.jsonl", "--output"),
+    **_options("generate validate train", "{given}/labels.jsonl --output {given}/validator", "--html"),
+    **_options(
+        "generate validate apply",
+        "{given}/validator {given}/drafts.jsonl",
+        "--output",
+        before="generate validate train {given}/labels.jsonl -o {given}/validator",
+    ),
+    **_options(
+        "generate validate simulate",
+        "{given}/labels.jsonl --splits 2 --start 6 --batch 10 --strategies random",
+        "--html",
+    ),
+    **_saved("factcheck score", "{given}/verdicts.csv --truth truth --predicted said"),
+}
+"""By command and option."""
+
+SMALL = (
+    "factcheck score --output", "metrics score --output", "generate screen --output",
+    "confidence extract --output", "generate publish --output", "prompts export folder", "generate init file",
+    "evaluate init file",
+)  # fmt: skip
+"""What ``make test-faults`` tries; ``make faults`` tries all."""
+
+ELSEWHERE = {
+    "demo --output": "minutes of work, and the same writer as every other page",
+    "tune pretrain --output": "a name in the workspace",
+    "tune finetune --output": "a name in the workspace",
+    "check --config": "is read",
+    "factcheck run --config": "is read",
+}
+"""What looks as if it named a file to write and is not tried, and why."""
+
+
+def offered() -> set[str]:
+    """Every option, and every argument, that says what to write, by its command, for example ``publish --output``."""
+    found = set()
+    for command, made in walk():
+        for option in made.params:
+            said = (getattr(option, "help", None) or "").lower()
+            named = option.name in {"output", "html"} or "write" in said
+            # The option that saves a result as the file's ending says has one writer: a few commands stand for all.
+            saves = {"--output", "--markdown"} <= set(option.opts)
+            if named and not saves and not getattr(option, "is_flag", False):
+                found.add(f"{command} {option.opts[0]}")
+    return found

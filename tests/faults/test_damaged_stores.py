@@ -53,9 +53,6 @@ def damage(path, how, seed=0):
         path.write_bytes(DAMAGE[how](path.read_bytes(), random.Random(f"{how}{seed}")))
 
 
-# ---------------------------------------------------------------------------------------------------------- collections
-
-
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     folder = tmp_path_factory.mktemp("collections")
@@ -152,9 +149,6 @@ def test_newest_manifests_that_are_gone_are_told(tmp_path):
             Collection.open(tmp_path, "books", HashEncoder())
 
 
-# ------------------------------------------------------------------------------------------------------------- database
-
-
 @pytest.fixture
 def records(tmp_path):
     """A workspace whose records hold a run, and their file."""
@@ -223,9 +217,6 @@ def test_a_database_that_is_another_file_is_refused_and_kept(tmp_path, climassay
         assert "is corrupt" in err
         assert str(file) in err
     assert file.read_bytes() == before
-
-
-# --------------------------------------------------------------------------------------------------------------- caches
 
 
 @pytest.mark.parametrize("how", list(DAMAGE))

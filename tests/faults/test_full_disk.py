@@ -18,10 +18,9 @@ import pytest
 
 from api_server import ApiServer, Behaviour
 from command_line import done, run_command
-from faults import long_commands, samples
+from faults import inputs, samples
+from faults.commands import COMMANDS, ELSEWHERE, NAMED, SMALL, WRITES, offered
 from faults.left_behind import left_by
-from faults.long_commands import COMMANDS, NAMED
-from faults.writing_commands import ELSEWHERE, SMALL, WRITES, offered
 from killed_process import assert_same
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
@@ -92,7 +91,7 @@ def given(tmp_path_factory, server):
     from planted_statements import planted, topics_of
 
     folder = tmp_path_factory.mktemp("given")
-    long_commands.write_inputs(folder, server.url)
+    inputs.write_inputs(folder, server.url)
     (folder / "answers.jsonl").write_bytes(samples.jsonl(samples.ANSWERS * 40))
     (folder / "verdicts.csv").write_bytes(b"truth,said\n" + b"accurate,inaccurate\ncorrect,correct\n" * 200)
     (folder / "a.docx").write_bytes(samples.docx())
@@ -100,7 +99,7 @@ def given(tmp_path_factory, server):
     write_statements(statements, folder / "planted.jsonl")
     write_topics(topics_of(statements, [n % 2 for n in range(len(statements))]), folder / "topics.json")
     make_model(folder / "model")
-    long_commands.make_workspace(folder / "w")
+    inputs.make_workspace(folder / "w")
     keep_a_check(folder / "w")
     return folder
 
@@ -130,7 +129,7 @@ def sentences(err):
 
 def test_every_option_that_names_a_file_to_write_is_tried():
     unknown = offered() - set(WRITES) - set(ELSEWHERE)
-    assert not unknown, f"enter {', '.join(sorted(unknown))} in tests/faults/writing_commands.py"
+    assert not unknown, f"enter {', '.join(sorted(unknown))} in tests/faults/commands.py"
     assert set(ELSEWHERE) <= offered()
     assert set(SMALL) <= set(WRITES)
 

@@ -25,7 +25,7 @@ from climassay.primer import book_path
 from climassay.records import Records
 from climassay.web.accounts import AccountStore
 from debate_workspaces import CLAIM
-from faults import long_commands
+from faults import inputs
 from faults.killing import SilencedServer
 from faults.left_behind import left_by, stored_answers, without_costs
 from killed_process import assert_same
@@ -178,7 +178,7 @@ class Life:
 def begin(tmp_path_factory):
     """Begins lives, each in a copy of one workspace."""
     folder = tmp_path_factory.mktemp("server")
-    long_commands.make_workspace(folder / "w")
+    inputs.make_workspace(folder / "w")
     place = prepare(folder / "w", annotators=4, drafts=1500, overlap=4)
     with Records(place.url) as records:
         accounts = AccountStore(records.database)

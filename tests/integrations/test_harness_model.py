@@ -1,4 +1,4 @@
-"""Climassay's models in lm-evaluation-harness, beside the harness's own class on the same weights."""
+"""Climassay's models in lm-evaluation-harness, and the published YAML files run by it."""
 
 import json
 import subprocess
@@ -7,16 +7,19 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("lm_eval")
-
 from api_server import ApiServer
 from climassay.errors import InputError, ModelError
+from climassay.integrations import publish_benchmark
 from climassay.records import Records
 from climassay.records.queries import list_runs
 from climassay.workspace import Workspace
 from climate_tasks import PLACES, TASKS, TEXT, write_tasks
 from killed_process import kill_when
+from published_sample import write_sample
 from tiny_models import save_tiny
+
+pytest.importorskip("lm_eval")
+
 
 CHAT = (
     "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<s>{% endif %}"
@@ -166,3 +169,49 @@ def test_what_cannot_be_generated_is_told(ours, options, error, sentence):
 def test_a_failure_is_told_and_no_number(ours):
     with pytest.raises(ModelError, match=r"^1 request failed, the first one: The continuation adds nothing"):
         ours.loglikelihood(requests_of("loglikelihood", ("Ice", " melts"), ("Ice", "")), True)
+
+
+pytest.importorskip("lm_eval")
+
+
+@pytest.fixture
+def manager(tmp_path, monkeypatch):
+    import datasets
+    from lm_eval.tasks import TaskManager
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
+    published = publish_benchmark(write_sample(tmp_path), tmp_path / "first", name="sample").folder
+    moved = published.rename(tmp_path / "moved")
+    return TaskManager(include_path=str(moved / "lm_eval"), include_defaults=False)
+
+
+def test_the_group_runs_from_any_folder(manager, monkeypatch, tmp_path):
+    """With the harness's own random model; freeform is left out, for its judge is not what is tested here."""
+    from lm_eval.evaluator import simple_evaluate
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert manager.all_groups == ["sample"]
+    monkeypatch.setattr("climassay.integrations.lm_eval.score_answer", scores_without_models)
+    found = simple_evaluate(
+        model="dummy", tasks=["sample"], task_manager=manager, bootstrap_iters=0, log_samples=True, num_fewshot=3
+    )
+    counts = {name: told["original"] for name, told in found["n-samples"].items()}
+    assert counts["sample_mcq_base"] == counts["sample_mcq_letter_hypothetical"] == 2
+    assert counts["sample_freeform_reasoning"] == 1
+    assert counts["sample_cloze_base"] == 3
+    assert set(found["n-shot"].values()) == {0}
+    assert {found["versions"][name] for name in counts} == {1}
+    means = found["groups"]["sample::sample_mcq_mean"]
+    parts = [found["results"][f"sample_mcq_{level}"]["acc,none"] for level in ("base", "reasoning", "hypothetical")]
+    assert means["acc,none"] == pytest.approx(sum(parts) / 3)
+    letters = found["results"]["sample_mcq_letter_base"]["accuracy,none"]
+    assert letters == 0.0, "the random model writes no letter"
+
+
+def scores_without_models(question, text):
+    from climassay.integrations.benchmark import SCORES, score_answer
+
+    if question.kind == "mcq":
+        return score_answer(question, text)
+    return dict.fromkeys(SCORES[question.kind], 0.5)

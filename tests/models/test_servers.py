@@ -137,9 +137,6 @@ def test_trust_goes_with_the_address():
     assert ModelSpec("openai:m", base_url=str(url)).base_url == "http://localhost/v1"
 
 
-# ------------------------------------------------------------------------------------------------ what is sent
-
-
 def test_an_address_of_nobody_gets_the_request_and_nothing_else():
     with ApiServer() as server:
         ask(load_model("openai:test", base_url=server.url))
@@ -298,9 +295,6 @@ def test_a_key_travels_unencrypted_only_where_the_user_says_so(url, key, allowed
         find_server("special")
     configuration.write_text(table(url, allow_http=True))
     assert find_server("special").key == key == find_server("openai", url).key
-
-
-# ------------------------------------------------------------------------------------------------ the configuration
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,6 @@ FACTS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What it says."""
-
     text: str
     alternatives: tuple[str, ...] = ()
     """What it might have said instead, where it chose among a few short answers."""
@@ -119,9 +117,6 @@ def answer(content: str, schema: dict[str, Any] | None) -> Answer:
         if (found := kind(content)) is not None:
             return found
     return Answer(_Subject.of(content).sentence())
-
-
-# ------------------------------------------------------------------------------------------------------ short answers
 
 
 def _letter(content: str) -> Answer | None:
@@ -177,9 +172,6 @@ def _gap(content: str) -> Answer | None:
                 if plain.startswith(start) and plain.endswith(end) and len(start) + len(end) < len(plain):
                     return Answer(plain[len(start) : len(plain) - len(end)].strip())
     return None
-
-
-# -------------------------------------------------------------------------------------------------- what is asked about
 
 
 @dataclass(frozen=True)
@@ -247,8 +239,6 @@ def _plain(text: str) -> str:
 def _sentences(text: str) -> list[str]:
     return re.split(r"(?<=\.) ", text)
 
-
-# ------------------------------------------------------------------------------------------------------ under a schema
 
 _YES = (
     "accurate", "correct", "true", "right", "supports", "supported", "supports the claim", "for", "enough", "answers",

@@ -94,9 +94,6 @@ class Manner:
         return {"object": "list", "data": [{"id": self.model, "object": "model", "created": 1, "owned_by": self.name}]}
 
 
-# --------------------------------------------------------------------------------------------------------------- OpenAI
-
-
 STRICT_KEYWORDS = _words(
     "type properties required additionalProperties items enum const anyOf $ref $defs title description"
 )
@@ -245,9 +242,6 @@ class Azure(OpenAI):
         return {"prompt_filter_results": [{"prompt_index": 0, "content_filter_results": safe}]}
 
 
-# ------------------------------------------------------------------------------------------- other providers' endpoints
-
-
 class Gemini(Manner):
     """Google's compatible endpoint of the Gemini API.
 
@@ -328,9 +322,6 @@ class Anthropic(Manner):
 
     def written(self, text: str, under_schema: bool) -> str:
         return f"```json\n{text}\n```" if under_schema else text
-
-
-# ----------------------------------------------------------------------------------------------- servers of one's own
 
 
 class Vllm(Manner):
@@ -431,9 +422,6 @@ class LlamaCpp(Manner):
 MANNERS = {
     manner.name: manner for manner in (OpenAI, Reasoning, Azure, Gemini, Anthropic, Vllm, Ollama, LlamaCpp)
 }  # fmt: skip
-
-
-# ----------------------------------------------------------------------------------------------------------- the server
 
 
 def nodes(schema: Any) -> Iterable[dict[str, Any]]:

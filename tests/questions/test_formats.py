@@ -1,3 +1,5 @@
+"""Files of questions in every format, sets of the hub, and types of questions."""
+
 import gzip
 import json
 from pathlib import Path
@@ -5,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.questions import read_questions
+from climassay.questions import TYPES, read_questions
+from climassay.questions.types import FOLDER
 
 DASHES = "-" * 20
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -218,3 +221,107 @@ def test_a_rubric_that_cannot_be_read_is_told_in_one_sentence(tmp_path, rubric, 
     found = read_questions(tmp_path / "q.jsonl")
     assert len(found.questions) == 1
     assert word in found.skipped[0]
+
+
+huggingface_hub = pytest.importorskip("huggingface_hub")
+errors = pytest.importorskip("huggingface_hub.errors")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub with one dataset of two tables and a picture."""
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "gold" / "cloze.csv").write_text("Question,Answer,Context\nThe <MASK> rises.,sea,x\n")
+    (tmp_path / "gold" / "freeform.csv").write_text(
+        "Question,Answer,Context,Complexity\nWhy?,So.,x,base\nHow?,,x,base\n"
+    )
+    (tmp_path / "picture.png").write_bytes(b"x")
+    asked = []
+
+    def snapshot_download(name, *, repo_type, allow_patterns):
+        asked.append((name, repo_type, tuple(allow_patterns)))
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    return asked
+
+
+def test_all_tables_of_a_dataset_are_one_set(hub):
+    found = read_questions("hub:UCSD-GENIE/ClimaQA")
+    assert [one.kind for one in found.questions] == ["cloze", "freeform"]
+    assert found.name == "UCSD-GENIE/ClimaQA"
+    assert found.skipped == ("freeform.csv, row 2: the field 'Answer' is empty",)
+    assert hub[0][:2] == ("UCSD-GENIE/ClimaQA", "dataset")
+    assert not any("py" in pattern for pattern in hub[0][2])
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("hub:", "hub:OWNER/NAME"), ("hub:onlyowner", "hub:OWNER/NAME"), ("hub:a/b/none*", "no table")]
+)
+def test_bad_names_are_told(hub, name, word):
+    with pytest.raises(InputError, match=word):
+        read_questions(name)
+
+
+def _client_error():
+    """A lost connection as the package's HTTP client tells it, which need not be an OSError."""
+    client_base = errors.HfHubHTTPError.__mro__[1]
+    return type("ConnectError", (client_base,), {})("no route")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError("no route"), _client_error(), errors.OfflineModeIsEnabled("offline"), ValueError("odd")],
+    ids=["system", "client", "offline", "value"],
+)
+def test_an_unreachable_hub_is_told(monkeypatch, error):
+    def unreachable(*args, **options):
+        raise error
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
+    with pytest.raises(InputError, match="could not be reached"):
+        read_questions("hub:a/b")
+
+
+STATEMENTS = [
+    {"id": "a", "kind": "true_false", "question": "Warm air holds more vapour than cold air.", "answer": "SUPPORTS"},
+    {"id": "b", "kind": "true_false", "question": "Sea ice that melts raises the sea level most.", "answer": "REFUTES"},
+    {"id": "c", "kind": "true_false", "question": "Methane lives longer in the air than CO2.", "answer": "false"},
+    {"id": "d", "kind": "true_false", "question": "Volcanic sulfate cools the surface.", "answer": "True"},
+]  # fmt: skip
+
+
+@pytest.fixture
+def statements(tmp_path):
+    file = tmp_path / "statements.jsonl"
+    file.write_text("\n".join(map(json.dumps, STATEMENTS)), encoding="utf-8")
+    return read_questions(file)
+
+
+def test_no_file_outside_of_its_folder_knows_the_type():
+    source = FOLDER.parents[1]
+    files = [*source.rglob("*.py"), *source.rglob("*.j2")]
+    knowing = {
+        file.relative_to(source).as_posix() for file in files if "true_false" in file.read_text(encoding="utf-8")
+    }
+    # The commented recipe tells people that there is such a type.
+    assert {name for name in knowing if "types/true_false/" not in name} == {"generation/recipe.py"}
+
+
+def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(statements):
+    assert [one.correct for one in statements.questions] == [0, 1, 1, 0]
+    assert {one.options for one in statements.questions} == {("True", "False")}
+    assert statements.questions[1].answer == "False"
+    with pytest.raises(InputError, match="neither true nor false"):
+        TYPES["true_false"].read("It rains.", "NOT ENOUGH INFO", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        (" True.", 0), ("**False**", 1), ("The statement is false.", 1), ("True, although some call it false", 0),
+        ("It is either true or false.", None), ("not true", None), ("It depends.", None), ("", None),
+    ],
+)  # fmt: skip
+def test_what_a_model_writes_is_read_as_one_of_the_two_or_as_neither(text, choice):
+    assert TYPES["true_false"].choice(text, 2) == choice

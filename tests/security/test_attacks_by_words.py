@@ -78,9 +78,6 @@ def test_no_text_adds_a_control_token_to_a_prompt_of_the_bundled_model(text):
     assert counts[0] == counts[1]
 
 
-# ------------------------------------------------------------------------------------------------ the commands
-
-
 def answer_with_attacks(request):
     """A model that repeats the attack wherever it may write, cites what is not there, and fills schemas."""
     if schema_of(request.body) or request.body.get("logprobs"):

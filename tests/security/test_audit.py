@@ -89,9 +89,6 @@ def test_every_pin_is_exact():
     assert [line for line in lines if not re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.+!-]+(\s*;.*)?$", line)] == []
 
 
-# ------------------------------------------------------------------------------------------------ the program
-
-
 @pytest.fixture(scope="module")
 def audit():
     spec = importlib.util.spec_from_file_location("climassay_audit", ROOT / "requirements" / "audit.py")
@@ -141,9 +138,6 @@ def test_the_audit_says_what_it_could_learn(reports, code, said, asked, audit, t
     assert said in out
     assert ("known vulnerabilities." in out) is ("NOT POSSIBLE" not in out)
     assert len(list(tmp_path.glob("asked*"))) == asked
-
-
-# ------------------------------------------------------------------------------------------------ the page
 
 
 def test_the_tests_that_the_page_names_exist():

@@ -158,9 +158,6 @@ def test_pages_of_people_are_read_as_before(folder):
     assert [block.text for block in document.blocks] == ["Seas rise.", "The sea warms."]
 
 
-# ------------------------------------------------------------------------------------------------ tables and settings
-
-
 def test_a_packed_question_file_is_unpacked_within_bounds(folder):
     file = folder / "questions.csv.gz"
     file.write_bytes(gzip.compress(bytes(16 * MEBIBYTE), 1) * 40)

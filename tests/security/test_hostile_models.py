@@ -222,9 +222,6 @@ def test_an_adapter_is_numbers_and_nothing_else(config, generator, tmp_path, can
     refused(lambda: load_local(str(generator), adapter=str(adapter)), canary)
 
 
-# ----------------------------------------------------------------------------------------------- trained and kept
-
-
 def trained_readers():
     from climassay.confidence.tagging.tagger import load_tagger
     from climassay.factcheck.verdict_head import VerdictHead

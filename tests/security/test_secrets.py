@@ -268,8 +268,6 @@ def test_a_refused_key_is_not_repeated(tried):
     assert leaks({"out": out, "err": err, **files_below(tried.folder)}) == []
 
 
-# ------------------------------------------------------------------------------------------------ the parts
-
 SPELLED = st.lists(st.sampled_from(["plain", "lower", "upper"]), min_size=len(KEY), max_size=len(KEY))
 
 

@@ -1,8 +1,20 @@
+"""What is trained on what: configuration, batches, splits."""
+
+from collections import Counter
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.tuning import PRESETS, TuningConfig, find_preset
+from climassay.learning.splits import split_groups
+from climassay.tuning import PRESETS, ChatData, ContinuedPretrainingData, TuningConfig, find_preset, split_documents
+from climassay.tuning.data import check_data
 from climassay.tuning.result import FORMAT, RESULT_FILE, read_result
+from climassay.tuning.run import learning_rate
+from climassay.tuning.sequences import passes, plan_steps
+from tuning_parts import book, library, parity, small
 
 
 @pytest.mark.parametrize(
@@ -54,3 +66,181 @@ def test_every_preset_says_its_name_and_task() -> None:
         assert (preset.name, preset.task) == (name, name.rpartition("-")[2])
     with pytest.raises(InputError, match="There is no tuning preset 'gpt'"):
         find_preset("gpt")
+
+
+LENGTHS = st.lists(st.integers(2, 300), min_size=1, max_size=200)
+
+
+@given(LENGTHS, st.integers(1, 3), st.integers(1, 16), st.integers(0, 5))
+def test_every_epoch_sees_every_sequence_once(lengths: list[int], epochs: int, size: int, seed: int) -> None:
+    plan = plan_steps(lengths, epochs=epochs, step_size=size, seed=seed)
+    assert plan == plan_steps(lengths, epochs=epochs, step_size=size, seed=seed)
+    for epoch in plan.epochs:
+        assert Counter(index for step in epoch for index in step) == Counter(range(len(lengths)))
+        assert all(len(step) <= size for step in epoch)
+    assert [plan.step(number) for number in range(plan.steps)] == [step for epoch in plan.epochs for step in epoch]
+    with pytest.raises(IndexError):
+        plan.step(plan.steps)
+
+
+@given(LENGTHS, st.integers(1, 3), st.integers(1, 16), st.integers(1, 7))
+def test_evaluations_are_at_the_start_and_at_every_epochs_end(
+    lengths: list[int], epochs: int, size: int, evaluations: int
+) -> None:
+    plan = plan_steps(lengths, epochs=epochs, step_size=size, seed=0)
+    places = plan.evaluated_after(evaluations)
+    ends = [sum(len(epoch) for epoch in plan.epochs[:number]) for number in range(epochs + 1)]
+    assert set(ends) <= places
+    assert len(places) <= 1 + epochs * evaluations
+    assert max(places) == plan.steps
+
+
+def padding(steps, lengths: list[int]) -> float:
+    """Share of the computed places that hold no token."""
+    computed = sum(len(step) * max(lengths[index] for index in step) for step in steps)
+    return 1 - sum(lengths) / computed
+
+
+def test_like_lengths_come_together_but_not_in_order() -> None:
+    lengths = [10 + 37 * number % 200 for number in range(256)]
+    plan = plan_steps(lengths, epochs=1, step_size=8, seed=0)
+    at_random = [tuple(range(start, start + 8)) for start in range(0, 256, 8)]
+    assert padding(plan.epochs[0], lengths) < 0.05 < 0.3 < padding(at_random, lengths)
+    longest = [max(lengths[index] for index in step) for step in plan.epochs[0]]
+    assert longest not in (sorted(longest), sorted(longest, reverse=True))
+
+
+@given(LENGTHS, st.integers(1, 16))
+def test_passes_cut_a_step_by_length(lengths: list[int], size: int) -> None:
+    parts = list(passes(range(len(lengths)), lengths, size))
+    order = [index for part in parts for index in part]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[index] for index in order] == sorted(lengths)
+    assert all(len(part) <= size for part in parts)
+
+
+def test_the_learning_rate_by_hand() -> None:
+    """10 steps, 2 of them warm-up, rate 1e-2."""
+    config = small(learning_rate=1e-2, warmup=0.2, schedule="linear")
+    assert [learning_rate(config, step, 10) for step in (0, 1, 2, 6, 9)] == pytest.approx(
+        [0.005, 0.01, 0.01, 0.005, 0.00125]
+    )
+    cosine = small(learning_rate=1e-2, warmup=0.2, schedule="cosine")
+    assert [learning_rate(cosine, step, 10) for step in (2, 4, 6)] == pytest.approx([0.01, 0.00853553, 0.005])
+    constant = small(learning_rate=1e-2, warmup=0.2, schedule="constant")
+    assert [learning_rate(constant, step, 10) for step in (0, 5, 9)] == pytest.approx([0.005, 0.01, 0.01])
+
+
+ICE, SEA, AIR, SOIL = (
+    book(name, words) for name, words in (("ice", "glacier"), ("sea", "current"), ("air", "wind"), ("soil", "carbon"))
+)
+LONG = " and so on for long enough that nobody would write this sentence by chance into another book"
+
+
+def long_book(name: str, words: str):
+    plain = book(name, words)
+    return replace(plain, paragraphs=tuple(paragraph + LONG for paragraph in plain.paragraphs))
+
+
+def test_three_disjoint_sets_need_no_warning() -> None:
+    data = ContinuedPretrainingData.assemble(
+        library(ICE, SEA), source=library(AIR, name="books"), validation=library(SOIL, name="third")
+    )
+    assert (data.train.documents, data.validation.documents, data.warnings) == ((ICE, SEA), (SOIL,), ())
+
+
+def test_validating_on_the_source_reproduces_the_paper_and_warns() -> None:
+    data = ContinuedPretrainingData.assemble(library(ICE), source=library(AIR, name="books"), validate_on="source")
+    assert data.validation.documents == (AIR,)
+    assert "Leakage" in data.warnings[0]
+    assert "books" in data.warnings[0]
+
+
+def test_a_source_that_nobody_named_is_warned_of() -> None:
+    data = ContinuedPretrainingData.assemble(library(ICE), source=None, validation=library(SOIL))
+    assert "nobody has checked" in data.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("train", "source", "validation", "message"),
+    [
+        pytest.param(
+            (ICE, AIR), (AIR,), (SOIL,), "'air' is in the training documents .*questions come from", id="read"
+        ),
+        pytest.param((ICE,), (AIR,), (AIR,), "'air' is in the validation documents .*questions come", id="validated"),
+        pytest.param((ICE, SOIL), (AIR,), (SOIL,), "'soil' is in the training documents .*validation", id="both"),
+        pytest.param((ICE,), (AIR,), None, "nothing to validate on", id="missing"),
+    ],
+)
+def test_overlap_is_refused(train, source, validation, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ContinuedPretrainingData.assemble(
+            library(*train),
+            source=library(*source),
+            validation=None if validation is None else library(*validation),
+        )
+
+
+def test_the_same_book_under_another_name_is_found() -> None:
+    """Another edition: other id and title, a third of the text the same but for case and spaces."""
+    original = long_book("original", "cloud")
+    others = long_book("other", "storm").paragraphs
+    copied = tuple(paragraph.upper().replace(" ", "  ") for paragraph in original.paragraphs[:4])
+    edition = replace(original, id="new", title="Second edition", paragraphs=copied + others[:8])
+    with pytest.raises(InputError, match=r"'Second edition' is in .* and, as 'original', in"):
+        ContinuedPretrainingData.assemble(library(edition), source=library(original), validation=library(SOIL))
+    quoting = replace(edition, paragraphs=copied[:1] + others)
+    data = ContinuedPretrainingData.assemble(library(quoting), source=library(original), validation=library(SOIL))
+    assert not data.warnings
+
+
+def test_what_goes_with_the_source_only() -> None:
+    with pytest.raises(InputError, match="its documents are needed"):
+        ContinuedPretrainingData.assemble(library(ICE), source=None, validate_on="source")
+    with pytest.raises(InputError, match="leaves no use"):
+        ContinuedPretrainingData.assemble(
+            library(ICE), source=library(AIR), validation=library(SOIL), validate_on="source"
+        )
+
+
+def test_documents_are_split_whole() -> None:
+    books = library(*(book(str(number), f"word{number}") for number in range(10)))
+    kept, held_out = split_documents(books, 0.3, seed=1)
+    assert len(held_out.documents) == 3
+    assert set(kept.documents) | set(held_out.documents) == set(books.documents)
+    assert (kept, held_out) == split_documents(books, 0.3, seed=1)
+    assert held_out != split_documents(books, 0.3, seed=2)[1]
+    with pytest.raises(InputError, match="between 0 and 1"):
+        split_documents(books, 1.0)
+    with pytest.raises(InputError, match="comes from one text"):
+        split_documents(library(ICE), 0.5)
+
+
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=80), st.floats(0.01, 0.99), st.integers(0, 3))
+def test_no_group_stands_on_both_sides(groups: list[int], share: float, seed: int) -> None:
+    items = list(range(len(groups)))
+    if len(set(groups)) < 2:
+        with pytest.raises(InputError):
+            split_groups(items, groups, share, seed=seed)
+        return
+    kept, held_out = split_groups(items, groups, share, seed=seed)
+    assert sorted([*kept, *held_out]) == items
+    assert kept
+    assert held_out
+    assert not {groups[item] for item in kept} & {groups[item] for item in held_out}
+    assert list(kept) == sorted(kept)
+    largest = max(groups.count(group) for group in set(groups))
+    assert len(held_out) <= max(share * len(items) + largest / 2, largest)
+
+
+def test_data_that_nothing_can_be_learned_from() -> None:
+    with pytest.raises(InputError, match="of different kinds"):
+        check_data(parity(0, 2), library(ICE))
+    with pytest.raises(InputError, match="The training data 'none' is empty"):
+        check_data(ChatData("none", ()), parity(0, 2))
+    with pytest.raises(InputError, match="The validation data 'library' is empty"):
+        check_data(library(ICE), library(replace(SEA, paragraphs=())))
+    with pytest.raises(InputError, match="2 examples stand in the training data 'parity' and in"):
+        check_data(parity(0, 6), parity(4, 9))
+    with pytest.raises(InputError, match="1 documents stand in"):
+        check_data(library(ICE, SEA), library(SEA))

@@ -5,6 +5,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.records import Records
+from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import (
     ATTEMPTS,
     ATTEMPTS_BY_ADDRESS,
@@ -268,9 +269,11 @@ def test_signing_in_leads_to_where_one_wanted_to_go(client_of, place):
     assert wrong.status_code == 401
     assert "Wrong name or password" in wrong.text
     assert post(ada, "/sign-in", form).headers["location"] == "/account?x=1"
-    assert ada.get("/account").status_code == 200
+    thief = client_of(None)
+    thief.cookies.set(SESSION_COOKIE, ada.cookies[SESSION_COOKIE])
+    assert [one.get("/account").status_code for one in (ada, thief)] == [200, 200]
     post(ada, "/sign-out")
-    assert ada.get("/account").status_code == 303
+    assert [one.get("/account").status_code for one in (ada, thief)] == [303, 303], "the session itself has ended"
 
 
 def test_a_password_is_changed_with_the_present_one(client_of, place):

@@ -32,7 +32,6 @@ def field(page, name):
 
 
 def send(client, page, verdict="valid", **fields):
-    """What the form of a page sends."""
     term = {"term": "dust"} if 'name="term"' in page.text else {}
     said = {"key": field(page, "key"), "verdict": verdict, **term, **fields}
     return post(client, f"{HOME}/{shown(page)}", said)
@@ -207,6 +206,18 @@ def test_a_decision_leads_to_the_next_conflict_and_the_last_one_to_the_list(plac
         following = [f"/{one}" for one in order[number + 1 : number + 2]]
         assert answer.headers["location"] == f"{HOME}/conflicts{''.join(following)}?done=decided"
         assert "Decided." in adjudicator.get(answer.headers["location"]).text
+
+
+def test_a_long_history_goes_on_behind_its_last_entry(queue, annotator, monkeypatch):
+    monkeypatch.setattr("climassay.web.annotate.pages.MOST_HISTORY", 2)
+    for name in ("q1", "q2", "q3"):
+        queue.label(DATASET, name, "annotator", accepted=False, reasons=["wrong answer"], key=f"key-{name}")
+    first = annotator.get(f"{HOME}/history")
+    [older] = re.findall(r'href="([^"]*after=[^"]*)"', first.text)
+    second = annotator.get(unescape(older))
+    seen = [set(re.findall(rf'href="{HOME}/(q\d)"', page.text)) for page in (first, second)]
+    assert seen == [{"q3", "q2"}, {"q1"}]
+    assert "after=" not in second.text
 
 
 def people_on(page):

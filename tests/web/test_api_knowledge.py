@@ -2,22 +2,13 @@
 
 import pytest
 
-from api_parts import COLLECTION, finished_check, serving
+from api_parts import COLLECTION, finished_check
 from check_parts import SUN
 from climassay import __version__
 from climassay.corpus import Collection
 from climassay.factcheck import from_data
 from climassay.web.checks.store import checks_of
 from climassay.web.library.cache import library_of
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("api")) as made:
-        yield made
-
-
-# ------------------------------------------------------------------------------------------------------------- people
 
 
 def test_me(server):
@@ -62,9 +53,6 @@ def test_password_link(server):
     server.place.accounts.add("rosa", "annotator")
     made = server.post("/users/rosa/link", status=201)
     assert server.place.accounts.link(made["address"].rsplit("/", 1)[1]).purpose == "password"
-
-
-# ------------------------------------------------------------------------------------------------------------ library
 
 
 def test_collections(server):
@@ -171,9 +159,6 @@ def test_search_all(server):
     assert (len(found["hits"]), found["more"], found["not_searched"]) == (1, True, [])
 
 
-# ------------------------------------------------------------------------------------------------------------- checks
-
-
 def test_checks(server):
     assert [one["id"] for one in server.get("/checks", q="carbon sun", verdict="incorrect")["items"]] == [
         server.content.check
@@ -269,9 +254,6 @@ def test_ask_again(server):
     begun = server.post(f"/checks/{stopped}/again", role="adjudicator", status=202)
     assert server.ended(begun["job"]["id"])["state"] == "done"
     assert server.get(f"/checks/{stopped}")["state"] == "done"
-
-
-# --------------------------------------------------------------------------------------------------------------- jobs
 
 
 def test_jobs(server):

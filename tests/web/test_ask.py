@@ -294,9 +294,6 @@ def test_stopping_while_it_is_written_interrupts_the_run(client_of, place, writi
     assert "Stopped before there was an answer." in client.get(address).text
 
 
-# ------------------------------------------------------------------------------------------------ in a browser
-
-
 @pytest.fixture
 def server_settings(tmp_path):
     return {"debates": (write_settings(tmp_path),)}

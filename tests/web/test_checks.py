@@ -14,6 +14,7 @@ from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish,
 from climassay.errors import InputError
 from climassay.factcheck import from_data, make_claim
 from climassay.factcheck.check_store import PAGE
+from climassay.web.checks.debate import seconds_left
 from climassay.web.checks.store import checks_of, chosen, set_ups
 from debate_tables import View
 from factcheck_transcripts import full_transcript
@@ -42,9 +43,6 @@ def gate(place):
     furnish(place, scripted(made))
     yield made
     made.open.set()
-
-
-# ------------------------------------------------------------------------------------------------------ the whole way
 
 
 def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_took_part(client_of, place, script):
@@ -162,9 +160,6 @@ def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, pl
     assert script.model.options == []
 
 
-# --------------------------------------------------------------------------------------------------- while it goes on
-
-
 def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gate):
     client = client_of("annotator")
     check = ask(client)
@@ -217,6 +212,14 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     assert 0 < kept.seconds <= kept.ended_at - kept.asked_at + 1
     job = place.jobs.get(kept.job)
     assert (job.done, job.total) > (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("past", "elapsed", "left"),
+    [((10, 20), 0, None), ((10, 20, 60), 0, 20), ((10, 20, 60, 80), 30, 40), ((10, 20, 60), 60, 0), ((), 5, None)],
+)
+def test_what_is_left_of_a_debate_is_judged_by_past_ones_that_took_longer(past, elapsed, left):
+    assert seconds_left(past, elapsed) == left
 
 
 def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, gate):
@@ -286,9 +289,6 @@ def test_only_so_many_checks_wait_at_a_time(client_of, place, gate, monkeypatch)
     ask(client)
     answer = post(client, "/check", {"claim": "Glaciers grow."})
     assert (answer.status_code, "try again later" in answer.text) == (503, True)
-
-
-# ------------------------------------------------------------------------------------------------------ reviews, lists
 
 
 def test_people_agree_disagree_and_change_their_minds(client_of, place, script):
@@ -393,14 +393,10 @@ def test_checks_that_fit_are_taken_along_as_a_table_a_workbook_and_lines(client_
 
 
 def workbook_rows(content):
-    """The rows of a workbook, as texts."""
     with zipfile.ZipFile(io.BytesIO(content)) as book:
         sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     return [["".join(cell.itertext()) for cell in row] for row in sheet.iter(f"{space}row")]
-
-
-# ------------------------------------------------------------------------------------------- who debates on a server
 
 
 def small_model(**script):

@@ -83,9 +83,6 @@ def test_head_changes_nothing(client_of, place):
     assert client_of().request("HEAD", "/account").status_code == 303
 
 
-# ------------------------------------------------------------------------------------------------ below a path
-
-
 @pytest.fixture
 def below(place_on):
     place = place_on()
@@ -116,9 +113,6 @@ def test_below_a_path_one_is_sent_to_sign_in_and_back(below):
     assert 'value="/account"' in below().get(asked.headers["location"]).text
 
 
-# ------------------------------------------------------------------------------------------------ slow bodies
-
-
 def test_a_body_that_does_not_come_in_is_given_up(place, monkeypatch):
     """A byte now and then keeps nobody's place; what waits is refused, and the application is never asked."""
     monkeypatch.setattr("climassay.web.middleware.SILENCE_SECONDS", 0.0)
@@ -137,9 +131,6 @@ def test_a_body_that_does_not_come_in_is_given_up(place, monkeypatch):
     scope = {"type": "http", "method": "POST", "path": "/check", "headers": [], "query_string": b""}
     asyncio.run(BodyLimit(app, place)(scope, receive, send))
     assert (asked, said[0]) == ([], 408)
-
-
-# ------------------------------------------------------------------------------------------------ proxies
 
 
 @pytest.mark.parametrize(

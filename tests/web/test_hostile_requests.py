@@ -22,9 +22,6 @@ def site(tmp_path_factory):
     opened.close()
 
 
-# ------------------------------------------------------------------------------------------------ sizes
-
-
 def test_a_body_that_is_announced_as_too_large_is_not_read(site):
     for route in (one for one in routes_of(site.app) if one.unsafe):
         answer = site.ask(route, "annotator", headers={"content-length": str(10**12)}, content=b"x")
@@ -75,8 +72,6 @@ def test_large_files_are_taken_from_people_with_an_account_only(site):
         assert site.visitor("admin").post(path, files=file).status_code == 413
 
 
-# ------------------------------------------------------------------------------------------------ broken bodies
-
 BODIES = {
     "too many fields": ("application/x-www-form-urlencoded", b"&".join(b"a%d=1" % n for n in range(20_000))),
     "too many files": (
@@ -110,8 +105,6 @@ def test_broken_bodies_are_refused_everywhere(kind, site):
         answer = site.ask(route, "admin", content=body, headers={"content-type": content_type})
         assert answer.status_code < 500, f"{route}: {answer.text[:500]}"
 
-
-# ------------------------------------------------------------------------------------------------ odd addresses
 
 ODD = {
     "nul": "%00",

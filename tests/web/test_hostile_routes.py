@@ -60,8 +60,6 @@ def test_who_is_not_signed_in_gets_what_the_server_opens(public, tmp_path, liste
     site.close()
 
 
-# ------------------------------------------------------------------------------------------------ foreign pages
-
 FORGERIES = {
     "no token": {},
     "an empty token": {"headers": {"x-csrf-token": ""}},
@@ -133,8 +131,6 @@ def state_of(site) -> list[tuple]:
         return [(name, found) for name, found in rows.items() if found]
 
 
-# ------------------------------------------------------------------------------------------------ verbs
-
 METHODS = ("GET", "POST", "PUT", "DELETE", "PROPFIND")
 
 
@@ -149,8 +145,6 @@ def test_other_verbs_do_not_go_around_the_guards(method, site, routes):
         answer = site.ask(Route(path, method), "annotator")
         assert answer.status_code in (403, 404, 405), f"{method} {path} answers {answer.status_code}"
 
-
-# ------------------------------------------------------------------------------------------------ headers
 
 EXPECTED_HEADERS = {
     "x-content-type-options": "nosniff",

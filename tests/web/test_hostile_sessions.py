@@ -32,9 +32,6 @@ def signed_in(client) -> bool:
     return client.get("/account").status_code == 200
 
 
-# ------------------------------------------------------------------------------------------------ sessions
-
-
 @pytest.mark.core
 def test_a_session_known_before_signing_in_is_not_the_one_after(site):
     """Fixation: the attacker plants a cookie in the victim's browser and waits."""
@@ -103,9 +100,6 @@ def test_neither_pages_nor_the_database_hold_what_lets_somebody_in(site, tmp_pat
     for secret in secrets:
         assert secret.encode() not in stored
         assert secret not in shown
-
-
-# ------------------------------------------------------------------------------------------------ guessing
 
 
 def test_guesses_at_the_same_moment_are_counted_each(site):
@@ -184,9 +178,6 @@ def test_odd_names_and_passwords_are_simply_wrong(name, password, tmp_path, data
     site.close()
 
 
-# ------------------------------------------------------------------------------------------------ links
-
-
 def test_of_two_who_use_a_link_at_once_one_gets_in_with_the_password_they_set(site):
     """Who comes second must not have set the password of the account that the first one now uses."""
     link = site.place.accounts.make_link("ada", "password")
@@ -208,8 +199,6 @@ def test_of_two_who_use_a_link_at_once_one_gets_in_with_the_password_they_set(si
     assert signed_in(clients[winner])
     assert site.place.accounts.check_password("ada", f"the summer of number {winner}", "here") is not None
 
-
-# ------------------------------------------------------------------------------------------------ addresses
 
 ELSEWHERE = [
     "https://evil.example/", "//evil.example", "///evil.example", "/\\evil.example", "\\/evil.example",

@@ -95,9 +95,6 @@ def test_no_address_is_kept(held, place):
     assert "203.0.113.5" not in dump
 
 
-# ------------------------------------------------------------------------------------------------ turns
-
-
 def scope_of(address, path="/results", cookie=b""):
     headers = [(b"cookie", cookie)] if cookie else []
     return {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers,
@@ -190,9 +187,6 @@ def test_visitors_are_told_apart_by_address_or_network(host, address):
     from starlette.requests import HTTPConnection
 
     assert visitor_address(HTTPConnection(scope_of(host))) == address
-
-
-# ------------------------------------------------------------------------------------------------ event streams
 
 
 async def followed(streams, job, into):

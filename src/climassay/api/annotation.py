@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.api.validation import open_reader
 from climassay.errors import InputError
+from climassay.generation import annotation
 from climassay.io import parse_json, read_text
+from climassay.questions import question_row, read_questions
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown, write_rows
 from climassay.session import Place, Session
@@ -34,10 +36,8 @@ def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Sh
     Raises:
         InputError: There is no such dataset, or a setting cannot be.
     """
-    from climassay.generation.annotation import AnnotationStore
-
     with Session.opened(workspace) as session:
-        store = AnnotationStore(session.records)
+        store = annotation.AnnotationStore(session.records)
         given = {name: value for name, value in changes.items() if value is not None}
         settings = replace(store.settings(dataset), **given)
         store.configure(dataset, settings)
@@ -80,7 +80,6 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
         InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
     """
     from climassay.generation.annotation.long_answers import rubric_drafts
-    from climassay.questions import read_questions
 
     read = read_questions(questions)
     result = read.of_kind("longform")
@@ -107,10 +106,8 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     Raises:
         InputError: There is no such dataset.
     """
-    from climassay.generation.annotation import AnnotationStore
-
     with Session.opened(workspace) as session:
-        store = AnnotationStore(session.records)
+        store = annotation.AnnotationStore(session.records)
         progress, people = store.progress(dataset, annotator), store.annotators(dataset)
         new, validator = store.new_labels(dataset), store.validator(dataset)
     rows = [
@@ -155,12 +152,11 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such dataset.
     """
-    from climassay.generation.annotation import AnnotationStore
     from climassay.generation.annotation.labels import is_rubric
     from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 
     with Session.opened(workspace) as session:
-        store = AnnotationStore(session.records)
+        store = annotation.AnnotationStore(session.records)
         store.progress(dataset)
         result = store.agreement(dataset)
         items = list(store.items(dataset))
@@ -229,7 +225,6 @@ def export_labels(
     Raises:
         InputError: There is no such dataset, or the file cannot be written.
     """
-    from climassay.generation import annotation
     from climassay.integrations.labelling_tools import write_argilla, write_label_studio
 
     chosen = form or ("csv" if output.suffix.lower() == ".xlsx" else _form_of(output))
@@ -258,7 +253,6 @@ def export_labels(
 def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
     from climassay.generation.annotation.labels import is_rubric
     from climassay.generation.annotation.long_answers import finished_rubrics
-    from climassay.questions import question_row
 
     asked = [one for one in items if is_rubric(one.draft.wording)]
     if not asked:
@@ -295,7 +289,6 @@ def import_labels(
     Raises:
         InputError: There is no such dataset, or the file cannot be read.
     """
-    from climassay.generation import annotation
     from climassay.integrations.labelling_tools import read_argilla, read_label_studio
 
     chosen = form or _form_of(file)
@@ -369,8 +362,6 @@ def retrain_validator(
         InputError: There is no such dataset, or too few labels.
         ModelError: The model cannot be loaded.
     """
-    from climassay.generation import annotation
-
     with Session.opened(workspace) as session, session.progress.task("Reading labels") as task:
 
         def progress(finished: int, total: int, message: str) -> None:

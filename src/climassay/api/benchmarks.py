@@ -7,9 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay import evaluation
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.models.provider import is_served, load_as_set
 from climassay.progress import Task
+from climassay.questions import read_questions
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import skipped_note
 from climassay.session import ModelOptions, Place, Session, one_or_several
@@ -36,9 +39,7 @@ class Evaluation(Result):
 
     def tables(self) -> "tuple[Table, ...]":
         """All tables, each figure with its n and its interval."""
-        from climassay.evaluation import experiment_tables
-
-        return tuple(one.table for one in experiment_tables(self.scores))
+        return tuple(one.table for one in evaluation.experiment_tables(self.scores))
 
     def rows(self) -> list[dict[str, Any]]:
         """Every score with its n and interval, one a line."""
@@ -77,9 +78,7 @@ class Evaluation(Result):
 
     def report(self) -> "Report":
         """Tables, figures and single answers."""
-        from climassay.evaluation import experiment_report
-
-        return experiment_report(self.experiment, scores=self.scores)
+        return evaluation.experiment_report(self.experiment, scores=self.scores)
 
 
 def scores_data(scores: "ExperimentScores") -> dict[str, object]:
@@ -137,29 +136,27 @@ def evaluate(
         >>> [(row["model"], row["metric"], row["n"]) for row in result.rows() if row["level"] == "overall"]
         [('smollm2', 'accuracy', 1)]
     """
-    from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, limited, parse_spec
     from climassay.evaluation.experiment_file import MetricSpec, check_plan
     from climassay.metrics.registry import METRICS
-    from climassay.questions import read_questions
 
     given = read_questions(questions) if isinstance(questions, (str, Path)) else questions
     kinds = tuple(dict.fromkeys(question.kind for question in given.questions))
     scored = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
         specs, loaded = _model_specs(models, session)
-        plan = ExperimentPlan(
+        plan = evaluation.ExperimentPlan(
             name=f"{', '.join(one.name for one in specs)} on {given.name}",
-            benchmarks=(BenchmarkSpec(given.name, (given.name,)),),
+            benchmarks=(evaluation.BenchmarkSpec(given.name, (given.name,)),),
             models=specs,
-            settings=tuple(parse_spec(name, seed=seed) for name in settings),
+            settings=tuple(evaluation.parse_spec(name, seed=seed) for name in settings),
             tasks=scored or kinds,
             scoring=scoring,
             limit=limit,
             seed=seed,
-            metrics=MetricSpec(names=tuple(metrics), judge=None if judge is None else ModelSpec(judge)),
+            metrics=MetricSpec(names=tuple(metrics), judge=None if judge is None else evaluation.ModelSpec(judge)),
         )
         check_plan(plan, "The call")
-        done = _run(plan, {given.name: limited(given, plan)}, loaded, session, on_answers)
+        done = _run(plan, {given.name: evaluation.limited(given, plan)}, loaded, session, on_answers)
         return _scored(done, plan, {given.name: given.skipped})
 
 
@@ -195,9 +192,7 @@ def benchmark_questions(plan: "ExperimentPlan") -> "dict[str, QuestionSet]":
     Raises:
         InputError: A file cannot be read.
     """
-    from climassay.evaluation import read_benchmark
-
-    return {spec.name: read_benchmark(spec, plan) for spec in plan.benchmarks}
+    return {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
 
 
 def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
@@ -212,10 +207,9 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
         InputError: The file or the questions cannot be read, or a setting names what is not there.
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
-    from climassay.evaluation import load_plan
-    from climassay.evaluation.experiment_file import with_limit
-
-    plan = with_limit(load_plan(file), limit)
+    plan = evaluation.load_plan(file)
+    if limit is not None:
+        plan = replace(plan, limit=limit)
     with Session.opened(workspace) as session:
         names = ("timeout", "max_output_tokens", "reasoning_effort")
         given: dict[str, Any] = {name: value for name in names if (value := getattr(session.options, name)) is not None}
@@ -229,23 +223,15 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
 def _model_specs(
     models: Models, session: Session, *, whole_names: bool = False
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
-    """The models of a plan, and those of them that are loaded, by label; a name that is alone is loaded here.
-
-    Args:
-        models: As a verb was given them.
-        session: Whose options say how names are loaded.
-        whole_names: Whether names are labels with their provider.
-    """
-    from climassay.evaluation import ModelSpec
-
+    """The models of a plan, and those of them that are loaded, by label; a name that is alone is loaded here."""
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     options = session.options.fitting_each(one for one in listed if isinstance(one, str))
-    specs: list[ModelSpec] = []
+    specs: list[evaluation.ModelSpec] = []
     loaded: dict[str, Generator] = {}
     for one in listed:
         name = one if isinstance(one, str) else one.name
         asked = _shared_options(options[one]) if isinstance(one, str) else {}
-        specs.append(ModelSpec(name, label=name if whole_names else "", **asked))
+        specs.append(evaluation.ModelSpec(name, label=name if whole_names else "", **asked))
         if not isinstance(one, str) or len(listed) == 1:
             loaded[specs[-1].shown] = session.model(one)
     return tuple(specs), loaded
@@ -253,9 +239,7 @@ def _model_specs(
 
 def _shared_options(options: ModelOptions) -> dict[str, Any]:
     """How a model is loaded, in the entries of a plan's model."""
-    from climassay.evaluation import ModelSpec
-
-    shared = {one.name for one in fields(ModelSpec)} & {one.name for one in fields(options)}
+    shared = {one.name for one in fields(evaluation.ModelSpec)} & {one.name for one in fields(options)}
     return {name: getattr(options, name) for name in shared}
 
 
@@ -270,11 +254,10 @@ def _run(
 ) -> "Experiment":
     """Ask and keep a whole plan; ``loaded`` holds models that stay open, by label."""
     from climassay.api.judges import side_by_side_judge
-    from climassay.evaluation import Progress, TaskPrompts, open_resources, run_experiment
     from climassay.evaluation.results import COMMANDS
     from climassay.evaluation.runner import answers_wanted
 
-    templates = TaskPrompts.load(session.options.prompts)
+    templates = evaluation.TaskPrompts.load(session.options.prompts)
     wanted = answers_wanted(plan, sets)
     with ExitStack() as tasks:
         task = tasks.enter_context(session.progress.task("Asking", wanted))
@@ -305,7 +288,7 @@ def _run(
                 ending.append(tasks.enter_context(session.progress.task(words)))
             ending[0].update(description=words)
 
-        opened = open_resources(
+        opened = evaluation.open_resources(
             plan,
             session.workspace,
             prompts=templates,
@@ -327,7 +310,7 @@ def _run(
             from climassay.integrations.inspect import experiment_tasks
 
             harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, kept=kept)
-        return run_experiment(
+        return evaluation.run_experiment(
             plan,
             sets,
             replace(
@@ -340,21 +323,19 @@ def _run(
             session.records,
             prompts=templates,
             use_cache=not session.options.no_cache,
-            progress=Progress(on_cell, on_answer, on_more, on_end),
+            progress=evaluation.Progress(on_cell, on_answer, on_more, on_end),
             command=command or COMMANDS[0],
         )
 
 
 def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Sequence[str]]) -> Evaluation:
-    from climassay.evaluation import score_experiment
 
-    return Evaluation(done, score_experiment(done, seed=plan.seed), skipped)
+    return Evaluation(done, evaluation.score_experiment(done, seed=plan.seed), skipped)
 
 
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
     """A model of a plan as lm-evaluation-harness asks one."""
     from climassay.integrations.lm_eval_model import load_text_model
-    from climassay.models.provider import is_served, load_as_set
 
     if is_served(spec.name):
         return load_as_set(spec.name, spec, session.workspace.root, deadline=session.options.deadline)
@@ -390,7 +371,6 @@ def evaluate_lm_eval(
         InputError: There is no such task, or it cannot be loaded.
         ModelError: A model cannot be loaded, or does not give what a task needs.
     """
-    from climassay import evaluation
     from climassay.evaluation.experiment_file import HarnessSpec, check_plan
 
     names, asked = one_or_several(tasks), dict.fromkeys(one_or_several(models))
@@ -447,7 +427,6 @@ def evaluate_inspect(
         InputError: There is no such task, it cannot be loaded or run, or it needs tools, which no model here uses.
         ModelError: A model cannot be loaded.
     """
-    from climassay import evaluation
     from climassay.evaluation.experiment_file import InspectSpec, check_plan
 
     names = one_or_several(tasks)
@@ -509,9 +488,7 @@ def evaluate_choices(
         InputError: The questions cannot be read, or a setting names what is not there.
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
-    from climassay import evaluation
     from climassay.evaluation.experiment_file import check_plan
-    from climassay.questions import read_questions
 
     given = read_questions(questions)
     asked = replace(given, questions=given.of_kind("mcq")[:limit])

@@ -8,22 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from climassay import factcheck
 from climassay.errors import InputError
-from climassay.io import write_file
+from climassay.factcheck.scales import load_scale
+from climassay.io import parse_rows, read_bytes, write_file
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.primer import claims_path
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.factcheck import (
-        CheckedClaim,
-        CheckedClaims,
-        CheckFilter,
-        ClaimTable,
-        DebateSettings,
-        ScoredVerdicts,
-    )
     from climassay.factcheck.checking import Checker, Estimate, OnEvent
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
@@ -43,14 +38,14 @@ def check_claim(
     *,
     adversaries: Sequence[str] = (),
     plain: bool = False,
-    settings: "DebateSettings | None" = None,
+    settings: "factcheck.DebateSettings | None" = None,
     model: Generator | str | None = None,
     samples: int = 1,
     workspace: Place = None,
     force: bool = False,
     on_event: "OnEvent | None" = None,
     on_start: "Callable[[DebateSetup], None] | None" = None,
-) -> "CheckedClaim":
+) -> "factcheck.CheckedClaim":
     """Check a claim by a debate: an advocate for each collection, and a mediator who gives the verdict.
 
     Args:
@@ -79,9 +74,7 @@ def check_claim(
         >>> transcript.verdict.outcome
         'verdict'
     """
-    from climassay.factcheck import CheckedClaim, make_claim
-
-    made = make_claim(claim) if isinstance(claim, str) else claim
+    made = factcheck.make_claim(claim) if isinstance(claim, str) else claim
     rules = _rules(settings, collections, adversaries, plain)
     with (
         Session.opened(workspace) as session,
@@ -93,17 +86,17 @@ def check_claim(
             [made], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
         )
         checker.keep([transcript])
-        return CheckedClaim.of(transcript, checker.table.scale)
+        return factcheck.CheckedClaim.of(transcript, checker.table.scale)
 
 
 def check_claims(
-    claims: "str | Path | Sequence[str] | ClaimTable",
+    claims: "str | Path | Sequence[str] | factcheck.ClaimTable",
     collections: str | Sequence[str] = (),
     *,
     columns: "ClaimColumns | None" = None,
     adversaries: Sequence[str] = (),
     plain: bool = False,
-    settings: "DebateSettings | None" = None,
+    settings: "factcheck.DebateSettings | None" = None,
     model: Generator | str | None = None,
     limit: int | None = None,
     samples: int = 1,
@@ -111,7 +104,7 @@ def check_claims(
     concurrency: int | None = None,
     workspace: Place = None,
     force: bool = False,
-) -> "CheckedClaims":
+) -> "factcheck.CheckedClaims":
     """Check many claims, and score the verdicts where published ones are known.
 
     Args:
@@ -133,9 +126,7 @@ def check_claims(
         InputError: The claims cannot be read, nobody debates, or published verdicts do not fit the scale.
         ModelError: A model cannot be loaded.
     """
-    from climassay.factcheck import CheckedClaim, CheckedClaims, analyse
     from climassay.factcheck.checking import CONCURRENCY
-    from climassay.factcheck.scales import load_scale
 
     rules = _rules(settings, collections, adversaries, plain)
     name = Path(claims).name if isinstance(claims, (str, Path)) else "claims"
@@ -161,40 +152,39 @@ def check_claims(
             on_done=lambda _: task.advance(),
         )
         checker.keep(transcripts, truths)
-    return CheckedClaims(
+    setup = checker.table
+    models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in setup.profiles}
+    mediator = f"{setup.mediator.style}, {setup.mediator.model}"
+    return factcheck.CheckedClaims(
         name,
-        tuple(CheckedClaim.of(one, scale) for one in transcripts),
-        analyse(transcripts, truths, checker.table.scale, classes=classes),
+        tuple(factcheck.CheckedClaim.of(one, scale) for one in transcripts),
+        factcheck.analyse(transcripts, truths, checker.table.scale, classes=classes),
         checker.run,
         checker.tallies,
         table.skipped,
-        _facts(checker),
+        (("Run", checker.run), ("Mediator", mediator), *((f"Model {name}", facts) for name, facts in models.items())),
     )
 
 
 def claim_table(
-    claims: "str | Path | Sequence[str] | ClaimTable", columns: "ClaimColumns | None" = None
-) -> "ClaimTable":
+    claims: "str | Path | Sequence[str] | factcheck.ClaimTable", columns: "ClaimColumns | None" = None
+) -> "factcheck.ClaimTable":
     """Claims of a file, of the primer, or as they are given.
 
     Raises:
         InputError: The file cannot be read, or a claim is empty.
     """
-    from climassay.factcheck import ClaimColumns, ClaimTable, make_claim, read_claims
-
-    if isinstance(claims, ClaimTable):
+    if isinstance(claims, factcheck.ClaimTable):
         return claims
     if isinstance(claims, (str, Path)):
         if str(claims) != PRIMER_CLAIMS:
-            return read_claims(Path(claims), columns)
-        from climassay.primer import claims_path
-
-        return read_claims(claims_path(), ClaimColumns(verdict="verdict"))
-    made = tuple(make_claim(one) for one in claims)
-    return ClaimTable(made, (None,) * len(made), ())
+            return factcheck.read_claims(Path(claims), columns)
+        return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict"))
+    made = tuple(factcheck.make_claim(one) for one in claims)
+    return factcheck.ClaimTable(made, (None,) * len(made), ())
 
 
-def sample_claims(table: "ClaimTable", limit: int | None, seed: int) -> "ClaimTable":
+def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -> "factcheck.ClaimTable":
     """So many claims of a table, drawn by a seed, in their order."""
     if limit is None or limit >= len(table.claims):
         return table
@@ -216,7 +206,7 @@ def score_verdicts(
     claim: str | None = None,
     unknown: Literal["error", "wrong"] = "error",
     seed: int = 0,
-) -> "ScoredVerdicts":
+) -> "factcheck.ScoredVerdicts":
     """Score verdicts against published ones: accuracy and averages, with intervals and the best constant answer.
 
     Args:
@@ -233,11 +223,9 @@ def score_verdicts(
     Raises:
         InputError: The file or a column cannot be used, or a verdict is not of the scale.
     """
-    from climassay.factcheck import ScoredVerdicts, load_scale
     from climassay.factcheck.results.scoring import score_verdicts as scored
-    from climassay.io import parse_rows, read_bytes
 
-    path, wanted = Path(file), load_scale(scale)
+    path, wanted = Path(file), factcheck.load_scale(scale)
     rows = list(parse_rows(path, read_bytes(path)))
     if not rows:
         raise InputError(f"{path} has no rows.")
@@ -265,26 +253,30 @@ def score_verdicts(
         ("File", str(file)), ("Truth", truth), ("Predicted", predicted), ("Claims", named or "no column"),
         ("Scale", scale), ("Not of the scale", unknown), ("Seed", str(seed)),
     )  # fmt: skip
-    return ScoredVerdicts(scores, f"{predicted} in {path.name}", facts)
+    return factcheck.ScoredVerdicts(scores, f"{predicted} in {path.name}", facts)
 
 
 def _rules(
-    settings: "DebateSettings | None", collections: str | Sequence[str], adversaries: Sequence[str], plain: bool
-) -> "DebateSettings":
+    settings: "factcheck.DebateSettings | None",
+    collections: str | Sequence[str],
+    adversaries: Sequence[str],
+    plain: bool,
+) -> "factcheck.DebateSettings":
     """The settings, with the advocates that the arguments name, if any."""
-    from climassay.factcheck import DebateSettings, advocates_from_names
-
-    base = settings or DebateSettings(model=DEFAULT_MODEL)
-    named = advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
+    base = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
+    named = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
     return replace(base, advocates=named or base.advocates)
 
 
 @contextmanager
 def _checking(
-    session: Session, settings: "DebateSettings", model: Generator | str | None, command: str, config: dict[str, Any]
+    session: Session,
+    settings: "factcheck.DebateSettings",
+    model: Generator | str | None,
+    command: str,
+    config: dict[str, Any],
 ) -> "Iterator[Checker]":
     """A table at which everything is recorded as one run; one model speaks for everybody where one is given."""
-    from climassay.factcheck import open_checker
     from climassay.factcheck.checking import head_dtype
 
     speaker = None if model is None else session.model(model, dtype=head_dtype(settings))
@@ -295,7 +287,7 @@ def _checking(
             mediator=replace(settings.mediator, model=""),
             advocates=tuple(replace(advocate, model="") for advocate in settings.advocates),
         )
-    with open_checker(
+    with factcheck.open_checker(
         settings,
         session.debate(settings, speaker),
         session.records,
@@ -307,18 +299,8 @@ def _checking(
         yield checker
 
 
-def _facts(checker: "Checker") -> tuple[tuple[str, str], ...]:
-    """Who debated, for the end of a report."""
-    models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in checker.table.profiles}
-    return (
-        ("Run", checker.run),
-        ("Mediator", f"{checker.table.mediator.style}, {checker.table.mediator.model}"),
-        *((f"Model {name}", facts) for name, facts in models.items()),
-    )
-
-
 def estimate_debates(
-    claims: "Sequence[Claim]", settings: "DebateSettings", *, samples: int = 1, workspace: Place = None
+    claims: "Sequence[Claim]", settings: "factcheck.DebateSettings", *, samples: int = 1, workspace: Place = None
 ) -> "Estimate":
     """What debates will take, rehearsed without asking a model.
 
@@ -343,7 +325,7 @@ def estimate_debates(
             return estimate_debate(table, company, claims, samples, lambda model: seconds_per_answer(database, model))
 
 
-def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
+def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
     """List checks, newest first, and how often people agree with the verdicts.
 
     Args:
@@ -354,11 +336,10 @@ def list_checks(wanted: "CheckFilter | None" = None, *, page: int = 1, workspace
     Raises:
         InputError: There is no such opinion, or no such day.
     """
-    from climassay.factcheck import CheckStore
     from climassay.factcheck.check_store import iso_time, summary_data
 
     with Session.opened(workspace) as session:
-        checks = CheckStore(session.records)
+        checks = factcheck.CheckStore(session.records)
         result, share = checks.list(wanted, page), checks.agreement()
     records = [summary_data(one) for one in result.checks]
     data = {"total": result.total, "page": result.page, "pages": result.pages, "checks": records, "reviews": share}
@@ -387,28 +368,27 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such check.
     """
-    from climassay.factcheck import CheckStore, check_data, load_scale
     from climassay.factcheck.check_store import iso_time
     from climassay.factcheck.results.page import verdict_lines
 
     with Session.opened(workspace) as session:
-        checks = CheckStore(session.records)
+        checks = factcheck.CheckStore(session.records)
         result, reviews = checks.get(check), checks.reviews(check)
     lines: list[Any] = [f"Claim: {result.about.claim.text}"]
     if result.transcript is None:
         reason = f": {result.about.error}" if result.about.error else ""
         lines.append(f"No result; the check is {result.about.state}{reason}")
     else:
-        lines += verdict_lines(result.transcript, load_scale(result.settings.scale))
+        lines += verdict_lines(result.transcript, factcheck.load_scale(result.settings.scale))
     told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
     for one in reviews:
         changed = "" if one.current else " (changed since)"
         comment = f": {one.comment}" if one.comment else ""
         lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
-    return Shown(lambda: check_data(result, reviews), said=lines)
+    return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
 
 
-def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
+def export_checks(file: Path, wanted: "factcheck.CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
     """Write all checks, or those that match, oldest first, with their debates and reviews.
 
     Args:
@@ -419,14 +399,12 @@ def export_checks(file: Path, wanted: "CheckFilter | None" = None, *, workspace:
     Raises:
         InputError: The file cannot be written, or there is no such opinion or day.
     """
-    from climassay.factcheck import CheckStore
-
     if file.suffix != ".jsonl":
         raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        result = CheckStore(session.records).each(wanted, debates=True)
+        result = factcheck.CheckStore(session.records).each(wanted, debates=True)
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in result][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from climassay.confidence.statement import read_statements, statement_row
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Report, Section, Table
+from climassay.reporting.html import report_data
 from climassay.reporting.results import Result
 from climassay.session import Place, Session, one_or_several
 
@@ -41,8 +43,6 @@ class ExtractedStatements(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
-        from climassay.confidence.statement import statement_row
-
         return [statement_row(one) for one in self.statements]
 
     def term_rows(self) -> list[dict[str, Any]]:
@@ -367,9 +367,7 @@ def find_topics(
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence import topics
-    from climassay.confidence.statement import read_statements
     from climassay.models.encoders import load_encoder
-    from climassay.reporting.html import report_data
 
     earlier = topics.read_names(names) if names else ()
     read = read_statements(statements)
@@ -466,10 +464,8 @@ def report_topics(
     Raises:
         InputError: A file cannot be read, or there is nothing for the tagger to read.
     """
-    from climassay.confidence.statement import read_statements
     from climassay.confidence.topics import read_topics
     from climassay.confidence.trends import analyse_trends, read_predictions, trend_report
-    from climassay.reporting.html import report_data
 
     if sample and not tagger:
         raise InputError("--sample says how many statements a tagger reads: give --tagger too.")

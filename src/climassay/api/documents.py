@@ -7,9 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from climassay import corpus
 from climassay.errors import InputError
+from climassay.io import read_text
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import Generator, Usage
+from climassay.primer import book_path, question_paths
+from climassay.prompts import ProfileSettings, load_prompt
+from climassay.questions import PRIMER
 from climassay.reporting import Table
 from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session, one_or_several
@@ -17,22 +22,11 @@ from climassay.session import Place, Session, one_or_several
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from climassay.corpus import (
-        AddProgress,
-        AddReport,
-        Document,
-        QuestionColumns,
-        ReadOptions,
-        RetrievalReport,
-        Skipped,
-    )
     from climassay.corpus.presentation import SearchResult
     from climassay.grounding import GroundedAnswer
     from climassay.grounding.text_check import CheckedSentence, Evidence
 
 
-PRIMER = "primer"
-"""Names the bundled books and questions where a file can be named; ``primer:BOOK`` names one book."""
 MOST_REASONS = 3
 """Files that could not be read whose reasons are given where there is nothing to add."""
 
@@ -45,11 +39,11 @@ def add_documents(
     encoder: str | None = None,
     passage_size: int | None = None,
     passage_overlap: int | None = None,
-    reading: "ReadOptions | None" = None,
+    reading: "corpus.ReadOptions | None" = None,
     replace_older: bool = False,
     originals: bool = True,
-    on_progress: "Callable[[AddProgress], None] | None" = None,
-) -> "AddReport":
+    on_progress: "Callable[[corpus.AddProgress], None] | None" = None,
+) -> "corpus.AddReport":
     """Add documents to a collection, creating it if needed.
 
     Documents that are already there are skipped, and an interrupted run continues where it stopped.
@@ -78,16 +72,15 @@ def add_documents(
         >>> [book.title for book in added.added]
         ['Principles of Physical Climate']
     """
-    from climassay.corpus import open_or_create, read_all
     from climassay.corpus.collection_storage import check_name
     from climassay.corpus.presentation import collection_progress
 
     check_name(collection)
     listed = [files] if isinstance(files, (str, Path)) else list(files)
-    skipped: list[Skipped] = []
+    skipped: list[corpus.Skipped] = []
 
-    def documents() -> "Iterable[Document]":
-        for result in read_all(map(_book_or_file, listed), reading):
+    def documents() -> "Iterable[corpus.Document]":
+        for result in corpus.read_all(map(_book_or_file, listed), reading):
             skipped.extend(result.skipped)
             yield from result.documents
 
@@ -98,7 +91,7 @@ def add_documents(
         reason = "; ".join(f"{one.source}: {one.reason}" for one in skipped[:MOST_REASONS])
         raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
     with Session.opened(workspace) as session:
-        opened = open_or_create(
+        opened = corpus.open_or_create(
             session.workspace,
             collection,
             encoder=encoder,
@@ -162,10 +155,10 @@ def evaluate_search(
     *,
     ks: Sequence[int] = (),
     modes: Sequence[str] = (),
-    columns: "QuestionColumns | None" = None,
+    columns: "corpus.QuestionColumns | None" = None,
     within_group: bool = False,
     workspace: Place = None,
-) -> "RetrievalReport":
+) -> "corpus.RetrievalReport":
     """Measure how well search finds the passages that answer questions: recall, mean reciprocal rank and nDCG.
 
     Args:
@@ -181,16 +174,15 @@ def evaluate_search(
     Raises:
         InputError: A file cannot be read, or there is no such collection or mode.
     """
-    from climassay.corpus import Collection, QuestionColumns, evaluate_retrieval, read_judged
     from climassay.corpus.retrieval_evaluation import DEFAULT_KS
     from climassay.corpus.search import SEARCH_MODES, check_mode
 
     with Session.opened(workspace) as session:
-        opened = Collection.open(session.workspace, collection)
+        opened = corpus.Collection.open(session.workspace, collection)
         files = [path for file in one_or_several(questions) for path in _question_files(str(file))]
-        read = [read_judged(path, columns or QuestionColumns()) for path in files]
+        read = [corpus.read_judged(path, columns or corpus.QuestionColumns()) for path in files]
         chosen = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
-        return evaluate_retrieval(
+        return corpus.evaluate_retrieval(
             opened,
             [question for pairs, _ in read for question in pairs],
             ks=tuple(ks) or DEFAULT_KS,
@@ -240,7 +232,6 @@ def ask(
         Not enough information.
     """
     from climassay.grounding import answer_question, written
-    from climassay.prompts import ProfileSettings, load_prompt
 
     with Session.opened(workspace) as session:
         group = session.collections(collections)
@@ -283,8 +274,6 @@ def ask(
 def _book_or_file(name: str | Path) -> Path:
     if not str(name).startswith(f"{PRIMER}:"):
         return Path(name).expanduser()
-    from climassay.primer import book_path
-
     return book_path(str(name).removeprefix(f"{PRIMER}:"))
 
 
@@ -292,8 +281,6 @@ def _question_files(file: str) -> list[Path]:
     """The file itself, or the primer's: ``primer`` has all questions, ``primer:BOOK`` those on one book."""
     if file != PRIMER and not file.startswith(f"{PRIMER}:"):
         return [Path(file).expanduser()]
-    from climassay.primer import question_paths
-
     paths = {path.stem: path for path in question_paths()}
     if file == PRIMER:
         return list(paths.values())
@@ -326,11 +313,10 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     Raises:
         InputError: There is no such collection or passage.
     """
-    from climassay.corpus import Collection
     from climassay.corpus.presentation import documents_table, passage_lines
 
     with Session.opened(workspace) as session:
-        collection = Collection.open(session.workspace, name)
+        collection = corpus.Collection.open(session.workspace, name)
     if passage is not None:
         result = collection.passage(passage)
         return Shown(asdict(result) | {"citation": result.citation}, said=tuple(passage_lines(result)))
@@ -358,10 +344,8 @@ def rename_document(name: str, document: str, title: str, *, workspace: Place = 
         InputError: There is no such collection or document, several documents go by that name, or the title is empty
             or too long.
     """
-    from climassay.corpus import Collection
-
     with Session.opened(workspace) as session:
-        renamed = Collection.open(session.workspace, name).rename(document, title)
+        renamed = corpus.Collection.open(session.workspace, name).rename(document, title)
     return Shown({"collection": name, "renamed": renamed}, said=(f"{renamed.id} is now called {renamed.title}.",))
 
 
@@ -375,10 +359,8 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such collection.
     """
-    from climassay.corpus import Collection
-
     with Session.opened(workspace) as session:
-        joined = Collection.open(session.workspace, name).compact()
+        joined = corpus.Collection.open(session.workspace, name).compact()
     before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
     said = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
     return Shown({"collection": name, **asdict(joined)}, said=(said,))
@@ -395,14 +377,13 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
     Raises:
         InputError: There is no such collection or document.
     """
-    from climassay.corpus import Collection
     from climassay.corpus.collection import remove_collection
 
     with Session.opened(workspace) as session:
         if document is None:
             remove_collection(session.workspace, name)
             return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
-        gone = Collection.open(session.workspace, name).remove(document)
+        gone = corpus.Collection.open(session.workspace, name).remove(document)
     said = [f"Removed {one.title} ({one.id}, {one.passages:,} passages) from {name}." for one in gone]
     return Shown({"collection": name, "removed": gone}, said=said)
 
@@ -557,8 +538,6 @@ def read_text_to_check(file: Path) -> str:
         InputError: It cannot be read, or has no text.
     """
     if file.suffix.lower() in _PLAIN_SUFFIXES:
-        from climassay.io import read_text
-
         try:
             return read_text(file)
         except (OSError, UnicodeDecodeError) as error:
@@ -604,7 +583,6 @@ def check_text(
     from climassay.grounding.references import address_answers
     from climassay.grounding.text_check import LONGEST_TEXT, SupportJudge, check_sentences, sentence_data
     from climassay.metrics.entailment_head import load_entailment
-    from climassay.prompts import load_prompt
 
     if passages < 1:
         raise InputError(f"At least one passage is looked at for each sentence, not {passages}.")

@@ -5,11 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from climassay import evaluation
 from climassay.api.benchmarks import scores_data
 from climassay.errors import InputError
+from climassay.generation import annotation
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.questions import read_questions
 from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown
 from climassay.reporting.results import Result, Shown, as_json_data
+from climassay.reporting.tables import split_columns
 from climassay.session import Place, Session
 from climassay.workspace import Workspace
 
@@ -36,9 +40,8 @@ PUBLISHED = "published"
 
 
 def _experiment(session: Session, run: str) -> "Experiment":
-    from climassay.evaluation import load_experiment
 
-    return load_experiment(session.records, run)
+    return evaluation.load_experiment(session.records, run)
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,6 @@ class ExperimentTables(Result):
 
     def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
         """Tables by their names, those with a column per score in parts that fit on a screen."""
-        from climassay.reporting.tables import split_columns
-
         # A score with its interval takes some 14 columns; the levels of a metric are four scores.
         wide = 8 if width >= WIDE else 4
         return [
@@ -128,14 +129,11 @@ def experiment_tables(
     Raises:
         InputError: There is no such run, model or metric.
     """
-    from climassay.evaluation import experiment_tables as tables_of
-    from climassay.evaluation import score_experiment
-
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
     beside = _published(published, published_set)
-    scores = score_experiment(experiment, tested=metrics, seed=seed)
-    return ExperimentTables(experiment, scores, beside, tuple(tables_of(scores, beside)))
+    scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
+    return ExperimentTables(experiment, scores, beside, tuple(evaluation.experiment_tables(scores, beside)))
 
 
 def report_experiment(
@@ -164,15 +162,14 @@ def report_experiment(
     Raises:
         InputError: There is no such run, model, metric or text.
     """
-    from climassay.evaluation import experiment_report, score_experiment
     from climassay.evaluation.contamination import contamination
 
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
-        scores = score_experiment(experiment, tested=metrics, seed=seed)
+        scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
         questions = [question for asked in experiment.questions.values() for question in asked]
         overlaps = [contamination(questions, read_texts(name, session.workspace), against=name) for name in against]
-    page = experiment_report(
+    page = evaluation.experiment_report(
         experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
     )
     data: dict[str, Any] = {"run": run, "name": experiment.name, **scores_data(scores)}
@@ -183,9 +180,8 @@ def report_experiment(
 
 
 def _published(models: Sequence[str], dataset: str) -> "tuple[PublishedScore, ...]":
-    from climassay.evaluation import published_scores
 
-    return published_scores(cast("Any", dataset), () if EVERY in models else models) if models else ()
+    return evaluation.published_scores(cast("Any", dataset), () if EVERY in models else models) if models else ()
 
 
 def plan_questions(
@@ -213,16 +209,14 @@ def plan_questions(
     Raises:
         InputError: There is no such metric or run, or an assumption says nothing about the metric.
     """
-    from climassay.evaluation import plan
     from climassay.evaluation.planning import plan_table
 
     assumptions = _assumptions(metric, assumed, run, workspace)
-    made = plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
+    made = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
     return Shown(made, (plan_table(made),))
 
 
 def _assumptions(metric: str, given: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
-    from climassay.evaluation import assume_binary, assume_from_run, assume_mean
     from climassay.metrics.registry import METRICS
 
     METRICS.find(metric)
@@ -230,14 +224,14 @@ def _assumptions(metric: str, given: Mapping[str, float], run: str | None, works
         if given:
             raise InputError(f"With --run, --{next(iter(given))} is estimated from the run: leave it out.")
         with Session.opened(workspace) as session:
-            return assume_from_run(_experiment(session, run), metric)
+            return evaluation.assume_from_run(_experiment(session, run), metric)
     fitting = ("accuracy", "discordance") if METRICS[metric].binary else ("deviation", "correlation")
     strange = [name for name in given if name not in fitting]
     if strange:
         raise InputError(f"--{strange[0]} says nothing about {metric}: it takes --{' and --'.join(fitting)}.")
     if METRICS[metric].binary:
-        return assume_binary(given.get("accuracy", DEFAULT_ACCURACY), given.get("discordance"))
-    return assume_mean(given.get("deviation", DEFAULT_DEVIATION), given.get("correlation", 0.5))
+        return evaluation.assume_binary(given.get("accuracy", DEFAULT_ACCURACY), given.get("discordance"))
+    return evaluation.assume_mean(given.get("deviation", DEFAULT_DEVIATION), given.get("correlation", 0.5))
 
 
 def find_contamination(
@@ -256,7 +250,6 @@ def find_contamination(
         InputError: The questions or texts cannot be read.
     """
     from climassay.evaluation.contamination import contamination, contamination_tables
-    from climassay.questions import read_questions
 
     asked = read_questions(questions).questions
     with Session.opened(workspace) as session:
@@ -287,25 +280,20 @@ def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]
     """
     path = Path(name)
     if not path.exists():
-        return _collection_texts(name, workspace)
+        from climassay.corpus import Collection
+
+        try:
+            collection = Collection.open(workspace, name)
+        except InputError as error:
+            raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
+        return (text for batch in collection.texts() for text in batch)
     questions = None if path.is_dir() else _question_texts(path)
     return _file_texts(path) if questions is None else iter(questions)
-
-
-def _collection_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
-    from climassay.corpus import Collection
-
-    try:
-        collection = Collection.open(workspace, name)
-    except InputError as error:
-        raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
-    return (text for batch in collection.texts() for text in batch)
 
 
 def _question_texts(path: Path) -> "list[str | LabelledText] | None":
     """Everything a file of questions says, or None where it is no such file."""
     from climassay.evaluation.contamination import LabelledText
-    from climassay.questions import read_questions
 
     try:
         asked = read_questions(path).questions
@@ -362,12 +350,11 @@ def compare_benchmarks(
     Raises:
         InputError: There is no such run, or the two have too little in common.
     """
-    from climassay.evaluation import rank_agreement
     from climassay.evaluation.comparing import agreement_table, means_table, self_preference_table
 
     with Session.opened(workspace) as session:
         sides = [_means(session, name, setting) for name in (first, second)]
-    result = rank_agreement(*sides, resamples=resamples, seed=seed)
+    result = evaluation.rank_agreement(*sides, resamples=resamples, seed=seed)
     favours = [] if generator is None else _self_preferences(sides, generator, seed)
     return Shown(
         {"agreement": result, "favour": [{"of": side.name, "metrics": ones} for side, ones in favours]},
@@ -380,14 +367,13 @@ def compare_benchmarks(
 
 
 def _means(session: Session, name: str, setting: str) -> "ModelMeans":
-    from climassay.evaluation import experiment_means, published_means
     from climassay.evaluation.scores import Dataset
 
     run, _, part = name.partition(":")
     if run != PUBLISHED:
-        return experiment_means(_experiment(session, run), setting, part or None)
+        return evaluation.experiment_means(_experiment(session, run), setting, part or None)
     if part in get_args(Dataset):
-        return published_means(cast("Dataset", part), setting)
+        return evaluation.published_means(cast("Dataset", part), setting)
     raise InputError(f"The published results are published:gold and published:silver, not {name!r}.")
 
 
@@ -395,13 +381,11 @@ def _self_preferences(
     sides: "Sequence[ModelMeans]", generator: str, seed: int
 ) -> "list[tuple[ModelMeans, list[SelfPreference]]]":
     """One entry per benchmark and anchor for which there are enough models."""
-    from climassay.evaluation import self_preference
-
     results, reasons = [], []
     for side in sides:
         for anchor in ANCHORS:
             try:
-                results.append((side, self_preference(side, generator, anchor, seed=seed)))
+                results.append((side, evaluation.self_preference(side, generator, anchor, seed=seed)))
             except InputError as error:
                 reasons.append(error)
     if not results:
@@ -447,7 +431,6 @@ def check_judge(
 
     from climassay.evaluation.judge_check import Preferred, read_ratings
     from climassay.evaluation.judge_check import check_judge as checked
-    from climassay.generation.annotation import AnnotationStore
     from climassay.generation.annotation.long_answers import ratings_of
 
     with Session.opened(workspace) as session:
@@ -455,7 +438,7 @@ def check_judge(
         if isinstance(file, Path):
             items = read_ratings(file, labels or {}, question=question, answer=answer, group=group, scale=scale)
         else:
-            items, preferred = ratings_of(AnnotationStore(session.records).items(file))
+            items, preferred = ratings_of(annotation.AnnotationStore(session.records).items(file))
             if not items and not preferred:
                 raise InputError(
                     f"Nobody has rated an answer of the dataset {file} yet: people do so with climassay serve."
@@ -511,13 +494,12 @@ def blind_answers(
         InputError: There is no such run, it has no long answer, or the dataset was begun with something else.
     """
     from climassay.api.annotation import begin_dataset
-    from climassay.evaluation import load_experiment
     from climassay.evaluation.judge_check import blind_answers as answers_of
     from climassay.evaluation.judge_check import blind_rows
     from climassay.generation.annotation.long_answers import rating_drafts
 
     with Session.opened(workspace) as session:
-        experiment = load_experiment(session.records, run)
+        experiment = evaluation.load_experiment(session.records, run)
         rows = blind_rows(experiment, seed=seed)
         if dataset is not None:
             drafts = rating_drafts(answers_of(experiment, seed=seed), pairs=pairs, seed=seed)

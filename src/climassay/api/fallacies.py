@@ -1,12 +1,15 @@
 """How texts mislead: classifiers of fallacies and contrarian claims applied, measured and trained."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.api.learned import card, check_model_path, comparison_table, is_table, open_weights, text_rows
+from climassay.claim_identity import words_id
 from climassay.errors import InputError
+from climassay.io import read_bytes
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session
@@ -176,11 +179,7 @@ def train_fallacies(
         InputError: The table or the file cannot be used.
         ModelError: The model cannot be loaded.
     """
-    import hashlib
-
-    from climassay.claim_identity import words_id
     from climassay.factcheck import fallacies
-    from climassay.io import read_bytes
     from climassay.learning import Provenance
 
     check_model_path(output)

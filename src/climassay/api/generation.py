@@ -1,7 +1,5 @@
 """From passages to questions: generated, screened, and published as a folder under one card."""
 
-import json
-import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -9,10 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from climassay import generation
 from climassay.errors import InputError
-from climassay.io import write_file
+from climassay.io import parse_json, read_lines, write_file
 from climassay.models import DEFAULT_MODEL
-from climassay.questions import KINDS, TYPES, Kind
+from climassay.questions import KINDS, PRIMER, TYPES, Kind, read_questions
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Result, Shown, listing
 from climassay.session import Place, Session, one_or_several
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from climassay.integrations import PublishedBenchmark
     from climassay.models.contract import Generator, Usage
     from climassay.questions import QuestionSet
-
-
-PRIMER = "primer"
 
 
 def generate(
@@ -69,33 +65,23 @@ def generate(
         >>> "<MASK>" in drafts[0].as_question().question
         True
     """
-    from climassay.generation import (
-        CountSpec,
-        DatasetStore,
-        Recipe,
-        WriterSpec,
-        check_recipe,
-        load_recipe,
-        open_pipeline,
-        run_pipeline,
-    )
     from climassay.generation.dataset_results import GeneratedDataset
 
     if isinstance(recipe, Path):
-        recipe = load_recipe(recipe)
+        recipe = generation.load_recipe(recipe)
     if recipe is None:
-        counts = CountSpec(mcq=mcq, freeform=freeform, cloze=cloze)
-        recipe = Recipe(name, one_or_several(collections), WriterSpec(model), counts)
+        counts = generation.CountSpec(mcq=mcq, freeform=freeform, cloze=cloze)
+        recipe = generation.Recipe(name, one_or_several(collections), generation.WriterSpec(model), counts)
     wanted = replace(recipe, name=name)
-    check_recipe(wanted, name)
+    generation.check_recipe(wanted, name)
     with Session.opened(workspace) as session, ExitStack() as stack:
         options = session.options
         wanted = with_limits(wanted, session)
-        store = DatasetStore(session.records)
+        store = generation.DatasetStore(session.records)
         config = {"recipe": asdict(wanted), "prompts": options.prompts}
         run = stack.enter_context(session.run("generate run", config, {"recipe": wanted.seed}))
         with (
-            open_pipeline(
+            generation.open_pipeline(
                 wanted,
                 session.workspace,
                 session.records,
@@ -107,7 +93,9 @@ def generate(
             ) as parts,
             ExitStack() as shown,
         ):
-            done = run_pipeline(wanted, parts, store, on_progress=on_progress or _told(session, wanted, shown))
+            done = generation.run_pipeline(
+                wanted, parts, store, on_progress=on_progress or _told(session, wanted, shown)
+            )
         made = GeneratedDataset.of(store, name, pipeline=done, run=run.id)
         run.save_results("streams", made.streams())
         return made
@@ -239,20 +227,16 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
     Raises:
         InputError: It is neither.
     """
-    from climassay.generation import read_drafts
     from climassay.generation.draft import question_draft
-    from climassay.questions import read_questions
 
     if str(file) != PRIMER and holds_drafts(Path(file)):
-        return list(read_drafts(Path(file))), ()
+        return list(generation.read_drafts(Path(file))), ()
     result: QuestionSet = read_questions(str(file))
     return [question_draft(question) for question in result.questions], result.skipped
 
 
 def holds_drafts(path: Path) -> bool:
     """Whether the first line of a file is a draft rather than a question; one that cannot be read is none."""
-    from climassay.io import parse_json, read_lines
-
     try:
         row = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))
     except (OSError, ValueError):
@@ -272,11 +256,10 @@ def checks() -> Shown:
 
 def datasets(*, workspace: Place = None) -> Shown:
     """List the datasets of the workspace."""
-    from climassay.generation import DatasetStore
     from climassay.records.queries import iso_time
 
     with Session.opened(workspace) as session:
-        result = DatasetStore(session.records).list()
+        result = generation.DatasetStore(session.records).list()
     records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in result]
     states = ("accepted", "rejected", "failed")
     rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in result]
@@ -402,6 +385,7 @@ def publish(
     """
     from climassay.generation.publishing import (
         SplitPlan,
+        as_json_lines,
         check_free,
         check_repository,
         prepare_dataset,
@@ -410,6 +394,7 @@ def publish(
         write_dataset,
     )
     from climassay.integrations import publish_benchmark
+    from climassay.integrations.benchmark import benchmark_name
 
     unknown = next((one for one in kinds if one not in KINDS), None)
     if unknown is not None:
@@ -424,7 +409,7 @@ def publish(
     prepared = prepare_dataset(
         source,
         output,
-        name=_name(dataset, name),
+        name=benchmark_name(dataset) if name is None else name,
         plan=SplitPlan(_parts(splits), seed),
         kinds=kinds,
         licence=licence,
@@ -452,7 +437,8 @@ def publish(
         known = read_manifest(output) is not None and not (output / _BENCHMARK).is_file()
         with tempfile.TemporaryDirectory() as folder, Session.opened(workspace) as session:
             file = Path(folder) / "questions.jsonl"
-            file.write_text(_as_lines(questions or prepared.questions()), encoding="utf-8")
+            rows = map(asdict, questions or prepared.questions())
+            file.write_text(as_json_lines({**row, "passage": row.pop("context")} for row in rows), encoding="utf-8")
             tasks = publish_benchmark(
                 file,
                 output,
@@ -473,9 +459,7 @@ def publish(
 
 
 def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
-    from climassay.generation import DatasetStore, read_drafts
     from climassay.generation.publishing import read_dataset, read_dataset_questions, read_manifest
-    from climassay.questions import read_questions
 
     if dataset == PRIMER:
         return read_questions(dataset)
@@ -487,18 +471,9 @@ def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
         return read_dataset(path)
     if not path.exists():
         with Session.opened(workspace) as session:
-            if session.workspace.has_records and dataset in (store := DatasetStore(session.records)):
+            if session.workspace.has_records and dataset in (store := generation.DatasetStore(session.records)):
                 return list(store.drafts(dataset))
-    return list(read_drafts(path)) if holds_drafts(path) else read_questions(dataset)
-
-
-def _name(dataset: str, name: str | None) -> str:
-    if name is not None:
-        return name
-    if dataset == PRIMER:
-        return "climassay_primer"
-    stem = Path(dataset.rstrip("*")).name.partition(".")[0].lower()
-    return re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
+    return list(generation.read_drafts(path)) if holds_drafts(path) else read_questions(dataset)
 
 
 def _parts(splits: str) -> tuple[float, float, float]:
@@ -507,11 +482,6 @@ def _parts(splits: str) -> tuple[float, float, float]:
     except ValueError:
         raise InputError(f"--splits takes three numbers, as 0.8,0.1,0.1 or -1,100,100, not {splits!r}.") from None
     return train, dev, test
-
-
-def _as_lines(questions: Any) -> str:
-    rows = [asdict(question) for question in questions]
-    return "".join(json.dumps({**row, "passage": row.pop("context")}, ensure_ascii=False) + "\n" for row in rows)
 
 
 _CARD = "README.md"

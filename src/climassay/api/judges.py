@@ -7,10 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from climassay import judging
 from climassay.api.learned import check_model_path
 from climassay.errors import InputError, ModelError
 from climassay.judging.settings import InsertMode, Scope, SortMethod
-from climassay.models import DEFAULT_MODEL, Generator
+from climassay.models import DEFAULT_MODEL, Generator, OpenWeights
+from climassay.models.provider import loaded_model
 from climassay.reporting import Report, Section, counted
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Result, Shown
@@ -19,21 +21,6 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.evaluation import Better, Comparer
-    from climassay.judging import (
-        BenchmarkSettings,
-        Harvester,
-        Inserted,
-        Item,
-        ItemRanking,
-        ItemTable,
-        JudgeBenchmark,
-        JudgeTask,
-        Method,
-        Probe,
-        ProbeSettings,
-        Quality,
-        TrainedProbe,
-    )
     from climassay.judging.judges import Cost
     from climassay.judging.training import MethodName, ProbeMethod
     from climassay.metrics.factual_accuracy import JudgeFailure
@@ -42,10 +29,10 @@ if TYPE_CHECKING:
 
 
 def rank(
-    texts: "Sequence[str | Item] | ItemTable",
-    quality: "Quality | str | None" = None,
+    texts: "Sequence[str | judging.Item] | judging.ItemTable",
+    quality: "judging.Quality | str | None" = None,
     *,
-    probe: "Probe | Path | None" = None,
+    probe: "judging.Probe | Path | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     sort: SortMethod = "fitted",
@@ -53,7 +40,7 @@ def rank(
     command: str = "judge rank",
     workspace: Place = None,
     seed: int = 0,
-) -> "ItemRanking":
+) -> "judging.ItemRanking":
     """Rank the items of each group, best first, making only the comparisons that the sort needs.
 
     Args:
@@ -78,12 +65,10 @@ def rank(
         >>> [row.place for row in ranking.ranked]
         [1, 2]
     """
-    from climassay.judging import rank_items
-
     judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
     config = {"file": given.file, "items": len(given.items)}
     with judge.opened(workspace, command, config, {"sort": seed}) as at:
-        result = rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
+        result = judging.rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
         at.run.save_results("ranking", result.rows())
     told = (*at.notes, *skipped_note(given.skipped))
     known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(given.file).name}
@@ -91,12 +76,12 @@ def rank(
 
 
 def insert(
-    texts: "Sequence[str | Item] | ItemTable",
-    anchors: "Sequence[Item] | ItemTable",
+    texts: "Sequence[str | judging.Item] | judging.ItemTable",
+    anchors: "Sequence[judging.Item] | judging.ItemTable",
     levels: Sequence[str] = (),
-    quality: "Quality | str | None" = None,
+    quality: "judging.Quality | str | None" = None,
     *,
-    probe: "Probe | Path | None" = None,
+    probe: "judging.Probe | Path | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     samples: int = 10,
@@ -104,7 +89,7 @@ def insert(
     token_budget: int | None = None,
     workspace: Place = None,
     seed: int = 0,
-) -> "Inserted":
+) -> "judging.Inserted":
     """Give new items a label on an ordered scale, by comparing them with labelled anchors.
 
     Args:
@@ -125,13 +110,12 @@ def insert(
         InputError: A label has no anchors, a text is among the anchors, or no quality is named.
         ModelError: The model cannot be loaded.
     """
-    from climassay.judging import insert_items
     from climassay.judging.anchor_labelling import TIE_BAND
 
     judge, given, known = JudgeSpec(quality, probe, method, model, token_budget), _table(texts), _table(anchors)
     config = {"file": given.file, "items": len(given.items), "anchors": known.file, "mode": mode, "samples": samples}
     with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
-        result = insert_items(
+        result = judging.insert_items(
             given.items,
             known.items,
             tuple(levels) or known.levels,
@@ -152,9 +136,9 @@ class Judge:
     """A way of comparing texts in a run of its own, in which its answers are kept."""
 
     run: "Run"
-    method: "Method"
-    quality: "Quality"
-    harvester: "Harvester | None"
+    method: "judging.Method"
+    quality: "judging.Quality"
+    harvester: "judging.Harvester | None"
     recorded: "RecordedModel"
     on_progress: Callable[[int], None]
     """To be called with the number of requests answered."""
@@ -178,9 +162,9 @@ class Judge:
 class JudgeSpec:
     """Who compares texts, and by which quality."""
 
-    quality: "Quality | str | None" = None
+    quality: "judging.Quality | str | None" = None
     """As in :func:`rank`."""
-    probe: "Probe | Path | None" = None
+    probe: "judging.Probe | Path | None" = None
     """As in :func:`rank`."""
     method: str | None = None
     """Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand."""
@@ -189,14 +173,12 @@ class JudgeSpec:
     """Maximum number of tokens in one forward pass."""
 
     @cached_property
-    def known(self) -> "Probe | None":
+    def known(self) -> "judging.Probe | None":
         """The probe, read from its file where one is named."""
-        from climassay.judging import load_probe
-
-        return load_probe(self.probe) if isinstance(self.probe, Path) else self.probe
+        return judging.load_probe(self.probe) if isinstance(self.probe, Path) else self.probe
 
     @cached_property
-    def wanted(self) -> "Quality":
+    def wanted(self) -> "judging.Quality":
         """The quality, that of the probe where none is named.
 
         Raises:
@@ -221,34 +203,26 @@ class JudgeSpec:
     def opened(
         self, workspace: Place, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
     ) -> Iterator[Judge]:
-        """Open the judge in a run of its own.
-
-        Args:
-            workspace: Where records lie.
-            command: Name of the run.
-            config: What the run is to remember beside the judge.
-            seeds: Seeds of the run.
+        """Open the judge in a run of its own, which remembers ``config`` beside the judge.
 
         Raises:
             InputError: No quality is known, or the judge needs another model.
         """
-        from climassay.judging import Harvester, Questions
         from climassay.judging.judges import named_judge, open_weights, probe_judge
-        from climassay.models import OpenWeights
 
         known = self.known
         source = self.probe if isinstance(self.probe, Path) else known is not None
         kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
-            asked = Questions(self.wanted, session.options.prompts)
+            asked = judging.Questions(self.wanted, session.options.prompts)
             loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
             run = stack.enter_context(session.run(command, {**config, **kept}, seeds))
             recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
             notes: tuple[str, ...] = ()
             if known is None:
                 if isinstance(loaded, OpenWeights):
-                    harvester = Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
+                    harvester = judging.Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
                 method = named_judge(name, recorded, asked, harvester)
             else:
@@ -259,17 +233,17 @@ class JudgeSpec:
                         "transfer on labelled items.",
                     )
                 weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
-                harvester = Harvester(weights, asked, layers, session.activations, self.token_budget)
+                harvester = judging.Harvester(weights, asked, layers, session.activations, self.token_budget)
                 method, tie_band = probe_judge(known, harvester), known.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
             yield Judge(run, method, self.wanted, harvester, recorded, task.advance, tie_band, notes)
 
 
 def evaluate_judge(
-    items: "Sequence[Item] | ItemTable",
-    quality: "Quality | str | None" = None,
+    items: "Sequence[judging.Item] | judging.ItemTable",
+    quality: "judging.Quality | str | None" = None,
     *,
-    probe: "Probe | Path | None" = None,
+    probe: "judging.Probe | Path | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     include_trained: bool = False,
@@ -295,8 +269,6 @@ def evaluate_judge(
     Raises:
         InputError: The probe was trained on every item, or the judge cannot be opened.
     """
-    from climassay.judging import JudgeResult
-    from climassay.judging import evaluate_judge as measured
     from climassay.judging.benchmark import result_row
     from climassay.judging.report import judge_sections, judge_tables
 
@@ -307,7 +279,7 @@ def evaluate_judge(
         if not fresh:
             name = probe if isinstance(probe, Path) else "The judge"
             raise InputError(f"{name} was trained on every item of {given.file}: give others, or --include-trained.")
-        scores = measured(
+        scores = judging.evaluate_judge(
             fresh,
             at.method,
             quality=at.quality.name,
@@ -316,7 +288,7 @@ def evaluate_judge(
             seed=seed,
             on_progress=at.on_progress,
         )
-        result = JudgeResult(at.quality, scores, at.cost, given.skipped)
+        result = judging.JudgeResult(at.quality, scores, at.cost, given.skipped)
         row, left_out = result_row(result), len(given.items) - len(fresh)
         at.run.save_results("judges", [row])
         page = Report(
@@ -333,9 +305,9 @@ def evaluate_judge(
 def compare_texts(
     first: str,
     second: str,
-    quality: "Quality | str | None" = None,
+    quality: "judging.Quality | str | None" = None,
     *,
-    probe: "Probe | Path | None" = None,
+    probe: "judging.Probe | Path | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     context: str = "",
@@ -361,13 +333,12 @@ def compare_texts(
     """
     import numpy as np
 
-    from climassay.judging import Item
     from climassay.judging.preferences import clean_text
 
     texts = [clean_text(text) for text in (first, second)]
     if not all(texts):
         raise InputError("One of the two texts is empty: there is nothing to compare.")
-    items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
+    items = [judging.Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
     judge = JudgeSpec(quality, probe, method, model, token_budget)
     with judge.opened(workspace, "judge compare", {"texts": texts}) as at:
         result = at.method.compare(items, np.array([[0, 1]]))
@@ -394,10 +365,10 @@ def compare_texts(
 class BenchmarkedJudges(Result):
     """Agreement of judges with experts on unseen groups."""
 
-    done: "JudgeBenchmark"
-    tasks: "tuple[JudgeTask, ...]"
+    done: "judging.JudgeBenchmark"
+    tasks: "tuple[judging.JudgeTask, ...]"
     file: str
-    evidence: "TrainedProbe | None" = None
+    evidence: "judging.TrainedProbe | None" = None
     """A probe of the first fold, for the picture of the report."""
 
     def tables(self) -> "Sequence[Table]":
@@ -476,8 +447,8 @@ def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def benchmark_judges(
-    tasks: "Sequence[JudgeTask]",
-    settings: "BenchmarkSettings",
+    tasks: "Sequence[judging.JudgeTask]",
+    settings: "judging.BenchmarkSettings",
     methods: Sequence[str] = ("ppairs",),
     *,
     file: str = "",
@@ -501,11 +472,8 @@ def benchmark_judges(
     Raises:
         InputError: There is no such method, or it needs another model.
     """
-    from climassay.judging import METHODS, Harvester, Questions, make_folds, train_probe
-    from climassay.judging import benchmark_judges as benchmarked
     from climassay.judging.judges import layer_choices, layers_of
     from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
-    from climassay.models import OpenWeights
 
     with Session.opened(workspace) as session, ExitStack() as stages:
         loaded, options = session.model(model), session.options
@@ -517,9 +485,9 @@ def benchmark_judges(
 
         names = list(dict.fromkeys(methods))
         if "all" in names:
-            names = [one for one in METHODS if isinstance(loaded, OpenWeights) or one not in NEEDS_WEIGHTS]
+            names = [one for one in judging.METHODS if isinstance(loaded, OpenWeights) or one not in NEEDS_WEIGHTS]
         settings = replace(settings, probe=replace(settings.probe, layers=layer_choices(loaded, settings.probe.layers)))
-        done = benchmarked(
+        done = judging.benchmark_judges(
             tasks,
             cast("list[MethodName]", names),
             loaded,
@@ -536,34 +504,34 @@ def benchmark_judges(
         method = next((one for one in PROBE_METHODS if any(r.scores.method == one for r in done.results)), None)
         if method is not None and isinstance(loaded, OpenWeights):
             first, layers = tasks[0], layers_of(settings.probe.layers)
-            asked = Questions(first.quality, options.prompts)
-            fold = make_folds(
+            asked = judging.Questions(first.quality, options.prompts)
+            fold = judging.make_folds(
                 first.items,
                 train_items=settings.train_items,
                 folds=settings.folds,
                 pairs_per_item=settings.pairs_per_item,
                 seed=settings.seed,
             )[0]
-            harvester = Harvester(loaded, asked, layers, session.activations, token_budget)
-            evidence = train_probe(
+            harvester = judging.Harvester(loaded, asked, layers, session.activations, token_budget)
+            evidence = judging.train_probe(
                 first.items, harvester, method=method, settings=settings.probe, pairs=fold.train_pairs
             )
     return BenchmarkedJudges(done, tuple(tasks), file, evidence)
 
 
 def train_judge(
-    items: "Sequence[Item] | ItemTable",
-    quality: "Quality | str",
+    items: "Sequence[judging.Item] | judging.ItemTable",
+    quality: "judging.Quality | str",
     *,
     model: Generator | str = DEFAULT_MODEL,
     method: "ProbeMethod" = "ppairs",
-    settings: "ProbeSettings | None" = None,
+    settings: "judging.ProbeSettings | None" = None,
     pairs_per_item: int | None = None,
     output: Path | None = None,
     workspace: Place = None,
     token_budget: int | None = None,
     seed: int = 0,
-) -> "TrainedProbe":
+) -> "judging.TrainedProbe":
     """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried.
 
     Args:
@@ -594,17 +562,16 @@ def train_judge(
         >>> trained.n_items, trained.n_pairs
         (16, 120)
     """
-    from climassay.judging import Harvester, ProbeSettings, Questions, save_probe, train_probe
     from climassay.judging.judges import layer_choices, layers_of, open_weights
 
     if output is not None:
         check_model_path(output)
-    given, asked_for = _table(items), settings or ProbeSettings((), seed=seed)
+    given, asked_for = _table(items), settings or judging.ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
-        asked = Questions(_quality(quality), session.options.prompts)
+        asked = judging.Questions(_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
         wanted = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
-        harvester = Harvester(weights, asked, layers_of(wanted.layers), session.activations, token_budget)
+        harvester = judging.Harvester(weights, asked, layers_of(wanted.layers), session.activations, token_budget)
         layers: object = [",".join(map(str, one)) for one in asked_for.layers] or "four of the upper half"
         name = model if isinstance(model, str) else model.name
         config = {"file": given.file, "method": method, "model": name, "layers": layers}
@@ -612,7 +579,7 @@ def train_judge(
             session.run("judge train", config, {"seed": seed}) as run,
             session.progress.task(f"Reading {weights.name}") as task,
         ):
-            trained = train_probe(
+            trained = judging.train_probe(
                 given.items,
                 harvester,
                 method=method,
@@ -626,14 +593,14 @@ def train_judge(
             run.save_results("probe", [trained.to_dict()])
             run.save_results("report", [report_data(trained.report())])
     if output is not None:
-        save_probe(trained.probe, output)
+        judging.save_probe(trained.probe, output)
     return trained
 
 
 def ablate_judge(
     probe: Path,
-    items: "Sequence[Item] | ItemTable",
-    quality: "Quality | str | None" = None,
+    items: "Sequence[judging.Item] | judging.ItemTable",
+    quality: "judging.Quality | str | None" = None,
     *,
     scope: Scope = "onward",
     controls: int = 10,
@@ -662,19 +629,17 @@ def ablate_judge(
     """
     import numpy as np
 
-    from climassay.judging import Harvester, Questions, ablate, load_probe
     from climassay.judging.judges import probe_judge
     from climassay.judging.report import ablation_table
     from climassay.judging.training import pairs_within, quality_of
-    from climassay.models.provider import loaded_model
 
-    known, given = load_probe(probe), _table(items)
+    known, given = judging.load_probe(probe), _table(items)
     groups = [item.group for item in given.items]
     pairs = pairs_within(groups, np.arange(len(groups)), pairs_per_item, np.random.default_rng(seed))
     config = {"probe": str(probe), "file": given.file, "model": model, "scope": scope, "controls": controls}
     with Session.opened(workspace) as session:
         wanted = quality_of(known.provenance) if quality is None else _quality(quality)
-        questions = Questions(wanted, session.options.prompts)
+        questions = judging.Questions(wanted, session.options.prompts)
         loaded = session.model(model, dtype=known.provenance.dtype or None)
         with (
             session.run("judge ablate", config, {"seed": seed}) as run,
@@ -682,8 +647,8 @@ def ablate_judge(
         ):
             if (local := loaded_model(loaded)) is None:
                 raise InputError(f"A direction can be taken out of a local: model only, not out of {loaded.name}.")
-            harvester = Harvester(local, questions, known.provenance.layers, session.activations, token_budget)
-            result = ablate(
+            harvester = judging.Harvester(local, questions, known.provenance.layers, session.activations, token_budget)
+            result = judging.ablate(
                 local,
                 questions,
                 known,
@@ -704,25 +669,25 @@ def ablate_judge(
     return Shown(data, (table,), noted=skipped_note(given.skipped))
 
 
-def _quality(wanted: "Quality | str | None") -> "Quality":
-    from climassay.judging import Quality, aspect_names, quality
+def _quality(wanted: "judging.Quality | str | None") -> "judging.Quality":
 
-    if isinstance(wanted, Quality):
+    if isinstance(wanted, judging.Quality):
         return wanted
     word = wanted or ""
     if word == "claims" or word == "confidence":
-        return quality(word)  # type: ignore[arg-type]
-    return quality("text", word) if word in aspect_names() else quality("own", sentence=word)
+        return judging.quality(word)  # type: ignore[arg-type]
+    return judging.quality("text", word) if word in judging.aspect_names() else judging.quality("own", sentence=word)
 
 
-def _table(texts: "Sequence[str | Item] | ItemTable") -> "ItemTable":
-    from climassay.judging import Item, ItemTable
+def _table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judging.ItemTable":
     from climassay.judging.preferences import clean_text
 
-    if isinstance(texts, ItemTable):
+    if isinstance(texts, judging.ItemTable):
         return texts
     named = enumerate(texts, start=1)
-    return ItemTable(tuple(Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in named), ())
+    return judging.ItemTable(
+        tuple(judging.Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in named), ()
+    )
 
 
 def side_by_side_judge(session: Session, file: Path) -> "Comparer":
@@ -731,19 +696,14 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
     Each pair is compared once, in both orders, which the probe averages; within its tie band there is no winner. The
     model is the one that it was trained on.
 
-    Args:
-        session: Loads the model and keeps its answers.
-        file: From :func:`train_judge`.
-
     Raises:
         InputError: The file is no judge, or its model is not at hand.
     """
     import numpy as np
 
-    from climassay.judging import Item, load_probe
     from climassay.metrics.factual_accuracy import JudgeFailure
 
-    judge = JudgeSpec(None, file, model=load_probe(file).provenance.model or DEFAULT_MODEL)
+    judge = JudgeSpec(None, file, model=judging.load_probe(file).provenance.model or DEFAULT_MODEL)
 
     def compare(pairs: Sequence[tuple[str, str, str, str]]) -> "list[tuple[Better, str] | JudgeFailure]":
         places: dict[tuple[str, str], int] = {}
@@ -754,7 +714,7 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
             ],
             dtype=np.int64,
         ).reshape(-1, 2)
-        items = [Item(str(place), answer, question, question) for (question, answer), place in places.items()]
+        items = [judging.Item(str(place), answer, question, question) for (question, answer), place in places.items()]
         once, where = np.unique(np.sort(asked, axis=1), axis=0, return_inverse=True)
         with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as at:
             result = at.method.compare(items, once)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
+from climassay.io import parse_rows, read_bytes
+from climassay.reporting import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,8 +79,6 @@ def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Ro
     Raises:
         InputError: A column is missing, a text has no words, or there are no rows.
     """
-    from climassay.io import parse_rows, read_bytes
-
     results = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
         missing = next((name for name in (text, *others) if name is not None and name not in row), None)
@@ -100,8 +100,6 @@ def card(provenance: "Provenance") -> dict[str, Any]:
 
 def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tried, on held-out items") -> "Table":
     """Evaluations side by side, one row each; the lowest log loss is marked as the best."""
-    from climassay.reporting import Table
-
     best = min(range(len(tried)), key=lambda place: tried[place][1].log_loss.value)
     first = tried[0][1]
     rows = [

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from climassay.models.provider import check_model as checked
+from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.models.bundled import BundledStatus
     from climassay.models.openai.capabilities import Capabilities
 
 NAMING = (
@@ -25,7 +26,6 @@ def list_models() -> Shown:
         InputError: The configuration cannot be read.
     """
     from climassay.models.bundled import BUNDLED, bundled_status
-    from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
 
     served = {name: normalised_base_url(one.base_url) for name, one in providers().items() if name != OPENAI}
     records: list[dict[str, Any]] = []
@@ -46,20 +46,17 @@ def list_models() -> Shown:
             }
         )
         size = "-" if status.size is None else f"{status.size / 1e6:.0f} MB"
-        rows.append((f"local:{model.name}", model.title, model.kind, model.licence, _state(status), size))
+        state = "ready" if status.converted else "verified, to be converted at first use"
+        if not status.verified:
+            state = "installed, to be verified at first use"
+        if not status.installed:
+            state = "not installed: climassay models install"
+        rows.append((f"local:{model.name}", model.title, model.kind, model.licence, state, size))
     tables = [Table.of("", ("name", "model", "kind", "licence", "state", "size"), rows, left=5)]
     if served:
         named = [(f"{name}:NAME", url) for name, url in served.items()]
         tables.append(Table.of(f"providers of {configuration_file()}", ("name", "server"), named, left=2))
     return Shown({"bundled": records, "providers": served, "others": NAMING}, tables, records, noted=(NAMING,))
-
-
-def _state(status: "BundledStatus") -> str:
-    if not status.installed:
-        return "not installed: climassay models install"
-    if not status.verified:
-        return "installed, to be verified at first use"
-    return "ready" if status.converted else "verified, to be converted at first use"
 
 
 def check_model(
@@ -88,7 +85,6 @@ def check_model(
         ModelError: The model cannot be loaded.
     """
     from climassay.models.openai.connection import retry_policy
-    from climassay.models.provider import check_model as checked
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
         given = session.options

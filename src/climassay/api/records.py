@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.reporting import counted
 from climassay.reporting.results import Shown
+from climassay.reporting.tables import Column, Table
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
 
     with Session.opened(workspace) as session:
         if what.startswith("r"):
-            details = run_details(session.records.database, what)
-            return Shown(details, _run_tables(details), said=tuple(_run_lines(details)))
+            return _run(run_details(session.records.database, what))
         answers = answers_to(session.records.database, what)
         return Shown(answers, (), [asdict(one) for one in answers], said=tuple(_answer_lines(answers)))
 
@@ -141,8 +141,6 @@ def _cost(cost: float | None) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
-    from climassay.reporting.tables import Column, Table
-
     headed = tuple(
         Column(column, "left" if not rows or isinstance(rows[0][number], str) else "right")
         for number, column in enumerate(columns)
@@ -162,25 +160,23 @@ def _usage_table(found: "Sequence[ModelUsage]") -> "Table":
     return _table(("model", "fingerprint", *counted, "cost"), rows)
 
 
-def _run_lines(details: "RunDetails") -> Iterator[str]:
+def _run(details: "RunDetails") -> Shown:
     summary = details.summary
-    yield f"run {summary.id}: {summary.command}, {summary.status}, climassay {summary.version}"
-    yield f"from {summary.started_at} to {summary.ended_at or 'now'}"
-    if details.error:
-        yield f"error: {details.error}"
-    yield f"asked {summary.asked} ({summary.failed} failed), {summary.served} from the records"
-    yield f"configuration: {json.dumps(details.config, ensure_ascii=False)}"
-    yield f"seeds: {json.dumps(details.seeds, ensure_ascii=False)}"
-
-
-def _run_tables(details: "RunDetails") -> "list[Table]":
+    lines = [
+        f"run {summary.id}: {summary.command}, {summary.status}, climassay {summary.version}",
+        f"from {summary.started_at} to {summary.ended_at or 'now'}",
+        *([f"error: {details.error}"] if details.error else []),
+        f"asked {summary.asked} ({summary.failed} failed), {summary.served} from the records",
+        f"configuration: {json.dumps(details.config, ensure_ascii=False)}",
+        f"seeds: {json.dumps(details.seeds, ensure_ascii=False)}",
+    ]
     tables = [_usage_table(details.usage)] if details.usage else []
     for name, rows in details.results.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
         table = _table(columns, [[row.get(column, "") for column in columns] for row in rows[:MOST_ROWS]], name)
         more = f"... and {len(rows) - MOST_ROWS} more rows (all with --json)" if len(rows) > MOST_ROWS else ""
         tables.append(replace(table, note=more))
-    return tables
+    return Shown(details, tables, said=lines)
 
 
 def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:

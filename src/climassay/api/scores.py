@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.api.learned import card, check_model_path, comparison_table
 from climassay.errors import InputError
+from climassay.io import parse_rows, read_bytes
 from climassay.models import Generator
+from climassay.prompts import load_prompt
 from climassay.reporting import Report, Section, Table, counted
 from climassay.reporting.results import Result, Shown
+from climassay.reporting.tables import split_columns
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class ScoredAnswers(Result):
     def tables(self) -> tuple[Table, ...]:
         """A row per metric."""
         from climassay.metrics import ANSWER_METRICS
+        from climassay.metrics.factual_accuracy import SCORES
 
         scored = self.scores
         rows = []
@@ -74,9 +78,13 @@ class ScoredAnswers(Result):
             )
         note = "Means over answers, as in ClimaQA's tables."
         note += " All together: BLEU with the counts of all answers summed." if scored.pooled else ""
+        if scored.judgements:
+            tally = Counter(one.verdict for one in scored.judgements.values())
+            verdicts = ", ".join(f"{tally[verdict]} {verdict}" for verdict in SCORES)
+            note += f" As judged: {verdicts}; {tally[None]} judgements failed. Partly correct counts one half."
         headings = ("metric", "mean", "95% interval", "n", "all together", "computed by")
         title = f"{self.answers.name}: {len(scored.rows)} answers"
-        return (Table.of(title, headings, rows, note=note + _judge_note(scored)),)
+        return (Table.of(title, headings, rows, note=note),)
 
     def notes(self) -> Iterator[str]:
         """Rows that were left out."""
@@ -114,7 +122,6 @@ def score_answers(
     """
     from climassay.metrics import read_answers
     from climassay.metrics import score_answers as scored
-    from climassay.prompts import load_prompt
 
     answers = read_answers(Path(file))
     with Session.opened(workspace) as session:
@@ -137,16 +144,6 @@ def score_answers(
                 judge_prompt=prompt,
             )
     return ScoredAnswers(answers, scores)
-
-
-def _judge_note(scored: "AnswerScores") -> str:
-    from climassay.metrics.factual_accuracy import SCORES
-
-    if not scored.judgements:
-        return ""
-    tally = Counter(one.verdict for one in scored.judgements.values())
-    verdicts = ", ".join(f"{tally[verdict]} {verdict}" for verdict in SCORES)
-    return f" As judged: {verdicts}; {tally[None]} judgements failed. Partly correct counts one half."
 
 
 def calibrate_window(
@@ -241,7 +238,6 @@ def measure_faithfulness(
 
 def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "list[JudgedAnswer]":
     from climassay.grounding.faithful_answers import JudgedAnswer
-    from climassay.io import parse_rows, read_bytes
 
     results = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
@@ -285,8 +281,6 @@ class ScoredEntailment(Result):
 
     def terminal_tables(self, width: int) -> list[Table]:
         """The same in parts, with scorers on lines of their own: a file's name may be longer than all figures."""
-        from climassay.reporting.tables import split_columns
-
         columns = 4 if width >= ALL_FIGURES else 2
         return [*self.before, *(part for table in self._scores() for part in split_columns(table, 1, columns))]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.api.learned import card, check_model_path, comparison_table, is_table, open_weights, text_rows
+from climassay.confidence.statement import read_statements
 from climassay.errors import InputError
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
@@ -31,8 +32,6 @@ def _read_statements(
     text: str, context: str, column: str | None, context_column: str | None
 ) -> "tuple[list[Taggable], list[dict[str, Any]]]":
     """Statements to be tagged, and what each is known by in an answer; arguments as :func:`tag_statements`."""
-    from climassay.confidence.statement import read_statements
-
     if column is None and context_column is None:
         if not text.strip():
             raise InputError("There is nothing to tag: give a statement in quotes, or a file and --text COLUMN.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay import evaluation, tuning
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL
 from climassay.questions import read_questions
@@ -16,14 +17,6 @@ from climassay.session import Place, Session, one_or_several
 if TYPE_CHECKING:
     from climassay.evaluation import ReadDocument
     from climassay.questions import Question, QuestionSet
-    from climassay.tuning import (
-        SearchProgress,
-        TextDocument,
-        TuningData,
-        TuningProgress,
-        TuningResult,
-        ValidateOn,
-    )
     from climassay.tuning.config import Task
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -37,11 +30,11 @@ def pretrain(
     validation_documents: Sequence[str] = (),
     source: Sequence[str] = (),
     questions: Sequence[str] = (),
-    validate_on: "ValidateOn" = "held-out",
+    validate_on: "tuning.ValidateOn" = "held-out",
     seed: int = 0,
     workspace: Place = None,
     **training: Any,
-) -> "TuningResult":
+) -> "tuning.TuningResult":
     """Continued pre-training on documents of collections that no question comes from.
 
     Args:
@@ -60,25 +53,24 @@ def pretrain(
         InputError: A name is unknown, a set is empty, two share a document, or a setting cannot be.
         ModelError: The model cannot be loaded.
     """
-    from climassay.evaluation import collection_documents
-    from climassay.tuning import ContinuedPretrainingData, TextData
-
     names = one_or_several(collections)
     with Session.opened(workspace) as session:
-        pool = collection_documents(session.workspace, names)
+        pool = evaluation.collection_documents(session.workspace, names)
         asked_about = _documents_asked_about(questions)
         asked = [one for one in pool if asked_about & set(_names(one))]
         held = _chosen(pool, validation_documents)
         read = tuple(one.text for one in pool if one not in asked and one not in held)
         if not read:
             raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
-        sources = _texts([*collection_documents(session.workspace, source), *asked])
-        validated = _texts([*collection_documents(session.workspace, validation), *held])
+        sources = _texts([*evaluation.collection_documents(session.workspace, source), *asked])
+        validated = _texts([*evaluation.collection_documents(session.workspace, validation), *held])
         named = [*source, *(Path(file).name for file in questions)]
-        data = ContinuedPretrainingData.assemble(
-            TextData("+".join(names), read),
-            source=TextData("+".join(named), sources) if sources else None,
-            validation=TextData("+".join([*validation, *validation_documents]), validated) if validated else None,
+        data = tuning.ContinuedPretrainingData.assemble(
+            tuning.TextData("+".join(names), read),
+            source=tuning.TextData("+".join(named), sources) if sources else None,
+            validation=tuning.TextData("+".join([*validation, *validation_documents]), validated)
+            if validated
+            else None,
             validate_on=validate_on,
         )
         return _train(session, "pretrain", name, data.train, data.validation, data.warnings, seed=seed, **training)
@@ -95,7 +87,7 @@ def finetune(
     seed: int = 0,
     workspace: Place = None,
     **training: Any,
-) -> "TuningResult":
+) -> "tuning.TuningResult":
     """Fine-tune on questions and their answers, asked as the evaluation asks them.
 
     Args:
@@ -115,10 +107,8 @@ def finetune(
         InputError: A file cannot be read or split, or a setting cannot be.
         ModelError: The model cannot be loaded.
     """
-    from climassay.evaluation import TaskPrompts, question_data, split_questions
-
     with Session.opened(workspace) as session:
-        templates = TaskPrompts.load(session.options.prompts)
+        templates = evaluation.TaskPrompts.load(session.options.prompts)
         given = read_questions(questions)
         learned: Sequence[Question] = _drawn(given, limit, seed)
         held_out: Sequence[Question]
@@ -126,10 +116,10 @@ def finetune(
             other = read_questions(validation)
             held_out, other_name = _drawn(other, limit, seed), other.name
         else:
-            learned, held_out = split_questions(learned, validation_share, seed=seed)
+            learned, held_out = evaluation.split_questions(learned, validation_share, seed=seed)
             other_name = f"{given.name}, held out"
         train, validate = (
-            question_data(source, part, templates, with_contexts=with_context)
+            evaluation.question_data(source, part, templates, with_contexts=with_context)
             for source, part in ((given.name, learned), (other_name, held_out))
         )
         return _train(session, "finetune", name, train, validate, (), seed=seed, **training)
@@ -137,10 +127,8 @@ def finetune(
 
 def adapters(*, workspace: Place = None) -> Shown:
     """List the adapters of the workspace."""
-    from climassay.tuning import list_adapters
-
     with Session.opened(workspace) as session:
-        result = list_adapters(session.workspace.adapters)
+        result = tuning.list_adapters(session.workspace.adapters)
     rows = [
         (
             one.name,
@@ -159,7 +147,7 @@ def adapters(*, workspace: Place = None) -> Shown:
     return Shown([one.to_dict() for one in result], (table,) if rows else (), noted=none)
 
 
-def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
+def adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult":
     """Show an adapter's origin and training.
 
     Args:
@@ -169,10 +157,8 @@ def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
     Raises:
         InputError: There is no finished adapter of this name.
     """
-    from climassay.tuning import read_result
-
     with Session.opened(workspace) as session:
-        result = read_result(session.workspace.adapters / checked_name(name))
+        result = tuning.read_result(session.workspace.adapters / checked_name(name))
     if result is None:
         raise InputError(f"There is no finished adapter {name!r}: see climassay tune list.")
     return result
@@ -180,15 +166,13 @@ def adapter(name: str, *, workspace: Place = None) -> "TuningResult":
 
 def presets() -> Shown:
     """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
-    from climassay.tuning import PRESETS
-
     rows = []
-    for preset in PRESETS.values():
+    for preset in tuning.PRESETS.values():
         config = preset.config
         numbers = (config.rank, config.alpha, config.epochs, config.learning_rate, config.max_length)
         rows.append((preset.name, preset.model, *(f"{number:g}" for number in numbers), preset.source))
     headings = ("preset", "model", "rank", "alpha", "epochs", "learning rate", "max length", "source")
-    return Shown(list(PRESETS.values()), (Table.of("Presets", headings, rows, left=2),))
+    return Shown(list(tuning.PRESETS.values()), (Table.of("Presets", headings, rows, left=2),))
 
 
 def checked_name(name: str) -> str:
@@ -206,8 +190,8 @@ def _train(
     session: Session,
     task: "Task",
     name: str,
-    learned: "TuningData",
-    held_out: "TuningData",
+    learned: "tuning.TuningData",
+    held_out: "tuning.TuningData",
     warnings: Sequence[str],
     *,
     seed: int,
@@ -217,28 +201,27 @@ def _train(
     grid: Mapping[str, Sequence[Any]] | None = None,
     device: str | None = None,
     replace_other: bool = False,
-) -> "TuningResult":
+) -> "tuning.TuningResult":
     """Train or search, with progress."""
     from climassay.evaluation.tuned import chosen_config
-    from climassay.tuning import PRESETS, TuningBase, search, train
 
     name_of_model = model if model.startswith("local:") else f"local:{model}"
     used, config = chosen_config(name_of_model, task, preset or "", {"seed": seed, **(settings or {})})
-    if used is not None and PRESETS[used].task != task:
-        raise InputError(f"The preset {used} is for climassay tune {PRESETS[used].task}, not for {task}.")
+    if used is not None and tuning.PRESETS[used].task != task:
+        raise InputError(f"The preset {used} is for climassay tune {tuning.PRESETS[used].task}, not for {task}.")
     folder = session.workspace.adapters / checked_name(name)
     for warning in warnings:
         session.progress.say(f"Warning: {warning}")
-    base = TuningBase(model, device=device, dtype=config.dtype)
+    base = tuning.TuningBase(model, device=device, dtype=config.dtype)
     with session.progress.task(f"Loading {model}") as bar:
         heading = "Training"
 
-        def trial(state: "SearchProgress") -> None:
+        def trial(state: "tuning.SearchProgress") -> None:
             nonlocal heading
             heading = f"Trial {state.trial} of {state.trials}"
             bar.update(description=heading, completed=0)
 
-        def step(state: "TuningProgress") -> None:
+        def step(state: "tuning.TuningProgress") -> None:
             loss = "" if state.loss is None else f", loss {state.loss:.3f}"
             description = f"{heading}{loss}, validation {state.validation_loss:.3f}"
             bar.update(description=description, completed=state.step, total=state.steps)
@@ -250,9 +233,9 @@ def _train(
             "on_progress": step,
         }
         if grid is None:
-            return train(base, learned, held_out, config, folder, **shared)
+            return tuning.train(base, learned, held_out, config, folder, **shared)
         searched = {setting: tuple(values) for setting, values in grid.items()}
-        return search(base, learned, held_out, config, folder, searched, on_trial=trial, **shared)
+        return tuning.search(base, learned, held_out, config, folder, searched, on_trial=trial, **shared)
 
 
 def _names(one: "ReadDocument") -> tuple[str, ...]:
@@ -260,16 +243,12 @@ def _names(one: "ReadDocument") -> tuple[str, ...]:
     return one.stored.id, one.stored.title, one.stored.source, Path(one.stored.source).stem
 
 
-def _texts(documents: "Iterable[ReadDocument]") -> "tuple[TextDocument, ...]":
+def _texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
     return tuple({one.stored.id: one.text for one in documents}.values())
 
 
 def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
-    """The documents of these names.
-
-    Raises:
-        InputError: There is none of a name.
-    """
+    """The documents of these names, each of which must be there."""
     chosen = []
     for name in names:
         results = [one for one in pool if name in _names(one)]
@@ -280,11 +259,7 @@ def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadD
 
 
 def _documents_asked_about(files: Sequence[str]) -> set[str]:
-    """Names of documents in question files.
-
-    Raises:
-        InputError: A file cannot be read, or names no document.
-    """
+    """Names of documents in question files, each of which must name some."""
     names: set[str] = set()
     for file in files:
         named = {question.document for question in read_questions(file).questions if question.document}

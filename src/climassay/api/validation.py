@@ -7,8 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay import generation
 from climassay.api.learned import card, check_model_path
 from climassay.errors import InputError
+from climassay.models import OpenWeights
+from climassay.models.provider import is_served
+from climassay.models.servers import OPENAI, find_server
+from climassay.questions import PRIMER, read_questions
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Shown
 from climassay.reporting.tables import skipped_note
@@ -19,7 +24,6 @@ if TYPE_CHECKING:
     from climassay.generation.masking import ExpertChoice, WordStatistics
     from climassay.generation.validation import Reader, Training, Validator
 
-PRIMER = "primer"
 LEFT_OUT = "trained"
 """Names a masker that is fitted on all other statements than the one that it is measured on."""
 
@@ -38,20 +42,10 @@ def open_reader(
 ) -> "Reader":
     """What a validator that is to be trained with ``features`` or as a ``probe`` reads of drafts.
 
-    Args:
-        session: Loads the model or the encoder.
-        method: ``features`` or ``probe``.
-        model: Local model for a probe.
-        encoder: Encoder of features.
-        layers: Layers of a probe, side by side.
-        subject: The science, as prompts name it.
-
     Raises:
         InputError: The model does not show its states.
     """
-    from climassay.generation import Subject
     from climassay.generation.validation import StateReader, TextReader, validation_prompt
-    from climassay.models import OpenWeights
 
     if method == "features":
         return TextReader(session.encoder(encoder))
@@ -59,7 +53,7 @@ def open_reader(
     if not isinstance(loaded, OpenWeights):
         raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
     prompt = validation_prompt(session.options.prompts)
-    return StateReader(loaded, prompt, layers, session.activations, subject or Subject())
+    return StateReader(loaded, prompt, layers, session.activations, subject or generation.Subject())
 
 
 def train_validator(
@@ -238,17 +232,16 @@ def apply_validator(
         InputError: The validator or the drafts cannot be read, or the file cannot be written.
         ModelError: A model cannot be loaded.
     """
-    from climassay.generation import read_drafts, write_drafts
     from climassay.generation.validation import validate
 
-    given = list(read_drafts(drafts))
+    given = list(generation.read_drafts(drafts))
     with Session.opened(workspace) as session:
         judge = _validator(session, validator, field)
         usable = sum(draft.usable for draft in given)
         with session.progress.task(f"Asking {judge.name}", usable) as task:
             decided = validate(given, judge, threshold, on_judged=task.advance)
     if output is not None:
-        write_drafts(output, decided)
+        generation.write_drafts(output, decided)
     new = _newly_decided(given, decided)
     words = [draft.decisions[-1].accepted for draft in new]
     counts = {
@@ -365,9 +358,6 @@ def _newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list
 
 def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
     """Address and name of a model for a fine-tuning job."""
-    from climassay.models.provider import is_served
-    from climassay.models.servers import OPENAI, find_server
-
     provider, _, name = model.partition(":")
     if not is_served(model):
         raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
@@ -378,9 +368,8 @@ def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
 
 
 def _subject(field: str | None) -> "Subject":
-    from climassay.generation import Subject
 
-    return Subject() if field is None else Subject(field=field)
+    return generation.Subject() if field is None else generation.Subject(field=field)
 
 
 def _words(value: Any) -> str:
@@ -504,10 +493,9 @@ def apply_masker(
         InputError: The drafts or the masker cannot be read, or the file cannot be written.
         ModelError: A model cannot be loaded.
     """
-    from climassay.generation import read_drafts, write_drafts
     from climassay.generation.masking import mask, open_masker, read_glossary
 
-    before = list(read_drafts(drafts))
+    before = list(generation.read_drafts(drafts))
     if not before:
         raise InputError(f"{drafts} holds no draft: there is nothing to mask.")
     with Session.opened(workspace) as session:
@@ -520,7 +508,7 @@ def apply_masker(
             load=session.load,
         )
         after = mask(before, chooser)
-    write_drafts(output, after)
+    generation.write_drafts(output, after)
     new = [one.decisions[-1].accepted for one in _newly_decided(before, after)]
     counts = {"masked": new.count(True), "no_term": new.count(False), "failed": new.count(None)}
     words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
@@ -529,7 +517,6 @@ def apply_masker(
 
 def _choices(labels: Sequence[str]) -> "list[ExpertChoice]":
     from climassay.generation.masking import choices_of, read_choices
-    from climassay.questions import read_questions
 
     return [
         choice

@@ -7,27 +7,27 @@ import typer
 
 from climassay.api import confidence as api
 from climassay.api import tagging
-from climassay.cli import CommandGroup, DefaultCommandGroup
 from climassay.cli.corpus import chosen_columns
+from climassay.cli.main import DefaultCommandGroup
 from climassay.cli.options import (
-    FOLDS,
     MODEL,
     OUTPUT,
-    SEED,
     STATES_MODEL,
+    CommandGroup,
     JsonOption,
     LoadingOptions,
     ModelOption,
     WorkspaceOptions,
-    add_verb,
     emit,
     print_json,
+    rows_written,
 )
 from climassay.errors import InputError
 from climassay.io import write_file
+from climassay.reporting import as_csv
 
 if TYPE_CHECKING:
-    from climassay.api.confidence import ExtractedStatements, TopicTrends
+    from climassay.api.confidence import TopicTrends
 
 
 class _TagGroup(DefaultCommandGroup):
@@ -81,19 +81,12 @@ def _extracted(
     return {"options": options, "reading": ReadOptions(columns=chosen_columns(columns or (), TableColumns))}
 
 
-def _write_terms(found: "ExtractedStatements", file: Path) -> None:
-    from climassay.reporting.results import write_rows
-
-    write_rows(file, found.term_rows())
-
-
 _TERMS = typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).")
-add_verb(
-    app,
+app.add_verb(
     "extract",
     api.extract_confidence,
     parse=_extracted,
-    writes={"terms": (_TERMS, _write_terms)},
+    writes={"terms": (_TERMS, rows_written(lambda result: result.term_rows()))},
     hint="Keep the statements with -o statements.jsonl, or look at them with -o review.html.",
     reports=Annotated[
         list[Path] | None,
@@ -198,12 +191,7 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
 
 
-add_verb(
-    app,
-    "compare",
-    api.compare_confidence,
-    hint="See the words side by side with -o comparison.html.",
-)
+app.add_verb("compare", api.compare_confidence, hint="See the words side by side with -o comparison.html.")
 
 
 def _topics(
@@ -232,8 +220,7 @@ def _topics(
     return {"settings": settings, "model": None if words_only else model, "output": output}
 
 
-add_verb(
-    app,
+app.add_verb(
     "topics",
     api.find_topics,
     reach=LoadingOptions,
@@ -245,14 +232,11 @@ add_verb(
 
 
 def _write_tables(found: "TopicTrends", folder: Path) -> None:
-    from climassay.reporting import as_csv
-
     for name, table in found.all_tables().items():
         write_file(folder / f"{name}.csv", as_csv(table))
 
 
-add_verb(
-    app,
+app.add_verb(
     "report",
     api.report_topics,
     writes={"tables": (typer.Option(help="Folder for all tables as CSV."), _write_tables)},
@@ -261,7 +245,6 @@ add_verb(
     by=Annotated[Literal["cycle", "working-group", "report"] | None, typer.Option()],
     tagger=typer.Option(metavar="FILE|bundled"),
     sample=typer.Option(min=1),
-    seed=typer.Option(min=0),
 )
 
 
@@ -279,9 +262,8 @@ _TEXT = {
     "text": typer.Argument(metavar="STATEMENT|FILE", help="A statement in quotes, or a table of them."),
     "column": typer.Option("--text"),
 }
-add_verb(tag, "apply", tagging.tag_statements, tagger=Annotated[str, MODEL], **_TEXT)
-add_verb(
-    tag,
+tag.add_verb("apply", tagging.tag_statements, tagger=Annotated[str, MODEL], **_TEXT)
+tag.add_verb(
     "train",
     tagging.train_tagger,
     labels=LABELLED,
@@ -290,8 +272,6 @@ add_verb(
     methods=METHODS,
     model=STATES_MODEL,
     layer=LAYER,
-    folds=FOLDS,
-    seed=SEED,
 )
 
 
@@ -313,21 +293,14 @@ def _tested(
     return {"labels": Path(model_file)}
 
 
-def _write_rows(found: Any, file: Path) -> None:
-    from climassay.reporting.results import write_rows
-
-    write_rows(file, found.rows())
-
-
 _PREDICTIONS = typer.Option(
     help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."
 )
-add_verb(
-    tag,
+tag.add_verb(
     "evaluate",
     tagging.evaluate_tagger,
     parse=_tested,
-    writes={"predictions": (_PREDICTIONS, _write_rows)},
+    writes={"predictions": (_PREDICTIONS, rows_written(lambda result: result.rows()))},
     labels=None,
     tagger=None,
     paragraphs=PARAGRAPHS,
@@ -335,11 +308,8 @@ add_verb(
     model=STATES_MODEL,
     layer=LAYER,
     split_by=typer.Option("--split-by", "--apart"),
-    folds=FOLDS,
-    seed=SEED,
 )
-add_verb(
-    tag,
+tag.add_verb(
     "insert",
     tagging.insert_statements,
     labelled=typer.Option(),
@@ -348,6 +318,5 @@ add_verb(
     layer=LAYER,
     train_items=typer.Option(min=8),
     context_sentences=typer.Option(min=0),
-    seed=SEED,
     **_TEXT,
 )

@@ -10,14 +10,20 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import documents as api
-from climassay.cli import CommandGroup, grouped
-from climassay.cli.options import LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions, add_verb, verb_command
+from climassay.cli.options import (
+    CommandGroup,
+    LoadingOptions,
+    ModelOption,
+    ResultOptions,
+    WorkspaceOptions,
+    grouped,
+    verb_command,
+)
 from climassay.corpus.documents import ReadOptions, TableColumns
-from climassay.errors import InputError, ModelError
+from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.corpus import AddReport, QuestionColumns
-    from climassay.grounding import GroundedAnswer
+    from climassay.corpus import QuestionColumns
 
 T = TypeVar("T")
 app = CommandGroup(no_args_is_help=True)
@@ -60,19 +66,11 @@ class ReadingOptions:
         return ReadOptions(**{**vars(self), "columns": chosen_columns(self.columns or (), TableColumns)})
 
 
-def _added(found: "AddReport", _to: WorkspaceOptions) -> None:
-    if not (found.added or found.already_there):
-        name = found.collection.name if found.collection else "the collection"
-        raise InputError(f"None of the documents has any text, so nothing was added to {name}.")
-
-
-add_verb(
-    app,
+app.add_verb(
     "add",
     api.add_documents,
     ray=True,
     to=WorkspaceOptions,
-    after=_added,
     collection=COLLECTION,
     files=Annotated[list[str], Argument(metavar="FILES...")],
     reading=ReadingOptions,
@@ -106,8 +104,7 @@ class ThresholdOptions:
         return None if self.everything else "measured" if self.min_cosine is None else self.min_cosine
 
 
-add_verb(
-    app,
+app.add_verb(
     "search",
     api.search,
     collections=Annotated[str, COLLECTION],
@@ -115,9 +112,9 @@ add_verb(
     mode=Option("--mode", "-m"),
     threshold=ThresholdOptions,
 )
-add_verb(app, "show", api.show_collection, name=COLLECTION, passage=Argument(metavar="[PASSAGE]"))
-add_verb(app, "compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
-add_verb(app, "rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
+app.add_verb("show", api.show_collection, name=COLLECTION, passage=Argument(metavar="[PASSAGE]"))
+app.add_verb("compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
+app.add_verb("rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
 
 
 @app.command()
@@ -167,8 +164,7 @@ class QuestionColumnOptions:
         return chosen_columns(self.columns or (), QuestionColumns)
 
 
-add_verb(
-    app,
+app.add_verb(
     "evaluate",
     api.evaluate_search,
     collection=COLLECTION,
@@ -179,17 +175,11 @@ add_verb(
 )
 
 
-def _answered(answer: "GroundedAnswer", _to: WorkspaceOptions) -> None:
-    if answer.error is not None:
-        raise ModelError(f"The model gave no answer: {answer.error}")
-
-
 _LOOKED_IN = Option("--collection", "-c", help="Collection to look in; repeat.")
 ask = grouped(
     verb_command(
         api.ask,
         reach=LoadingOptions,
-        after=_answered,
         collections=_LOOKED_IN,
         model=ModelOption,
         passages=Option("--passages", "-k", min=1),

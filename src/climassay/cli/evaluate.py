@@ -1,63 +1,62 @@
-"""``climassay evaluate``: models measured on benchmarks, and what is done before and after."""
+"""``climassay evaluate``: models measured on benchmarks, and what is done before and after; ``climassay metrics``."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 from typer import Argument, Option
 
-from climassay.api import benchmarks, experiments
-from climassay.cli import CommandGroup
+from climassay.api import benchmarks, experiments, scores
+from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
+    LABELS,
+    OUTPUT,
     PREDICTIONS,
+    CommandGroup,
     LoadingOptions,
     ModelOption,
     ModelsOption,
+    ReachOptions,
     RequestOptions,
     WorkspaceOptions,
-    add_init,
-    add_verb,
     print_json,
+    rows_written,
     stdout_console,
 )
 from climassay.errors import InputError
 from climassay.io import write_file
+from climassay.reporting import as_rich
+from climassay.reporting.results import write_table
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
 
 app = CommandGroup(no_args_is_help=True)
 
-_LIMIT = Option(min=1)
-
-add_verb(
-    app,
+app.add_verb(
     "mcq",
     benchmarks.evaluate_choices,
     reach=LoadingOptions,
     ray=True,
-    writes=PREDICTIONS,
+    writes={"predictions": (PREDICTIONS, rows_written(lambda result: result.predictions))},
     models=ModelsOption,
     settings=Option("--setting", "-s"),
     scorings=Annotated[list[str] | None, Option("--scoring")],
     permutations=Option(min=1),
     passages=Option("--passages", "-k", min=1),
     examples=Option(min=1),
-    limit=_LIMIT,
 )
-add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
-add_verb(app, "run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True, limit=_LIMIT)
-add_verb(
-    app,
+app.add_init("experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
+app.add_verb("run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True)
+app.add_verb(
     "lm-eval",
     benchmarks.evaluate_lm_eval,
     reach=LoadingOptions,
     tasks=Argument(metavar="TASK..."),
     models=ModelsOption,
     num_fewshot=Option(min=0),
-    limit=_LIMIT,
 )
 
 
@@ -88,8 +87,7 @@ class TaskArguments:
         return results
 
 
-add_verb(
-    app,
+app.add_verb(
     "inspect",
     benchmarks.evaluate_inspect,
     reach=LoadingOptions,
@@ -99,13 +97,10 @@ add_verb(
     epochs=Option(min=1),
     max_tokens=Option(min=1),
     log_dir=Annotated[Path | None, Option()],
-    limit=_LIMIT,
 )
-add_verb(
-    app, "contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0)
-)
-add_verb(app, "compare", experiments.compare_benchmarks, resamples=Option(min=1))
-add_verb(app, "blind", experiments.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
+app.add_verb("contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0))
+app.add_verb("compare", experiments.compare_benchmarks, resamples=Option(min=1))
+app.add_verb("blind", experiments.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
 
 
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
@@ -147,9 +142,6 @@ def table(
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
     """Show an experiment's tables: intervals, the best marked, constant baselines, counts and paired tests."""
-    from climassay.reporting import as_rich
-    from climassay.reporting.results import write_table
-
     if output is not None and form == "screen":
         form = FORMS.get(output.suffix.lower(), form)
     with to.session() as session:
@@ -180,8 +172,7 @@ def _report(html: Annotated[Path, Option(help="File of the report.")]) -> dict[s
     return {"html": html}
 
 
-add_verb(
-    app,
+app.add_verb(
     "report",
     experiments.report_experiment,
     to=WorkspaceOptions,
@@ -222,7 +213,7 @@ def _planned(
     }
 
 
-add_verb(app, "plan", experiments.plan_questions, parse=_planned, **dict.fromkeys(("differences", "assumed", "alpha")))
+app.add_verb("plan", experiments.plan_questions, parse=_planned, **dict.fromkeys(("differences", "assumed", "alpha")))
 
 
 def _rated(
@@ -245,14 +236,38 @@ def _rated(
     return {"file": file or dataset, "labels": labels, "scale": (lowest, highest)}
 
 
-add_verb(
-    app,
+app.add_verb(
     "judge-check",
     experiments.check_judge,
     reach=LoadingOptions,
     parse=_rated,
     model=ModelOption,
-    limit=_LIMIT,
     pairs=Option(min=0),
     **dict.fromkeys(("file", "labels", "scale")),
 )
+
+
+class _MetricsGroup(WholeHelpGroup):
+    old_names: ClassVar = {"validate-entailment": "entailment evaluate", "train-entailment": "entailment train"}
+
+
+metrics = CommandGroup(cls=_MetricsGroup, no_args_is_help=True)
+entailment = CommandGroup(no_args_is_help=True, help="Train, evaluate and apply entailment scorers.")
+
+metrics.add_verb(
+    "score",
+    scores.score_answers,
+    reach=LoadingOptions,
+    file=Annotated[Path, Argument()],
+    metrics=Option("--metric", "-m"),
+    window=Annotated[int, Option(min=0)],
+    judge=Annotated[str | None, Option()],
+)
+
+
+metrics.add_verb("calibrate-window", scores.calibrate_window, file=Argument(), floor=Option(min=-1, max=1))
+metrics.add_verb("faithfulness", scores.measure_faithfulness, file=LABELS, truth=Option())
+entailment.add_verb("train", scores.train_entailment, output=OUTPUT, hold_out=typer.Option(min=0))
+entailment.add_verb("evaluate", scores.evaluate_entailment, reach=ReachOptions)
+entailment.add_verb("apply", scores.apply_entailment, reach=ReachOptions)
+metrics.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

@@ -10,16 +10,13 @@ import typer
 
 from climassay.api import claims, verdict_heads
 from climassay.api import fallacies as api_fallacies
-from climassay.cli import CommandGroup, DefaultCommandGroup, WholeHelpGroup, given, grouped, with_flags
+from climassay.cli.main import DefaultCommandGroup, WholeHelpGroup
 from climassay.cli.options import (
-    FOLDS,
-    HOLD_OUT,
     LABELS,
-    LIMIT,
     MODEL,
     OUTPUT,
     PREDICTIONS,
-    SEED,
+    CommandGroup,
     FilesOption,
     JsonOption,
     LayerOption,
@@ -29,12 +26,14 @@ from climassay.cli.options import (
     RayOptions,
     WorkspaceOption,
     WorkspaceOptions,
-    add_init,
-    add_verb,
     emit,
+    given,
+    grouped,
     opened_session,
+    rows_written,
     stderr_console,
     stdout_console,
+    with_flags,
 )
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.configuration import (
@@ -127,7 +126,7 @@ DryRunOption = Annotated[
 ]
 
 
-add_init(app, "debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
+app.add_init("debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
 
 
 @grouped
@@ -255,15 +254,13 @@ def run(
     emit(result, as_json, output)
 
 
-add_verb(
-    app,
+app.add_verb(
     "score",
     claims.score_verdicts,
     file=Annotated[Path, typer.Argument()],
     truth=typer.Option(metavar="COLUMN"),
     predicted=typer.Option(metavar="COLUMN"),
     claim=typer.Option(metavar="COLUMN"),
-    seed=typer.Option(min=0),
 )
 
 
@@ -282,42 +279,36 @@ class ClaimOptions(verdict_heads.EvidenceColumns):
     seed: Annotated[int, typer.Option(min=0, help="Seed of sampling, folds and resampling.")] = 0
 
 
-add_verb(
-    app,
+app.add_verb(
     "evidence",
     verdict_heads.check_with_evidence,
     to=ModelResultSetup,
-    writes=PREDICTIONS,
+    writes={"predictions": (PREDICTIONS, rows_written(lambda result: result.to_dict()["predictions"]))},
     columns=ClaimOptions,
     calibrated=typer.Option("--calibrate/--no-calibrate"),
 )
-add_verb(
-    app,
+app.add_verb(
     "train",
     verdict_heads.train_verdict_head,
     to=ModelSetup,
     output=OUTPUT,
     columns=ClaimOptions,
-    hold_out=HOLD_OUT,
+    hold_out=typer.Option(min=0),
     layers=LayerOption,
-    folds=FOLDS,
 )
-add_verb(app, "evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
-add_verb(app, "apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+app.add_verb("evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+app.add_verb("apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
 
 _SUBJECT = typer.Option("--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS).")
 SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]
-add_verb(
-    fallacies,
+fallacies.add_verb(
     _FallaciesGroup.default,
     api_fallacies.name_fallacies,
     given=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
     classifier=SubjectOption,
     column=typer.Option("--text"),
-    seed=SEED,
 )
-add_verb(
-    fallacies,
+fallacies.add_verb(
     "apply",
     api_fallacies.name_fallacies,
     classifier=Annotated[str, MODEL],
@@ -326,28 +317,21 @@ add_verb(
     truth=None,
     seed=None,
 )
-add_verb(
-    fallacies,
+fallacies.add_verb(
     "evaluate",
     api_fallacies.evaluate_fallacies,
     classifier=MODEL,
     labels=LABELS,
     apart=typer.Option("--exclude"),
-    seed=SEED,
 )
-add_verb(
-    fallacies,
+fallacies.add_verb(
     "train",
     api_fallacies.train_fallacies,
     labels=LABELS,
     output=OUTPUT,
     subject=SubjectOption,
-    model=typer.Option("--model", "-m"),
     layers=typer.Option("--layer"),
-    folds=FOLDS,
     precision=typer.Option(min=0.01, max=1),
-    limit=LIMIT,
-    seed=SEED,
 )
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)
 
@@ -362,9 +346,9 @@ class FilterOptions:
         return CheckFilter(**given(self, CheckFilter))
 
 
-add_verb(kept, "list", claims.list_checks, wanted=FilterOptions, page=typer.Option(min=1))
-add_verb(kept, "show", claims.show_check, to=WorkspaceOptions)
-add_verb(kept, "export", claims.export_checks, to=WorkspaceOptions, wanted=FilterOptions)
+kept.add_verb("list", claims.list_checks, wanted=FilterOptions, page=typer.Option(min=1))
+kept.add_verb("show", claims.show_check, to=WorkspaceOptions)
+kept.add_verb("export", claims.export_checks, to=WorkspaceOptions, wanted=FilterOptions)
 
 
 _REASONS = {
@@ -373,7 +357,7 @@ _REASONS = {
     "mediator": "the mediator is satisfied",
     "round limit": "the limit of rounds is reached",
     "one informed advocate": "one advocate has information",
-    "not enough information": "no advocate has enough information",
+    "not enough information": "no advocate could judge the claim",
     "contrast": "the verdicts contrast",
     "uncertain": "the mediator is not certain",
 }

@@ -1,18 +1,19 @@
-"""``climassay generate``: questions from collections, by a recipe; screened, and published."""
+"""``climassay generate``: questions by a recipe, screened and published; ``climassay annotate``: experts' labels."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
+from climassay.api import annotation, validation
 from climassay.api import generation as api
-from climassay.api import validation
-from climassay.cli import CommandGroup, WholeHelpGroup
+from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
-    FOLDS,
+    HTML_REPORT,
     OUTPUT,
-    SEED,
+    CommandGroup,
     LayersOption,
     LoadingOptions,
     PromptedOptions,
@@ -22,12 +23,14 @@ from climassay.cli.options import (
     RequestOptions,
     ResultOptions,
     WorkspaceOptions,
-    add_init,
-    add_verb,
     done,
     emit,
-    write_page,
+    given,
+    with_flags,
 )
+from climassay.generation.annotation.labels import AnnotationSettings
+from climassay.reporting import counted
+from climassay.reporting.results import Shown
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
@@ -49,7 +52,7 @@ app.add_typer(mask, name="mask")
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
 
-add_init(app, "recipe.toml", "a recipe", "generation.recipe", "generate run")
+app.add_init("recipe.toml", "a recipe", "generation.recipe", "generate run")
 
 
 @app.command()
@@ -65,7 +68,6 @@ def run(
     """Generate the questions of a recipe, unattended. Run it again to continue, or to generate more."""
     from climassay.generation.pipeline import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
-    from climassay.reporting.results import Shown
 
     recipe = load_recipe(file)
     with to.session(requests, where=where) as session:
@@ -82,8 +84,7 @@ def _write_drafts(found: "ScreenedDrafts", file: Path) -> None:
     write_drafts(file, found.drafts)
 
 
-add_verb(
-    app,
+app.add_verb(
     "screen",
     api.screen,
     reach=LoadingOptions,
@@ -92,10 +93,9 @@ add_verb(
     drafts=Annotated[str, typer.Argument()],
     orders=Option(min=1),
     needed=Option(min=0.01, max=1),
-    seed=Option(min=0),
 )
-add_verb(app, "checks", api.checks)
-add_verb(app, "list", api.datasets)
+app.add_verb("checks", api.checks)
+app.add_verb("list", api.datasets)
 
 
 @app.command()
@@ -117,7 +117,6 @@ def export(
 ) -> None:
     """Write the drafts of a dataset to a file, with all decisions about them."""
     from climassay.generation import DatasetStore, write_drafts
-    from climassay.reporting import counted
 
     with to.session() as session:
         kept = [draft for draft in DatasetStore(session.records).drafts(dataset) if draft.usable or not accepted]
@@ -125,13 +124,11 @@ def export(
     done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=to.as_json)
 
 
-add_verb(
-    app,
+app.add_verb(
     "publish",
     api.publish,
     reach=PromptOptions,
     to=WorkspaceOptions,
-    output=Option("--output", "-o"),
     inspect=Option("--inspect"),
     lm_eval=Option("--lm-eval"),
     kinds=Annotated[list[str] | None, Option("--kind")],
@@ -145,25 +142,19 @@ def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-add_verb(
-    validate,
+validate.add_verb(
     "train",
     validation.train_validator,
     reach=PromptedOptions,
-    writes={"html": (Option(help="Write figures and tables as a self-contained HTML report."), write_page)},
-    output=Option("--output", "-o"),
+    writes=HTML_REPORT,
     method=Annotated[Literal["features", "probe", "adapter", "api"], Option()],
-    model=Option("--model", "-m"),
     layers=LayersOption,
     epochs=Option(min=1),
-    folds=FOLDS,
     replace_other=Option("--replace"),
-    seed=SEED,
 )
-add_verb(validate, "evaluate", validation.evaluate_validator, reach=PromptedOptions, seed=SEED)
-add_verb(validate, "apply", validation.apply_validator, reach=PromptedOptions, output=Option("--output", "-o"))
-add_verb(
-    validate,
+validate.add_verb("evaluate", validation.evaluate_validator, reach=PromptedOptions)
+validate.add_verb("apply", validation.apply_validator, reach=PromptedOptions)
+validate.add_verb(
     "simulate",
     validation.simulate_labelling,
     reach=PromptedOptions,
@@ -171,23 +162,47 @@ add_verb(
     splits=Option(min=2),
     start=Option(min=2),
     batch=Option(min=1),
-    seed=SEED,
 )
-add_verb(validate, "show", validation.describe_validator)
-add_verb(mask, "train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
-add_verb(
-    mask,
+validate.add_verb("show", validation.describe_validator)
+mask.add_verb("train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
+mask.add_verb(
     "evaluate",
     validation.evaluate_maskers,
     reach=ReachOptions,
     maskers=Annotated[str, typer.Argument(callback=_listed)],
-    model=Option("--model", "-m"),
 )
-add_verb(
-    mask,
-    "apply",
-    validation.apply_masker,
-    reach=PromptedOptions,
-    output=Option("--output", "-o"),
-    model=Option("--model", "-m"),
+mask.add_verb("apply", validation.apply_masker, reach=PromptedOptions)
+
+
+annotate = CommandGroup(no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+@with_flags(AnnotationSettings, defaults=False)
+class QueueOptions:
+    """How a dataset is annotated."""
+
+    lease_minutes: Annotated[float | None, Option(help="Minutes for which an item is reserved for an annotator.")] = (
+        None
+    )
+
+
+def _changes(queue: QueueOptions) -> dict[str, Any]:
+    lease = None if queue.lease_minutes is None else 60 * queue.lease_minutes
+    return {**given(queue, AnnotationSettings), "lease_seconds": lease}
+
+
+annotate.add_verb("open", annotation.open_dataset, to=WorkspaceOptions, parse=_changes)
+annotate.add_verb(
+    "rubrics",
+    annotation.collect_rubrics,
+    to=WorkspaceOptions,
+    questions=Annotated[str, Argument()],
+    dataset=Option(),
+    overlap=Option(min=1, max=20),
 )
+annotate.add_verb("status", annotation.annotation_status, annotator=Option())
+annotate.add_verb("agreement", annotation.annotator_agreement, to=ResultOptions)
+annotate.add_verb("export", annotation.export_labels, form=Option("--format"))
+annotate.add_verb("import", annotation.import_labels, to=WorkspaceOptions, form=Option("--format"))
+annotate.add_verb("retrain", annotation.retrain_validator, to=WorkspaceOptions)

@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from climassay.api import judges as api
-from climassay.cli import CommandGroup, given, with_flags
+from climassay.api.claims import PRIMER_CLAIMS
 from climassay.cli.options import (
+    HTML_REPORT,
     OUTPUT,
-    SEED,
+    CommandGroup,
     LayerOption,
     ModelResultSetup,
     ModelSetup,
     SeedOption,
-    add_verb,
+    given,
     numbers,
-    write_page,
+    rows_written,
+    with_flags,
 )
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, ProbeSettings, SortMethod
+from climassay.primer import claims_path
 
 if TYPE_CHECKING:
     from climassay.judging.preferences import ItemTable, Quality
 
 app = CommandGroup(no_args_is_help=True)
 
-PRIMER_CLAIMS = "primer:claims"
 JudgeArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A probe's file, or zero-shot, pairs, direct, direct-expected.")
 ]
@@ -87,8 +89,6 @@ class TableOptions:
 
         name = str(file)
         if name == PRIMER_CLAIMS:
-            from climassay.primer import claims_path
-
             file = claims_path()
         levels = parse_levels(self.levels) if self.levels is not None and label is not None else ()
         columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels, label_optional)
@@ -231,7 +231,7 @@ def _named(who: str, asked: QualityOptions) -> dict[str, Any]:
 
 _JUDGE = dict.fromkeys(("quality", "probe", "method"))
 """Arguments that are made of :class:`QualityOptions` and :class:`JudgeOptions`."""
-_RANKED = {"to": ModelResultSetup, "seed": SEED, "texts": None, "command": None, **_JUDGE}
+_RANKED = {"to": ModelResultSetup, "texts": None, "command": None, **_JUDGE}
 
 
 def _benchmark(
@@ -269,19 +269,13 @@ def _benchmark(
     return {"tasks": tasks, "settings": settings, "methods": method or ["ppairs"], "file": str(labels)}
 
 
-def _write_places(found: Any, file: Path) -> None:
-    from climassay.reporting.results import write_rows
-
-    write_rows(file, found.places())
-
-
-add_verb(
-    app,
+_RANKS = typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx).")
+app.add_verb(
     "benchmark",
     api.benchmark_judges,
     to=ModelResultSetup,
     parse=_benchmark,
-    writes={"predictions": (typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx)."), _write_places)},
+    writes={"predictions": (_RANKS, rows_written(lambda result: result.places()))},
     tasks=None,
     methods=None,
     file=None,
@@ -301,13 +295,12 @@ def _train(
     return {"items": items, "quality": quality, "settings": settings, "output": output, "seed": seed}
 
 
-add_verb(
-    app,
+app.add_verb(
     "train",
     api.train_judge,
     to=ModelSetup,
     parse=_train,
-    writes={"html": (typer.Option(help="Write figures and tables as a self-contained HTML report."), write_page)},
+    writes=HTML_REPORT,
     method=Annotated[str, typer.Option()],
     pairs_per_item=PAIRS,
     **dict.fromkeys(("items", "quality", "output", "seed")),
@@ -355,20 +348,17 @@ def _ablate(file: ItemsArgument, table: TableOptions, asked: QualityOptions) -> 
     return {"items": items, "quality": asked.one() if asked.given else None}
 
 
-add_verb(
-    app,
+app.add_verb(
     "evaluate",
     api.evaluate_judge,
     to=ModelResultSetup,
     parse=_evaluate,
     pairs_per_item=PAIRS,
-    seed=SEED,
     items=None,
     **_JUDGE,
 )
-add_verb(app, "apply", api.rank, parse=_apply, **_RANKED)
-add_verb(
-    app,
+app.add_verb("apply", api.rank, parse=_apply, **_RANKED)
+app.add_verb(
     "compare",
     api.compare_texts,
     to=ModelSetup,
@@ -377,27 +367,23 @@ add_verb(
     second=typer.Argument(metavar="TEXT_B"),
     **_JUDGE,
 )
-add_verb(app, "rank", api.rank, parse=_rank, **_RANKED)
-add_verb(
-    app,
+app.add_verb("rank", api.rank, parse=_rank, **_RANKED)
+app.add_verb(
     "insert",
     api.insert,
     to=ModelResultSetup,
     parse=_insert,
     samples=typer.Option(min=1),
-    seed=SEED,
     **dict.fromkeys(("texts", "anchors", "levels")),
     **_JUDGE,
 )
-add_verb(
-    app,
+app.add_verb(
     "ablate",
     api.ablate_judge,
     to=ModelResultSetup,
     parse=_ablate,
     controls=typer.Option(min=0),
     pairs_per_item=PAIRS,
-    seed=SEED,
     items=None,
     quality=None,
 )

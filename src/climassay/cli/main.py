@@ -1,18 +1,150 @@
-"""Entry point of the ``climassay`` command."""
+"""Entry point of the ``climassay`` command, and the groups that commands stand in.
+
+A module of commands is imported when one of them is used (:class:`LazyCommands`), so that ``climassay --help`` answers
+at once; what is heavier than its settings is imported inside the commands.
+"""
 
 import errno
 import sys
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
 import typer
-from typer.main import get_command
+from typer.core import TyperGroup
+from typer.main import get_command, get_command_from_info, get_group_from_info
+from typer.models import CommandInfo, TyperInfo
 
 from climassay import __version__
-from climassay.cli import LazyCommands, WholeHelpGroup, show_first_names
 from climassay.errors import ClimassayError
 from climassay.redaction import without_secrets
 from climassay.workspace import restrict_to_user
+
+
+class LazyCommands(dict[str, Any]):
+    """The commands of a group by name, each imported when it is first asked for.
+
+    Args:
+        places: By name, ``module:attribute`` within this package, and the sentence that says what the command is for.
+    """
+
+    def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__(dict.fromkeys(places))
+        self._places = places
+
+    def __getitem__(self, name: str) -> Any:
+        """The command, as click runs it."""
+        made = super().__getitem__(name)
+        if made is None:
+            place, words = self._places[name]
+            module, _, attribute = place.partition(":")
+            result = getattr(import_module(f"climassay.cli.{module}"), attribute)
+            if isinstance(result, typer.Typer):
+                own = result.info.cls
+                cls = own if isinstance(own, type) else WholeHelpGroup
+                info = TyperInfo(result, name=name, cls=cls, help=words)
+                made = get_group_from_info(
+                    info, pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None
+                )
+            else:
+                made = get_command_from_info(
+                    CommandInfo(name, callback=result), pretty_exceptions_short=True, rich_markup_mode=None
+                )
+            show_first_names(made)
+            self[name] = made
+        return made
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The command, or another value where there is none of this name."""
+        return self[name] if name in self else default  # noqa: SIM401
+
+    def values(self) -> Any:
+        """Every command."""
+        return [self[name] for name in self]
+
+    def items(self) -> Any:
+        """Every command with its name."""
+        return [(name, self[name]) for name in self]
+
+
+class WholeHelpGroup(TyperGroup):
+    """A group of commands whose help shows the first sentence of each, whole, under headings where there are some."""
+
+    headings: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """Names of commands by heading; without any, all appear under "Commands" in the order of their definition."""
+    old_names: ClassVar[dict[str, str]] = {}
+    """Names that commands had before, with those they have now: they answer for one version, with a hint."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name that a command has now in the place of its old one, and say so."""
+        new = self.renamed(args)
+        if new is not None:
+            if not ctx.resilient_parsing:
+                name = f"{ctx.command_path} {new[0]}"
+                typer.echo(f"`{ctx.command_path} {args[0]}` is called `{name}` now: please use that.", err=True)
+            args = [*new[0].split(), *new[1]]
+        return super().parse_args(ctx, args)
+
+    def renamed(self, args: list[str]) -> tuple[str, list[str]] | None:
+        """The name that a command has now, and the arguments after it; None where its name is no old one."""
+        if not args or args[0] not in self.old_names:
+            return None
+        return self.old_names[args[0]], args[1:]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write a list of commands for each heading, with the same indentation."""
+        helps = self.short_helps()
+        widest = max(map(len, helps))
+        for heading, names in (self.headings or {"Commands": tuple(helps)}).items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), helps[name]) for name in names])
+
+    def short_helps(self) -> dict[str, str]:
+        """The first sentence about each command that is not hidden."""
+        return {
+            name: command.get_short_help_str(10_000) for name, command in self.commands.items() if not command.hidden
+        }
+
+
+class DefaultCommandGroup(WholeHelpGroup):
+    """A group that hands arguments which begin with none of its commands' names to one of them."""
+
+    default: ClassVar[str]
+    """Its name."""
+    first: ClassVar[tuple[str, ...]] = ()
+    """Arguments that go before those given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before arguments that name none."""
+        if args and args[0] not in {*self.commands, *self.old_names, *ctx.help_option_names}:
+            args = [self.default, *self.first, *args]
+        return super().parse_args(ctx, args)
+
+
+def show_first_names(command: Any) -> None:
+    """Show only the first long and the first short name of every option in help: the others are old names.
+
+    Args:
+        command: A command or a group, as click runs it.
+    """
+    parts = getattr(command, "commands", {})
+    for part in () if isinstance(parts, LazyCommands) else parts.values():
+        show_first_names(part)
+    for option in command.params:
+        long = [name for name in option.opts if name.startswith("--")]
+        if len(long) > 1 and not option.hidden:
+            option.get_help_record = partial(_first_names, option, option.get_help_record, long[1:])
+
+
+def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx: Any) -> Any:
+    names = option.opts
+    option.opts = [name for name in names if name not in old]
+    try:
+        return record(ctx)
+    finally:
+        option.opts = names
+
 
 HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     "First steps": {
@@ -47,13 +179,13 @@ HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Measure language models": {
         "evaluate": ("evaluate:app", "Measure a model on a benchmark."),
-        "metrics": ("metrics:app", "Score answers against references, and check the metrics themselves."),
+        "metrics": ("evaluate:metrics", "Score answers against references, and check the metrics themselves."),
         "judge": ("judge:app", "Compare and rank texts by a quality, and measure judges against experts."),
         "tune": ("tune:app", "Train local models on documents or questions (LoRA)."),
     },
     "Make question benchmarks": {
         "generate": ("generate:app", "Generate, screen, validate and publish question benchmarks."),
-        "annotate": ("annotate:app", "Collect experts' labels on generated questions."),
+        "annotate": ("generate:annotate", "Collect experts' labels on generated questions."),
     },
     "Stated confidence of assessments": {
         "confidence": ("confidence:app", "Extract, group, track and tag the confidence statements of IPCC reports."),
@@ -61,7 +193,7 @@ HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     "Models, records and the server": {
         "models": ("models:app", "List, check and install language models."),
         "prompts": ("models:prompts", "Show and change the prompts."),
-        "records": ("records:app", "Show what models were asked, what they answered, and what it cost."),
+        "records": ("models:records", "Show what models were asked, what they answered, and what it cost."),
         "serve": (
             "serve:serve",
             "Serve the web pages: experts annotate, anyone checks a claim, everyone sees results.",

@@ -1,37 +1,41 @@
-"""``climassay models`` and ``climassay prompts``: which models there are, whether one works, how they are asked."""
+"""``climassay models``, ``prompts`` and ``records``: which models there are, how they are asked, what came back."""
 
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from climassay.api import models as api
-from climassay.cli import CommandGroup
+from climassay.api import records as stored
 from climassay.cli.options import (
     CheckOptions,
+    CommandGroup,
     FilesOption,
     JsonOption,
     WorkspaceOptions,
-    add_verb,
     done,
     emit,
     print_json,
     shown_progress,
     stdout_console,
 )
+from climassay.prompts import export_prompts as write_prompts
+from climassay.prompts import load_prompt, prompt_names
+from climassay.reporting import counted
+from climassay.reporting.results import listing
+
+if TYPE_CHECKING:
+    from climassay.session import ModelOptions, Session
 
 app = CommandGroup(no_args_is_help=True)
 prompts = CommandGroup(no_args_is_help=True)
 
 
-add_verb(app, "list", api.list_models)
-add_verb(
-    app,
-    "check",
-    api.check_model,
-    reach=CheckOptions,
-    to=WorkspaceOptions,
-)
+app.add_verb("list", api.list_models)
+app.add_verb("check", api.check_model, reach=CheckOptions, to=WorkspaceOptions)
 
 
 @app.command()
@@ -51,18 +55,13 @@ def install() -> None:
 @prompts.command("list")
 def list_prompts(output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the built-in prompts and the hashes of their texts."""
-    from climassay.prompts import load_prompt, prompt_names
-    from climassay.reporting.results import listing
-
-    records = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
-    emit(listing("Prompts", records, {"name": "name", "sha256": "sha256"}, left=2), as_json, output)
+    listed = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
+    emit(listing("Prompts", listed, {"name": "name", "sha256": "sha256"}, left=2), as_json, output)
 
 
 @prompts.command("show")
-def show_prompt(name: Annotated[str, typer.Argument(help="Name of a prompt.")], as_json: JsonOption = False) -> None:
+def show_prompt(name: Annotated[str, Argument(help="Name of a prompt.")], as_json: JsonOption = False) -> None:
     """Print a prompt's template."""
-    from climassay.prompts import load_prompt
-
     prompt = load_prompt(name)
     if as_json:
         print_json({"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source})
@@ -72,12 +71,42 @@ def show_prompt(name: Annotated[str, typer.Argument(help="Name of a prompt.")], 
 
 @prompts.command("export")
 def export_prompts(
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; existing files are kept.")],
+    folder: Annotated[Path, Argument(help="Folder to write to; existing files are kept.")],
     as_json: JsonOption = False,
 ) -> None:
     """Write all prompts to a folder; edit them there and pass it to a command with --prompts."""
-    from climassay.prompts import export_prompts as write_prompts
-    from climassay.reporting import counted
-
     written = write_prompts(folder)
     done({"written": written}, f"{counted(len(written), 'prompt')} written to {folder}.", as_json=as_json)
+
+
+records = CommandGroup(no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+class RecordsOptions(WorkspaceOptions):
+    """The records of a command, and how its result is told."""
+
+    records: Annotated[
+        str | None,
+        Option(help="URL of a records database, instead of the workspace's.", envvar="CLIMASSAY_RECORDS"),
+    ] = None
+
+    def session(self, options: "ModelOptions | None" = None, **more: Any) -> "AbstractContextManager[Session]":
+        """The session of the command, over these records."""
+        return super().session(options, records_url=self.records, **more)
+
+
+@dataclass(frozen=True)
+class RecordsResultOptions(RecordsOptions):
+    """The same, and where the result is saved too."""
+
+    output: FilesOption = None
+
+
+_ONLY_RUN = {"run": Option("--run")}
+records.add_verb("runs", stored.list_runs, to=RecordsResultOptions)
+records.add_verb("show", stored.show_record, to=RecordsResultOptions, what=Argument(metavar="RUN|KEY"))
+records.add_verb("usage", stored.model_usage, to=RecordsResultOptions, **_ONLY_RUN)
+records.add_verb("export", stored.export_records, to=RecordsOptions, **_ONLY_RUN)
+records.add_verb("import", stored.import_records, to=RecordsOptions)
+records.add_verb("merge", stored.merge_records, to=RecordsOptions)

@@ -1,31 +1,35 @@
 """What commands share: options, sessions, JSON, progress bars. Results go to stdout, everything else to stderr.
 
 A command that takes a verb of the API with its parameters as they are is made from the verb's signature and docstring
-(:func:`add_verb`): what the user gives is passed on by name, and what comes back is given out.
+(:func:`verb_command`): what the user gives is passed on by name, and what comes back is given out. Dataclasses of
+options are one argument of a command (:func:`grouped`).
 """
 
 import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from dataclasses import dataclass, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from types import GenericAlias, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer import Argument, Option
-from typer.models import ArgumentInfo, OptionInfo
+from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
-from climassay.cli import with_flags
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.redaction import TrustedUrl
+from climassay.reporting import as_rich
+from climassay.reporting.results import RESULT_SUFFIXES, Shown, json_text, unknown_suffix, write_rows
 from climassay.session import ModelOptions, Session
+from climassay.settings import entries
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -35,6 +39,129 @@ if TYPE_CHECKING:
     from climassay.distributed import WorkerPool
     from climassay.progress import Progress as ShownProgress
     from climassay.reporting.results import Result
+
+T = TypeVar("T")
+
+
+def with_flags(*kinds: type, defaults: bool = True, only: Collection[str] = ()) -> Callable[[type[T]], type[T]]:
+    """Give a dataclass of options, before it is made one, an option for each entry of settings that is a flag.
+
+    A field of such an option is None where the user does not give it.
+
+    Args:
+        kinds: Settings (:mod:`climassay.settings`), whose entries with a ``Flag`` are taken.
+        defaults: Whether the help tells the entries' defaults.
+        only: Names of the entries that are taken; all by default.
+    """
+
+    def add(group: type[T]) -> type[T]:
+        for entry in (entry for kind in kinds for entry in entries(kind)):
+            flag = entry.flag
+            if flag is None or (only and entry.name not in only):
+                continue
+            wanted = entry.kind
+            if get_origin(wanted) in (Union, UnionType):
+                wanted = next(part for part in get_args(wanted) if part is not type(None))
+            elif get_origin(wanted) is tuple:
+                wanted = GenericAlias(list, get_args(wanted)[:1])
+            words = entry.description
+            if defaults and entry.default != "" and type(entry.default) in (str, int, float):
+                words += f"  [default: {entry.default}]"
+            option = typer.Option(*flag.names, help=words, envvar=flag.envvar)
+            option.min = flag.min if entry.low is None else entry.low
+            name = flag.field or entry.name
+            group.__annotations__[name] = Annotated[wanted | None, option]
+            setattr(group, name, None)
+        return group
+
+    return add
+
+
+def given(options: object, kind: type) -> dict[str, Any]:
+    """What the user says, with options made by :func:`with_flags`, of the entries of a table of settings."""
+    named = {one.name: getattr(options, one.flag.field or one.name) for one in entries(kind) if one.flag}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options.
+
+    Each parameter whose annotation is a dataclass is replaced, for typer, by the dataclass's fields, whose annotations
+    are those of typer options; the command gets the filled dataclass. What a dataclass inherits stands after its own.
+
+    Args:
+        command: A typer command, before it is registered.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {}
+    shown: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        annotation = hints[parameter.name]
+        if not (isinstance(annotation, type) and is_dataclass(annotation)):
+            shown.append(parameter.replace(annotation=annotation, kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = annotation
+        kinds = get_type_hints(annotation, include_extras=True)
+        own = inspect.get_annotations(annotation)
+        options = [
+            entry
+            for entry in fields(annotation)
+            if any(isinstance(part, ParameterInfo) for part in getattr(kinds[entry.name], "__metadata__", ()))
+        ]
+        for entry in sorted(options, key=lambda entry: entry.name not in own):
+            default = inspect.Parameter.empty if entry.default is MISSING else entry.default
+            shown.append(
+                inspect.Parameter(
+                    entry.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[entry.name]
+                )
+            )
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        filled = {
+            name: group(**{entry.name: given.pop(entry.name) for entry in fields(group) if entry.name in given})
+            for name, group in groups.items()
+        }
+        command(**given, **filled)
+
+    # typer reads both.
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    del run.__wrapped__
+    return run
+
+
+class CommandGroup(typer.Typer):
+    """A group whose commands may take dataclasses of options, see :func:`grouped`."""
+
+    def command(self, *arguments: Any, **named: Any) -> Callable[[Any], Any]:
+        """Register a command as typer does."""
+        register = super().command(*arguments, **named)
+        return lambda command: register(grouped(command))
+
+    def add_verb(self, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:
+        """Add a command that :func:`verb_command` makes of a verb, with its further arguments."""
+        self.command(name)(verb_command(function, **how))
+
+    def add_init(self, name: str, what: str, module: str, command: str) -> None:
+        """Add the command ``init``, which writes a configuration with every entry explained.
+
+        Args:
+            name: Name of the file where the user gives none.
+            what: What is written, in words.
+            module: Where ``COMMENTED``, the text, is, within this package.
+            command: What runs the file, between ``climassay`` and its name.
+        """
+
+        @self.command(help=f"Write {what} with every entry explained.")
+        def init(
+            file: Annotated[Path, typer.Argument(help="File to write.")] = Path(name), as_json: JsonOption = False
+        ) -> None:
+            if file.exists():
+                raise InputError(f"{file} is there already: name another file.")
+            write_file(file, import_module(f"climassay.{module}").COMMENTED)
+            done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
+
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -52,8 +179,6 @@ def check_files(files: list[Path] | None) -> list[Path]:
         InputError: One has another ending, or is a folder.
     """
     for file in files or ():
-        from climassay.reporting.results import RESULT_SUFFIXES, unknown_suffix
-
         if file.is_dir():
             raise InputError(f"{file} is a folder: name a file.")
         if file.suffix.lower() not in RESULT_SUFFIXES:
@@ -95,8 +220,6 @@ def stderr_console() -> "Console":
 
 def print_json(data: Any) -> None:
     """Print one JSON document on stdout; dataclasses, paths and numpy numbers are understood; never NaN."""
-    from climassay.reporting.results import json_text
-
     # Names of files are bytes: one that is not UTF-8 is written with JSON's own escapes.
     sys.stdout.write(json_text(data).encode("utf-8", "backslashreplace").decode() + "\n")
 
@@ -109,17 +232,11 @@ def emit(
 ) -> None:
     """Give out what a job gave back: files first, then one JSON document, or lines and tables with notes on stderr.
 
-    Args:
-        result: What the job gave back.
-        as_json: Print JSON.
-        files: Files to save it in, each as its ending says.
-        written: Files that hold parts of it already.
+    ``files`` are those to save it in, each as its ending says; ``written`` hold parts of it already.
 
     Raises:
         InputError: A file cannot be written.
     """
-    from climassay.reporting import as_rich
-
     saved = [result.save(file) for file in ([files] if isinstance(files, Path) else files or ())]
     if as_json:
         print_json(result.to_dict())
@@ -160,30 +277,7 @@ class ResultOptions(WorkspaceOptions):
 
 def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = False) -> None:
     """Say what a command did: as JSON, or in a sentence on stdout with notes on stderr."""
-    from climassay.reporting.results import Shown
-
     emit(Shown(data, said=said, noted=notes), as_json)
-
-
-def add_init(app: typer.Typer, name: str, what: str, module: str, command: str) -> None:
-    """Give a group the command ``init``, which writes a configuration with every entry explained.
-
-    Args:
-        app: The group.
-        name: Name of the file where the user gives none.
-        what: What is written, in words.
-        module: Where ``COMMENTED``, the text, is, within this package.
-        command: What runs the file, between ``climassay`` and its name.
-    """
-
-    @app.command(help=f"Write {what} with every entry explained.")
-    def init(
-        file: Annotated[Path, typer.Argument(help="File to write.")] = Path(name), as_json: JsonOption = False
-    ) -> None:
-        if file.exists():
-            raise InputError(f"{file} is there already: name another file.")
-        write_file(file, import_module(f"climassay.{module}").COMMENTED)
-        done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
 
 
 def shown_progress(as_json: bool) -> "ShownProgress":
@@ -203,14 +297,7 @@ def opened_session(
     where: "RayOptions | None" = None,
     records_url: str | None = None,
 ) -> Iterator[Session]:
-    """The session of a command.
-
-    Args:
-        workspace: As the user named it.
-        options: How models are loaded and asked.
-        as_json: Tell no progress.
-        where: Workers of a cluster.
-        records_url: Database of the records; by default the workspace's.
+    """The session of a command; beside JSON no progress is told.
 
     Raises:
         InputError: The workspace cannot be made, or the cluster cannot be joined.
@@ -373,30 +460,33 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
     return results
 
 
-def _layer_sets(given: list[str] | None) -> list[tuple[int, ...]] | None:
-    return [numbers(text, "--layer") for text in dict.fromkeys(given)] if given else None
-
-
-def _layers(given: str | None) -> tuple[int, ...] | None:
-    return numbers(given, "--layer") if given else None
-
-
 MODEL = Argument(metavar="MODEL")
 LABELS = Argument(metavar="LABELS")
 OUTPUT = Option("--output", "-o", help="File of the trained model, for example model.safetensors.")
 STATES_MODEL = Option("--model", "-m", help="Local model whose hidden states are read.")
 LAYER_SETS = Option(
     "--layer",
-    callback=_layer_sets,
+    callback=lambda given: [numbers(text, "--layer") for text in dict.fromkeys(given or ())] or None,
     help="Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best "
     "chosen by cross-validation.",
 )
 LayerOption = Annotated[list[str] | None, LAYER_SETS]
 LayersOption = Annotated[
     str | None,
-    Option("--layer", callback=_layers, help="Layers whose hidden states are read together, as 16,-1."),
+    Option(
+        "--layer",
+        callback=lambda given: numbers(given, "--layer") if given else None,
+        help="Layers whose hidden states are read together, as 16,-1.",
+    ),
 ]
-SEED, HOLD_OUT, FOLDS, LIMIT = Option(min=0), Option(min=0), Option(min=2), Option(min=1)
+_USUAL = {
+    "seed": Option(min=0),
+    "folds": Option(min=2),
+    "limit": Option(min=1),
+    "model": Option("--model", "-m"),
+    "output": Option("--output", "-o"),
+}
+"""Options of verbs' parameters of these names, where a command says nothing else."""
 SeedOption = Annotated[int, Option(min=0, help="Seed of samples, splits, folds and resampling.")]
 
 
@@ -404,8 +494,6 @@ Parse = Callable[..., dict[str, Any]]
 """Makes arguments of a verb, by name, of options that are its own parameters."""
 Write = Callable[[Any, Path], None]
 """Writes a part of a result to a file."""
-After = Callable[[Any, WorkspaceOptions], None]
-"""What is done when a result was given out: say how to go on, or raise what makes the command fail."""
 
 
 def _run(
@@ -413,7 +501,6 @@ def _run(
     given: dict[str, Any],
     parse: Parse | None,
     writes: Mapping[str, Write],
-    after: After,
     hint: str,
 ) -> None:
     """Call a verb with what the user gave, in a session where it takes one, and give out its result."""
@@ -442,37 +529,32 @@ def _run(
     for name, file in parts.items():
         writes[name](result, file)
     to.emit(result, files, written=tuple(parts.values()))
-    after(result, to)
+    failure = result.failure()
+    if failure is not None:
+        raise failure
     if hint and not (files or parts or to.as_json or getattr(to, "output", None)):
         stderr_console().print(hint, highlight=False)
 
 
-def write_page(result: "Result", file: Path) -> None:
-    """Save a result as its file's ending says."""
-    result.save(file)
+HTML_REPORT = {
+    "html": (
+        typer.Option(help="Write figures and tables as a self-contained HTML report."),
+        lambda result, file: result.save(file),
+    )
+}
+"""An option of commands whose result is saved as a page."""
 
 
-def _write_predictions(result: Any, file: Path) -> None:
-    from climassay.reporting.results import write_rows
+def rows_written(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
+    """Write rows that a result has, as the file's ending says."""
 
-    results = getattr(result, "predictions", None)
-    write_rows(file, result.to_dict()["predictions"] if results is None else results)
+    def write(result: Any, file: Path) -> None:
+        write_rows(file, rows(result))
 
-
-PREDICTIONS = {"predictions": (typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx)."), _write_predictions)}
-"""An option of commands whose result has rows of predictions."""
+    return write
 
 
-def add_verb(app: typer.Typer, name: str, function: "Callable[..., Result]", /, **how: Any) -> None:
-    """Give a group a command made by :func:`verb_command`.
-
-    Args:
-        app: The group.
-        name: Name of the command.
-        function: The verb.
-        **how: Further arguments of :func:`verb_command`.
-    """
-    app.command(name)(verb_command(function, **how))
+PREDICTIONS = typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")
 
 
 def verb_command(
@@ -484,7 +566,6 @@ def verb_command(
     to: type[WorkspaceOptions] | None = None,
     parse: Parse | None = None,
     writes: Mapping[str, tuple[OptionInfo, Write]] | None = None,
-    after: After = lambda _result, _to: None,
     hint: str = "",
     **options: Any,
 ) -> Callable[..., None]:
@@ -500,7 +581,6 @@ def verb_command(
         to: Options of the workspace; by default with files where the verb takes no ``output`` itself.
         parse: Makes several of the verb's arguments, which are None below, of options that are its own parameters.
         writes: By name of a further option, the option and what writes a part of the result to its file.
-        after: What is done at the end.
         hint: How to go on, said where the result was only shown.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
             one with a type of its own (``Annotated``), which makes an argument required; a dataclass of options, of
@@ -516,7 +596,11 @@ def verb_command(
     taken = inspect.signature(function).parameters
     of_setup = ("workspace", "model", "token_budget") if to and issubclass(to, ModelSetup) else ("workspace",)
     # Arguments that are named in another order than the verb's parameters have this order.
-    named = [name for name, option in options.items() if _is_argument(option)]
+    named = [
+        name
+        for name, option in options.items()
+        if any(isinstance(part, ArgumentInfo) for part in (option, *getattr(option, "__metadata__", ())))
+    ]
     for one in (taken[name] for name in dict.fromkeys([*named, *taken])):
         wanted = options.get(one.name, ...)
         if wanted is None or one.name in of_setup:
@@ -534,7 +618,7 @@ def verb_command(
                 continue
         if wanted is ...:
             positional = one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-            wanted = typer.Argument() if positional else typer.Option()
+            wanted = _USUAL.get(one.name) or (typer.Argument() if positional else typer.Option())
         wanted = copy(wanted)
         if wanted.help is None:
             wanted.help = helps.get(one.name)
@@ -569,17 +653,13 @@ def verb_command(
         add("as_json", JsonOption, False)
 
     def run(**given: Any) -> None:
-        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, after, hint)
+        _run(function, given, parse, {part: write for part, (_, write) in parts.items()}, hint)
 
     # typer reads all of these.
     run.__name__, run.__doc__ = function.__name__, words
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
-
-
-def _is_argument(option: Any) -> bool:
-    return any(isinstance(part, ArgumentInfo) for part in (option, *getattr(option, "__metadata__", ())))
 
 
 _PARAMETER = re.compile(r"    \*{0,2}(\w+): (.*)")
@@ -603,6 +683,8 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _option_kind(annotation: Any, module: Any) -> Any:
     """The type that an option of a parameter has; None where it can have none."""
     if isinstance(annotation, str):
+        if "." in annotation:  # a type of a room, which would be imported for it
+            return None
 
         def annotated() -> None: ...
 

@@ -1,5 +1,6 @@
 """``climassay quickstart``, ``climassay demo`` and ``climassay doctor``: the first steps."""
 
+import getpass
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,7 +57,13 @@ def quickstart(
     console = stderr_console() if as_json else stdout_console()
     dialog = _Terminal(console, takes_offers=yes)
     dialog.say(f"Everything is kept in {place.root}. Enter takes what is offered, s skips a step, Ctrl-C leaves.")
-    context = QuickstartContext(place, model, _annotator(yes), shown_progress(as_json))
+    annotator = "quickstart --yes"  # nobody's name where nobody looks at the questions
+    if not yes:
+        try:
+            annotator = getpass.getuser()
+        except (KeyError, OSError):
+            annotator = "me"
+    context = QuickstartContext(place, model, annotator, shown_progress(as_json))
     try:
         outcomes = run_quickstart(context, dialog)
     finally:
@@ -72,18 +79,6 @@ def quickstart(
         console.print(f"  {outcome.step:<10} {outcome.state}", highlight=False)
     for line in (*map(str, files), "", "Next:", *NEXT):
         console.print(f"  {line}", highlight=False)
-
-
-def _annotator(yes: bool) -> str:
-    """Under whose name questions are annotated; nobody's where nobody looks at them."""
-    import getpass
-
-    if yes:
-        return "quickstart --yes"
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "me"
 
 
 class _Terminal:
@@ -171,7 +166,12 @@ def doctor(
     if as_json:
         print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
     else:
-        stdout_console().print(f"\n{_summary(findings, healthy)}", highlight=False)
+        rest = sum(finding.level != "ok" for finding in findings)
+        said = f"The main paths work; {rest} other {'thing is' if rest == 1 else 'things are'} named above."
+        if not healthy:
+            names = ", ".join(finding.name for finding in findings if finding.stops)
+            said = f"Something that is needed does not work: {names}."
+        stdout_console().print(f"\n{said if rest else 'All is well.'}", highlight=False)
     if not healthy:
         raise typer.Exit(1)
 
@@ -184,13 +184,3 @@ def _lines(finding: "Finding") -> "list[Text]":
     if finding.advice:
         lines.append(Text(f"          -> {finding.advice}", style="bold" if finding.stops else "dim"))
     return lines
-
-
-def _summary(findings: "list[Finding]", healthy: bool) -> str:
-    if not healthy:
-        names = ", ".join(finding.name for finding in findings if finding.stops)
-        return f"Something that is needed does not work: {names}."
-    rest = sum(finding.level != "ok" for finding in findings)
-    if not rest:
-        return "All is well."
-    return f"The main paths work; {rest} other {'thing is' if rest == 1 else 'things are'} named above."

@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from climassay.cli import CommandGroup, given, grouped, with_flags
 from climassay.cli.options import (
+    CommandGroup,
     FilesOption,
     JsonOption,
     ReachOptions,
     WorkspaceOption,
     done,
     emit,
+    given,
+    grouped,
     opened_session,
     print_json,
     stderr_console,
+    with_flags,
 )
 from climassay.errors import InputError, MissingExtraError
+from climassay.reporting import Table
+from climassay.reporting.html import stems
+from climassay.reporting.results import Shown
 from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace
 
@@ -86,11 +92,8 @@ def serve_pages(
 ) -> None:
     """Serve the pages of a workspace until the process is told to end.
 
-    Args:
-        workspace: What is served.
-        settings: Where, to whom, and with which models.
-        on_ready: Told when the server begins, with a link that lets the first admin in where nobody has a password.
-        on_waiting: Told that the workspace is served already, and waited for.
+    ``on_ready`` is told when the server begins, with a link that lets the first admin in where nobody has a password,
+    ``on_waiting`` that the workspace is served already, and waited for.
 
     Raises:
         InputError: The port is in use, or the workspace is served by another server that does not end.
@@ -165,7 +168,6 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
 
 def _warm(app: Any) -> None:
     """Do what first looks would wait for: lay out the routes, compile the templates, import what marks words."""
-    from climassay.reporting.html import stems
     from climassay.web.pages import environment
 
     for route in app.routes:  # FastAPI lays them out when it first looks for one, half a second
@@ -252,9 +254,6 @@ def remove(
 @users.command("list")
 def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List all users."""
-    from climassay.reporting import Table
-    from climassay.reporting.results import Shown
-
     with _accounts(workspace) as accounts:
         result = accounts.users()
     rows = [

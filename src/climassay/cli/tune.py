@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from climassay.api import tuning as api
-from climassay.cli import CommandGroup, given, with_flags
-from climassay.cli.options import PromptOptions, WorkspaceOptions, add_verb
+from climassay.cli.options import CommandGroup, PromptOptions, WorkspaceOptions, given, with_flags
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
@@ -85,8 +84,7 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
         raise InputError(f"The grid {text!r} has a value that is not {_WORDS[kind]}.") from error
 
 
-add_verb(
-    app,
+app.add_verb(
     "pretrain",
     api.pretrain,
     to=WorkspaceOptions,
@@ -96,8 +94,7 @@ add_verb(
     collections=Annotated[list[str], typer.Argument(metavar="COLLECTION...")],
     validate_on=Annotated[Literal["held-out", "source"], typer.Option()],
 )
-add_verb(
-    app,
+app.add_verb(
     "finetune",
     api.finetune,
     reach=PromptOptions,
@@ -108,6 +105,6 @@ add_verb(
     questions=typer.Argument(metavar="FILE"),
     limit=typer.Option(min=2),
 )
-add_verb(app, "list", api.adapters)
-add_verb(app, "show", api.adapter)
-add_verb(app, "presets", api.presets)
+app.add_verb("list", api.adapters)
+app.add_verb("show", api.adapter)
+app.add_verb("presets", api.presets)

@@ -99,6 +99,13 @@ class AddReport(Result):
     collection: CollectionSummary | None = None
     """The collection as it is now."""
 
+    def failure(self) -> InputError | None:
+        """No document has any text."""
+        if self.added or self.already_there:
+            return None
+        name = self.collection.name if self.collection else "the collection"
+        return InputError(f"None of the documents has any text, so nothing was added to {name}.")
+
     def lines(self) -> Iterator[str]:
         """What adding did, line by line."""
         name, skipped = self.collection.name if self.collection else "the collection", self.skipped

@@ -234,6 +234,8 @@ class Block:
     """Chapter name or number, where the source has it apart from the headings."""
     url: str | None = None
     """Address of this paragraph, where it has one of its own."""
+    footnote: bool = False
+    """Whether it is a footnote, which comes after the paragraph it belongs to. Told of PDF files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,19 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import ClimassayError, InputError, MissingExtraError, ModelError
-from climassay.models.contract import (
-    Activations,
-    ActivationsCallback,
-    Completion,
-    CompletionCallback,
-    Encoder,
-    EncoderRole,
-    GenerationRequest,
-    OptionRequest,
-    OptionScores,
-    ScoresCallback,
-    Work,
-)
+from climassay.models import contract
 from climassay.models.local.loading import DescribedModel, ModelInfo
 
 if TYPE_CHECKING:
@@ -74,7 +62,7 @@ class EncoderSpec:
     threads: int | None = None
     """Texts encoded at the same time by one worker."""
 
-    def load(self) -> Encoder:
+    def load(self) -> contract.Encoder:
         """The encoder."""
         from climassay.models.encoders import load_encoder
 
@@ -180,8 +168,8 @@ class JobRunner(Protocol):
         """Let the processes give back the memory of what was loaded."""
 
 
-R = TypeVar("R", GenerationRequest, OptionRequest)
-A = TypeVar("A", Completion, OptionScores, Activations)
+R = TypeVar("R", contract.GenerationRequest, contract.OptionRequest)
+A = TypeVar("A", contract.Completion, contract.OptionScores, contract.Activations)
 
 _AT_ONCE = {"cpu": 32, "cuda": 256}
 """Maximum number of requests of a job, by device: what is lost when a worker dies over it, and what fills a GPU."""
@@ -193,18 +181,12 @@ class DistributedModel(DescribedModel):
     It has the name and the fingerprint of the model it stands for and renders the same prompts, so that records and
     activations made with it are found without it, and the other way round. Each request carries its own seed, so an
     answer does not depend on the worker that gave it. Answers come, and are recorded, job by job.
-
-    Args:
-        pool: The workers.
-        spec: What they load.
-        name: Name of the model, as the user wrote it.
-        info: What it says about itself.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: ModelInfo) -> None:
         super().__init__(name, info)
         self._pool, self._spec = pool, spec
-        self.work = Work(0, 0)
+        self.work = contract.Work(0, 0)
         """Computed so far by all workers together for this model."""
         self._most = _AT_ONCE["cuda" if info.device.startswith("cuda") else "cpu"]
 
@@ -217,29 +199,29 @@ class DistributedModel(DescribedModel):
         return 4 * self._pool.workers * self._most
 
     def generate(
-        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
-    ) -> list[Completion]:
+        self, requests: Sequence[contract.GenerationRequest], *, on_result: contract.CompletionCallback | None = None
+    ) -> list[contract.Completion]:
         """Answer every request, in order; see the contract.
 
         Raises:
             ModelError: No worker is left, or two of them have different weights.
         """
-        return self._ask("generate", requests, Completion.failed, on_result)
+        return self._ask("generate", requests, contract.Completion.failed, on_result)
 
     def option_logprobs(
-        self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
-    ) -> list[OptionScores]:
+        self, requests: Sequence[contract.OptionRequest], *, on_result: contract.ScoresCallback | None = None
+    ) -> list[contract.OptionScores]:
         """Weigh every request's options, in order; raises as :meth:`generate`."""
-        return self._ask("option_logprobs", requests, OptionScores.failed, on_result)
+        return self._ask("option_logprobs", requests, contract.OptionScores.failed, on_result)
 
     def harvest(
         self,
-        requests: Sequence[OptionRequest],
+        requests: Sequence[contract.OptionRequest],
         *,
         layers: Sequence[int] = (-1,),
         token_budget: int | None = None,
-        on_result: ActivationsCallback | None = None,
-    ) -> list[Activations]:
+        on_result: contract.ActivationsCallback | None = None,
+    ) -> list[contract.Activations]:
         """Hidden states at the last token of every option, float32 [options, layers, width]; see the contract.
 
         Raises:
@@ -247,7 +229,7 @@ class DistributedModel(DescribedModel):
             InputError: The token budget is less than 1, or no layer is asked for.
         """
         options = {"layers": tuple(layers), "token_budget": token_budget}
-        return self._ask("harvest", requests, Activations.failed, on_result, options)
+        return self._ask("harvest", requests, contract.Activations.failed, on_result, options)
 
     def close(self) -> None:
         """Let the workers give back the memory."""
@@ -272,7 +254,7 @@ class DistributedModel(DescribedModel):
         jobs = (Job(method, [requests[index] for index in part], dict(options)) for part in parts)
         for number, done in self._pool.run(self._spec, jobs):
             done.checked(self.fingerprint)
-            self.work = Work(self.work.passes + done.passes, self.work.tokens + done.tokens)
+            self.work = contract.Work(self.work.passes + done.passes, self.work.tokens + done.tokens)
             answers = done.result if done.lost is None else [failed(done.lost) for _ in parts[number]]
             for index, answer in zip(parts[number], answers, strict=True):
                 results[index] = answer
@@ -301,12 +283,6 @@ class DistributedEncoder:
     """Encodes in many workers what another encoder would encode here, to the same vectors.
 
     It has the name and the fingerprint of that encoder: a collection made with it is searched and added to without it.
-
-    Args:
-        pool: The workers.
-        spec: What they load.
-        name: Name of the encoder, as the user wrote it.
-        info: What it says about itself.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: EncoderInfo) -> None:
@@ -317,7 +293,7 @@ class DistributedEncoder:
         self,
         texts: Sequence[str],
         *,
-        role: EncoderRole = "passage",
+        role: contract.EncoderRole = "passage",
         on_progress: Callable[[int], None] | None = None,
     ) -> Vectors:
         """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`.
@@ -345,7 +321,7 @@ class DistributedEncoder:
         self,
         chunks: Iterable[Sequence[str]],
         size: int,
-        role: EncoderRole,
+        role: contract.EncoderRole,
         on_progress: Callable[[int], None] | None,
     ) -> Iterator[tuple[int, Vectors]]:
         places: dict[int, tuple[_Chunk, int]] = {}

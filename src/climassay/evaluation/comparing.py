@@ -26,6 +26,7 @@ from climassay.evaluation.scores import (
     Dataset,
     common_scores,
     is_right_or_wrong,
+    metric_estimates,
     outcomes_by_cell,
     published_scores,
     score_of,
@@ -39,10 +40,8 @@ from climassay.statistics import (
     Interval,
     PairedComparison,
     kendall,
-    mean_estimates,
     paired_tests,
     percentile_interval,
-    proportion,
     spearman,
 )
 
@@ -399,10 +398,7 @@ def compare_runs(
     results = [(one, cell, chosen) for one in experiments for cell, chosen in _chosen_outcomes(one, metric, level)]
     values = [[v for outcome in chosen if (v := score_of(outcome, metric)) is not None] for _, _, chosen in results]
     # As the page of each run has it.
-    estimates = [
-        proportion(round(sum(column)), len(column)) if is_right_or_wrong(METRICS[metric], column) else mean
-        for column, mean in zip(values, mean_estimates(values, seed=seed), strict=True)
-    ]
+    estimates = metric_estimates([(METRICS[metric], column) for column in values], seed)
     scores = [
         RunScore(experiment.run, experiment.name, cell, estimate)
         for (experiment, cell, _), estimate in zip(results, estimates, strict=True)
@@ -469,11 +465,7 @@ def comparison_test_table(found: RunComparison) -> Table | None:
         return None
     names = _run_names(found)
     rows = [
-        (
-            _named(test.first, names),
-            _named(test.second, names),
-            *paired_cells(test.result, found.metric),
-        )
+        (_named(test.first, names), _named(test.second, names), *paired_cells(test.result, found.metric))
         for test in found.tests
     ]
     kinds = dict.fromkeys("sign flip" if test.result.exact is None else "McNemar, exact" for test in found.tests)
@@ -513,7 +505,7 @@ def _unit(metric: str) -> str:
     return " In per cent." if METRICS[metric].percent else ""
 
 
-def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
+def agreement_table(found: Sequence[RankAgreement], first: ModelMeans, second: ModelMeans) -> Table:
     """Rank correlation of models between two benchmarks, a row per metric."""
     settings = " and ".join(dict.fromkeys((first.setting, second.setting)))
     return Table.of(
@@ -538,7 +530,7 @@ def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", secon
     )
 
 
-def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
+def means_table(found: Sequence[RankAgreement], first: ModelMeans, second: ModelMeans) -> Table:
     """The means behind the rank correlations, a row per model and metric."""
     return Table.of(
         "Means behind it",
@@ -553,7 +545,7 @@ def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "
     )
 
 
-def self_preference_table(found: "Sequence[SelfPreference]", means: "ModelMeans") -> Table:
+def self_preference_table(found: Sequence[SelfPreference], means: ModelMeans) -> Table:
     """How metrics treat the generating model, a row per metric."""
     generator, anchor = found[0].generator, METRICS[found[0].anchor].label
     return Table.of(

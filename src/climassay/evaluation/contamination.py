@@ -9,16 +9,14 @@ model look better than it is; sharing a definition of eight words with a textboo
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.evaluation.settings import Prepared
 from climassay.questions import KINDS, LETTERS, LEVELS, Question
 from climassay.reporting import Table, percent, percent_interval
 from climassay.statistics import proportion
@@ -27,11 +25,8 @@ SHORTEST_RUN = 4
 """Words; shorter runs are in any two texts of a field and are counted as 0."""
 LONG_RUN = 13
 """Words; the longer of the two usual lengths."""
-_WORDS_AT_ONCE = 200_000
 _WORD = re.compile(r"[^\W_]+")
 _GAP = re.compile(r"<mask>", re.IGNORECASE)
-_NO_WORD = 0
-"""Stands for words that no question has, and between texts: no run goes across it."""
 
 
 class LabelledText(NamedTuple):
@@ -96,21 +91,13 @@ class ContaminationReport:
         return tuple(ranked[:count])
 
 
-class _Probe(NamedTuple):
-    """One part of one question."""
-
-    question: int
-    part: str
-    words: tuple[str, ...]
-
-
 def contamination(
     questions: Sequence[Question], texts: Iterable[str | LabelledText], n: int = 8, *, against: str = "texts"
 ) -> ContaminationReport:
     """Compare questions with texts, word by word.
 
     The questions' parts are the question, its options or answer; a cloze statement is compared with its gap filled.
-    Texts are read once, in portions, so that a large collection need not fit into memory.
+    Texts are read once, one by one, so that a large collection need not fit into memory.
 
     Args:
         questions: Test questions.
@@ -130,21 +117,14 @@ def contamination(
         raise InputError(f"N-grams of {n} words are in any two texts: take {SHORTEST_RUN} or more.")
     if not questions:
         raise InputError("Contamination needs at least one question.")
-    index = _Index(
-        [
-            _Probe(place, part, _split(text))
-            for place, question in enumerate(questions)
-            for part, text in question_parts(question).items()
-        ],
-        n,
-    )
-    counted, words = 0, 0
-    for portion in _portions(texts):
-        counted += len(portion)
-        words += index.read(portion)
+    index = _Index(questions, n)
+    counted = words = 0
+    for counted, given in enumerate(texts, start=1):
+        label, text = given if isinstance(given, LabelledText) else (f"text {counted}", given)
+        words += index.read(label, _split(text))
     if not counted:
         raise InputError(f"There is no text to compare the questions with in {against}.")
-    return ContaminationReport(against, n, counted, words, tuple(index.overlaps(questions)))
+    return ContaminationReport(against, n, counted, words, tuple(index.overlaps()))
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -160,121 +140,55 @@ def question_parts(question: Question) -> dict[str, str]:
     return {"question": question.question, "answer": question.answer}
 
 
-def _portions(texts: Iterable[str | LabelledText]) -> Iterator[list[tuple[str, tuple[str, ...]]]]:
-    """Labels and words of texts, some 200,000 words at a time."""
-    portion: list[tuple[str, tuple[str, ...]]] = []
-    count = 0
-    for number, given in enumerate(texts, start=1):
-        label, text = given if isinstance(given, LabelledText) else (f"text {number}", given)
-        words = _split(text)
-        portion.append((label, words))
-        count += len(words)
-        if count >= _WORDS_AT_ONCE:
-            yield portion
-            portion, count = [], 0
-    if portion:
-        yield portion
-
-
 class _Index:
-    """The windows of :data:`SHORTEST_RUN` words of all probes, and the runs found so far."""
+    """Places of the first :data:`SHORTEST_RUN` words of runs in the parts of questions, and the runs found so far."""
 
-    def __init__(self, probes: Sequence[_Probe], n: int) -> None:
-        self._probes = probes
-        self._n = n
-        vocabulary: dict[str, int] = {}
-        for probe in probes:
-            for word in probe.words:
-                vocabulary.setdefault(word, len(vocabulary) + 1)
-        self._vocabulary = vocabulary
-        self._base = np.uint64(len(vocabulary) + 1)
-        self._starts = _starts([len(probe.words) for probe in probes])
-        self._ids = self._number([probe.words for probe in probes])
-        windows = self._windows(self._ids)
-        places = np.flatnonzero(windows != _NO_WORD)
-        order = np.argsort(windows[places], kind="stable")
-        self._places = places[order]
-        self._keys = windows[self._places]
-        self._covered = np.zeros(len(self._ids), dtype=bool)
+    def __init__(self, questions: Sequence[Question], n: int) -> None:
+        self._questions, self._n = questions, n
+        self._parts = [
+            (number, part, _split(text))
+            for number, question in enumerate(questions)
+            for part, text in question_parts(question).items()
+        ]
+        self._covered = [bytearray(len(words)) for _, _, words in self._parts]
         self._best: dict[int, SharedRun] = {}
+        self._places: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
+        for part, (_, _, words) in enumerate(self._parts):
+            for place, window in enumerate(_windows(words)):
+                self._places[window].append((part, place))
 
-    def read(self, portion: Sequence[tuple[str, tuple[str, ...]]]) -> int:
-        """Find the runs that texts share with the probes; gives the number of words read."""
-        ids = self._number([words for _, words in portion])
-        starts = _starts([len(words) for _, words in portion])
-        for text_at, probe_at, length in self._runs(ids):
-            if length >= self._n:
-                self._covered[probe_at : probe_at + length] = True
-            probe = int(np.searchsorted(self._starts, probe_at, side="right")) - 1
-            best = self._best.get(self._probes[probe].question)
-            if best is None or length > best.words:
-                text = int(np.searchsorted(starts, text_at, side="right")) - 1
-                first = text_at - int(starts[text])
-                label, words = portion[text]
-                shared = " ".join(words[first : first + length])
-                part = self._probes[probe].part
-                self._best[self._probes[probe].question] = SharedRun(part, length, shared, label)
-        return sum(len(words) for _, words in portion)
+    def read(self, label: str, words: tuple[str, ...]) -> int:
+        """Find the runs that a text shares with the questions; gives the number of words read."""
+        find = self._places.get
+        for at, window in enumerate(_windows(words)):
+            # Of equal runs of a question, the one in its last part is kept.
+            for part, place in reversed(find(window, ())):
+                number, name, asked = self._parts[part]
+                if at and place and words[at - 1] == asked[place - 1]:
+                    continue  # a part of the run that began a word before
+                length = SHORTEST_RUN
+                most = min(len(words) - at, len(asked) - place)
+                while length < most and words[at + length] == asked[place + length]:
+                    length += 1
+                if length >= self._n:
+                    self._covered[part][place : place + length] = b"\1" * length
+                best = self._best.get(number)
+                if best is None or length > best.words:
+                    self._best[number] = SharedRun(name, length, " ".join(words[at : at + length]), label)
+        return len(words)
 
-    def overlaps(self, questions: Sequence[Question]) -> Iterator[QuestionOverlap]:
-        covered, words, longest = ([0] * len(questions) for _ in range(3))
-        for probe, start in zip(self._probes, self._starts.tolist(), strict=True):
-            covered[probe.question] += int(self._covered[start : start + len(probe.words)].sum())
-            words[probe.question] += len(probe.words)
-            longest[probe.question] = max(longest[probe.question], len(probe.words))
-        for place, question in enumerate(questions):
-            share = covered[place] / words[place] if words[place] else 0.0
-            yield QuestionOverlap(question, longest[place], self._best.get(place), share)
-
-    def _number(self, texts: Sequence[Sequence[str]]) -> NDArray[np.uint64]:
-        """Numbers of the words of all texts, each text followed by one :data:`_NO_WORD`."""
-        find = self._vocabulary.get
-        parts = ([find(word, _NO_WORD) for word in words] + [_NO_WORD] for words in texts)
-        return np.fromiter(chain.from_iterable(parts), dtype=np.uint64)
-
-    def _windows(self, ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """One number for the words from each place on, :data:`_NO_WORD` where the window holds an unknown word.
-
-        Different windows may get the same number only beyond 65,535 different words; :meth:`_runs` compares the words.
-        """
-        size = max(0, len(ids) - SHORTEST_RUN + 1)
-        numbers = np.zeros(size, dtype=np.uint64)
-        known = np.ones(size, dtype=bool)
-        for shift in range(SHORTEST_RUN):
-            part = ids[shift : shift + size]
-            numbers = numbers * self._base + part
-            known &= part != _NO_WORD
-        return np.where(known, numbers, np.uint64(_NO_WORD))
-
-    def _runs(self, ids: NDArray[np.uint64]) -> Iterator[tuple[int, int, int]]:
-        """Maximal runs as (place in the texts, place in the probes, words)."""
-        windows = self._windows(ids)
-        low = np.searchsorted(self._keys, windows, side="left")
-        counts = np.where(windows == _NO_WORD, 0, np.searchsorted(self._keys, windows, side="right") - low)
-        hits = np.flatnonzero(counts)
-        text_at = np.repeat(hits, counts[hits])
-        within = np.arange(len(text_at)) - np.repeat(np.cumsum(counts[hits]) - counts[hits], counts[hits])
-        probe_at = self._places[np.repeat(low[hits], counts[hits]) + within]
-        same = np.ones(len(text_at), dtype=bool)
-        for shift in range(SHORTEST_RUN):
-            same &= ids[text_at + shift] == self._ids[probe_at + shift]
-        text_at, probe_at = text_at[same], probe_at[same]
-        # Windows of one run lie on one diagonal, at places that follow each other.
-        diagonal = text_at.astype(np.int64) - probe_at.astype(np.int64)
-        order = np.lexsort((text_at, diagonal))
-        text_at, probe_at, diagonal = text_at[order], probe_at[order], diagonal[order]
-        new = np.ones(len(text_at), dtype=bool)
-        new[1:] = (np.diff(diagonal) != 0) | (np.diff(text_at) != 1)
-        firsts = np.flatnonzero(new)
-        lengths = np.diff(np.append(firsts, len(text_at))) + SHORTEST_RUN - 1
-        # In the order of the texts, so that of equal runs the first text's is kept.
-        for place in np.argsort(text_at[firsts], kind="stable"):
-            yield int(text_at[firsts[place]]), int(probe_at[firsts[place]]), int(lengths[place])
+    def overlaps(self) -> Iterator[QuestionOverlap]:
+        """What each question shares with all texts that were read."""
+        for number, parts in groupby(zip(self._parts, self._covered, strict=True), key=lambda one: one[0][0]):
+            covered = [marks for _, marks in parts]
+            sizes = [len(marks) for marks in covered]
+            share = sum(map(sum, covered)) / sum(sizes) if any(sizes) else 0.0
+            yield QuestionOverlap(self._questions[number], max(sizes), self._best.get(number), share)
 
 
-def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
-    """Places of the first words of texts that each take one place more than they have words."""
-    return np.concatenate([[0], np.cumsum(np.array(lengths, dtype=np.int64) + 1)])[:-1].astype(np.int64)
+def _windows(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Every :data:`SHORTEST_RUN` words that follow each other."""
+    return zip(*(words[shift:] for shift in range(SHORTEST_RUN)), strict=False)
 
 
 def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[Table]:
@@ -346,63 +260,6 @@ RUN_LENGTH = 8
 """Words that make a question count, as in ``climassay evaluate contamination``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownText:
-    """Texts of a cell, and what they share with its questions."""
-
-    texts: str
-    """What they are, for example ``5 examples, 312 passages``; empty where the questions stood alone."""
-    touched: int | None
-    """Questions of which the stem, an option or the answer shares :data:`RUN_LENGTH` words with a text that the model
-    had when it answered them; None where no text is known."""
-
-    @property
-    def note(self) -> str:
-        """For the notes of a cell; empty where no question is touched."""
-        if not self.touched:
-            return ""
-        return (
-            f"{RUN_LENGTH} words or more of {self.touched} of the questions stand in what the model had: {self.texts}"
-        )
-
-
-def shown_text(
-    questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
-) -> ShownText:
-    """Compare the questions of a cell with what the model had.
-
-    A question is compared with its own prompt's examples and passages (``prepared``, by question id), not with those of
-    others, and with all texts that the adapter was trained on (``learned``; None where they are not known). In
-    retrieval from the books of the questions some overlap is the point; elsewhere it is a leak.
-
-    Example:
-        >>> shown_text(questions, {}, ["The training's first text.", "Its second."])
-        ShownText(texts='2 training texts', touched=0)
-    """
-    together: dict[tuple[str, ...], list[Question]] = defaultdict(list)
-    for question in questions:
-        given = prepared.get(question.id, Prepared())
-        together[(*given.passages, *map(question_text, given.examples))].append(question)
-    # Examples are the same for all questions, passages for few: each text is read once for all that had it.
-    touched = {id for texts, ones in together.items() if texts for id in _touched(ones, texts)}
-    if learned:
-        touched |= _touched(questions, learned)
-    parts = [
-        _counted({one.id for given in prepared.values() for one in given.examples}, "example"),
-        _counted({text for given in prepared.values() for text in given.passages}, "passage"),
-        "training texts that are not known" if learned is None else _counted(learned, "training text"),
-    ]
-    return ShownText(", ".join(filter(None, parts)), len(touched) if any(together) or learned else None)
-
-
 def question_text(question: Question) -> str:
     """All words of a question: stem and options or answer; a statement with its gap filled."""
     return "\n".join(question_parts(question).values())
-
-
-def _touched(questions: Sequence[Question], texts: Sequence[str]) -> set[str]:
-    return {one.question.id for one in contamination(questions, texts, RUN_LENGTH).touched()}
-
-
-def _counted(things: Sequence[str] | set[str], noun: str) -> str:
-    return f"{len(things)} {noun}{'s' * (len(things) != 1)}" if things else ""

@@ -12,7 +12,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
@@ -357,11 +357,6 @@ def _texts(value: object, where: str, name: str) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
         raise InputError(f'{where}: {name} is a list of texts, for example {name} = ["primer"].')
     return tuple(cast("Sequence[str]", value))
-
-
-def with_limit(plan: ExperimentPlan, limit: int | None) -> ExperimentPlan:
-    """The same plan with another limit; None changes nothing."""
-    return plan if limit is None else replace(plan, limit=limit)
 
 
 _EXAMPLES = """\

@@ -13,7 +13,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, cycle
+from itertools import combinations, cycle, zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -357,9 +357,8 @@ def check_judge(
         tests.append(
             JudgeTest("agreement with people", name, alpha_estimate([people, plain[name]], groups, seed), LEAST_ALPHA)
         )
-        raters = max(len(item.ratings.get(name, ())) for item in items)
-        if raters > 1:
-            each = [[_at(item.ratings.get(name, ()), place) for item in items] for place in range(raters)]
+        each = list(zip_longest(*(item.ratings.get(name, ()) for item in items)))
+        if len(each) > 1:
             tests.append(JudgeTest("agreement among people", name, alpha_estimate(each, groups, seed), None))
         tests.append(JudgeTest("rank correlation with people", name, _ranks(people, plain[name], groups, seed), 0.0))
         tests.append(JudgeTest("rank correlation of length", name, _ranks(people, lengths, groups, seed), None))
@@ -370,8 +369,9 @@ def check_judge(
             reversed_ = alpha_estimate([plain[name], turned[name]], groups, seed)
             tests.append(JudgeTest("dimensions in the opposite order", name, reversed_, LEAST_REPETITION))
         for what, values in changed.items():
-            shift = _shift(plain[name], values[name], seed)
-            tests.append(JudgeTest(f"gain of answers made {what}", name, shift, MOST_SHIFT, above=False))
+            both = [(a, b) for a, b in zip(plain[name], values[name], strict=True) if None not in (a, b)]
+            gain = paired_difference(*zip(*both, strict=True), seed=seed).difference if both else None
+            tests.append(JudgeTest(f"gain of answers made {what}", name, gain, MOST_SHIFT, above=False))
     if any(item.verdicts for item in items):
         on_step("marking rubrics")
         result = Marker(judge).assess([item.answer for item in items if item.verdicts], ())
@@ -400,10 +400,6 @@ def check_judge(
 
 def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
-
-
-def _at(values: Sequence[float], place: int) -> float | None:
-    return values[place] if place < len(values) else None
 
 
 def _verdict_agreement(items: Sequence[RatedAnswer], found: Sequence[Assessment], seed: int) -> Estimate | None:
@@ -462,13 +458,6 @@ def _ranks(
     return mean_estimate(results, seed=seed) if results else None
 
 
-def _shift(before: Sequence[float | None], after: Sequence[float | None], seed: int) -> Estimate | None:
-    both = [(one, other) for one, other in zip(before, after, strict=True) if one is not None and other is not None]
-    if not both:
-        return None
-    return paired_difference(*zip(*both, strict=True), seed=seed).difference
-
-
 def _by_ratings(items: Sequence[RatedAnswer]) -> list[Preferred]:
     """Every two answers of a group, with whom people's ratings prefer."""
     members: dict[str, list[RatedAnswer]] = defaultdict(list)
@@ -505,13 +494,13 @@ def _compared(every: Sequence[Preferred], judge: Generator, most: int, seed: int
         decided += [better == "first" for better in (there[0], back[0]) if better != "tie"]
         if pair.better != "tie":
             right.append((1 + signs[pair.better] * np.sign(forth + other_way)) / 2)
+
+    def share(values: Sequence[bool]) -> Estimate | None:
+        return proportion(sum(values), len(values)) if values else None
+
     tests = [
-        JudgeTest("both orders of a pair agree", "", _share(agreeing), LEAST_CONSISTENCY),
-        JudgeTest("prefers the answer shown first", "", _share(decided), None),
+        JudgeTest("both orders of a pair agree", "", share(agreeing), LEAST_CONSISTENCY),
+        JudgeTest("prefers the answer shown first", "", share(decided), None),
         JudgeTest("prefers whom people prefer", "", mean_estimate(right, seed=seed) if right else None, 0.5),
     ]
     return tests, sum(isinstance(one, JudgeFailure) for one in verdicts)
-
-
-def _share(values: Sequence[bool]) -> Estimate | None:
-    return proportion(sum(values), len(values)) if values else None

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from climassay.evaluation.contamination import RUN_LENGTH, ContaminationReport, ShownText, contamination_tables
+from climassay.evaluation.contamination import ContaminationReport, contamination_tables
 from climassay.evaluation.long_answers import coloured, point_findings
-from climassay.evaluation.results import Cell, Experiment, Outcome
+from climassay.evaluation.results import RUN_LENGTH, Cell, Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,
     ExperimentScores,
@@ -362,13 +362,10 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     failed = sum(count.failed for count in counts)
     unparsed = sum(count.unparsed for count in counts)
     broken = sum(count.violations for count in counts)
-    blocks.append(
-        Prose(
-            f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
-        )
-    )
+    said = f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
+    blocks.append(Prose(said))
     # What questions share with texts has a table of its own, with every cell.
-    shared = {ShownText(record.texts, record.contaminated).note for record in experiment.cells}
+    shared = {record.overlap for record in experiment.cells}
     notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)
     blocks += [Prose(f"Note: {note}") for note in notes if note not in shared]
     return blocks

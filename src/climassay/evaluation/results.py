@@ -16,6 +16,9 @@ from climassay.questions import Kind, Level, Question
 from climassay.records import Records, RequestCounts, Run
 from climassay.records.queries import RunDetails, run_details
 
+RUN_LENGTH = 8
+"""Words in a row that a question and a text share where the text gives it away, as in ``evaluate contamination``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -56,6 +59,14 @@ class CellRecord:
     where no text is known."""
     dtype: str = ""
     """Number format that a local model computed in; empty where it is not known."""
+
+    @property
+    def overlap(self) -> str:
+        """A note on questions that stand in these texts; empty where none does."""
+        if not self.contaminated:
+            return ""
+        touched = f"{RUN_LENGTH} words or more of {self.contaminated} of the questions"
+        return f"{touched} stand in what the model had: {self.texts}"
 
 
 @dataclass(frozen=True, slots=True)

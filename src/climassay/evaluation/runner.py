@@ -1,6 +1,7 @@
 """Running an experiment: every model in every setting on every task of every benchmark, as one resumable run."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.contamination import shown_text
+from climassay.evaluation.contamination import contamination, question_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.long_answers import Comparer, compare_answers, given_passages, point_scores, prefer
 from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.results import (
     COMMANDS,
+    RUN_LENGTH,
     Cell,
     CellRecord,
     ConstantScore,
@@ -49,6 +51,7 @@ from climassay.models.provider import load_as_set
 from climassay.prompts import Prompt, profile_of
 from climassay.questions import LONG_ANSWERS, PRIMER, TYPES, Question, QuestionSet, join_questions, read_questions
 from climassay.records import RecordedModel, Records, RequestCounts, Run
+from climassay.reporting import counted
 from climassay.settings import located
 from climassay.workspace import Workspace
 
@@ -239,7 +242,12 @@ def run_experiment(
         settings = [make_setting(spec, resources.sources) for spec in plan.settings]
         if plan.metrics.collections:
             resources.sources.retriever(plan.metrics.collections)
-        trained = _trained_judge(plan, resources)
+        trained: dict[str, Comparer] = {}
+        if plan.metrics.trained_judge:
+            if resources.trained_judge is None:
+                raise InputError("The plan names a trained judge, which nothing here can open.")
+            file = plan.folder / plan.metrics.trained_judge
+            trained[file.stem] = resources.trained_judge(file)
         for model in plan.models:
             for adapter, group in _by_adapter(model, settings if sets else (), resources):
                 loaded = resources.open_model(model, None if adapter is None else adapter.folder)
@@ -277,16 +285,6 @@ def run_experiment(
         save_experiment(run, experiment)
     prepare_pages(store.database, experiment, work.progress.on_end)
     return experiment
-
-
-def _trained_judge(plan: ExperimentPlan, resources: EvaluationResources) -> dict[str, Comparer]:
-    """The trained judge that a plan names, by its name."""
-    if not plan.metrics.trained_judge:
-        return {}
-    if resources.trained_judge is None:
-        raise InputError("The plan names a trained judge, which nothing here can open.")
-    file = plan.folder / plan.metrics.trained_judge
-    return {file.stem: resources.trained_judge(file)}
 
 
 def _compare(work: _Run, trained: Mapping[str, Comparer]) -> "Iterator[Preference]":
@@ -385,13 +383,13 @@ class _CellQuestions:
         return replace(self.setting, prepare=prepare)
 
     def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: RequestCounts) -> CellRecord:
-        shown = shown_text(self.questions, self.given, () if self.adapter is None else self.adapter.learned)
+        texts, contaminated = overlap(self.questions, self.given, () if self.adapter is None else self.adapter.learned)
         notes = () if self.adapter is None else self.adapter.notes
         cuts = [one.note for one in self.given.values() if one.note]
         if cuts:
             which = f"{len(cuts)} of {len(self.given)} questions, the first: {cuts[0]}"
             notes = (*notes, f"the document was cut to the window for {which}")
-        return CellRecord(
+        record = CellRecord(
             cell=cell,
             model=self.model.name,
             fingerprint=self.loaded.fingerprint,
@@ -401,10 +399,45 @@ class _CellQuestions:
             prompt_sha256=prompt.sha256,
             asked=tally.asked,
             failed=sum(outcome.error is not None for outcome in outcomes),
-            notes=(*notes, *filter(None, (shown.note,))),
-            texts=shown.texts,
-            contaminated=shown.touched,
+            texts=texts,
+            contaminated=contaminated,
         )
+        return replace(record, notes=(*notes, *filter(None, (record.overlap,))))
+
+
+def overlap(
+    questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
+) -> tuple[str, int | None]:
+    """What a model had beside questions, and how many of these share :data:`RUN_LENGTH` words with it.
+
+    A question is compared with its own prompt's examples and passages (``prepared``, by question id), not with those of
+    others, and with all texts that the adapter was trained on (``learned``; None where they are not known). In
+    retrieval from the books of the questions some overlap is the point; elsewhere it is a leak. The number is None
+    where no text is known.
+
+    Example:
+        >>> overlap(questions, {}, ["The training's first text.", "Its second."])
+        ('2 training texts', 0)
+    """
+    together: dict[tuple[str, ...], list[Question]] = defaultdict(list)
+    for question in questions:
+        given = prepared.get(question.id, Prepared())
+        together[(*given.passages, *map(question_text, given.examples))].append(question)
+    # Examples are the same for all questions, passages for few: each text is read once for all that had it.
+    compared = [(ones, texts) for texts, ones in together.items() if texts]
+    if learned:
+        compared.append(([*questions], (*learned,)))
+    reports = [contamination(ones, texts, RUN_LENGTH) for ones, texts in compared]
+    had = {
+        "example": len({one.id for given in prepared.values() for one in given.examples}),
+        "passage": len({text for given in prepared.values() for text in given.passages}),
+        "training text": len(learned or ()),
+    }
+    parts = [counted(number, noun) for noun, number in had.items() if number]
+    if learned is None:
+        parts.append("training texts that are not known")
+    touched = {one.question.id for report in reports for one in report.touched()}
+    return ", ".join(parts), len(touched) if reports else None
 
 
 def _choose(work: _Run, cell: Cell, asked: _CellQuestions) -> None:
@@ -568,17 +601,26 @@ def make_scorer(
 
     ``ask`` puts records around a model that tells entailment; ``judge`` is the loaded judge, behind records already;
     ``folder`` is where a file of entailment is looked for.
+
+    Raises:
+        InputError: The model that tells entailment gives no probabilities of answers.
     """
     from climassay.metrics import sentence_encoder
     from climassay.metrics.entailment_head import load_entailment, model_name
     from climassay.metrics.facts import FactMetric
+    from climassay.models import load_model
 
     encoder = sentence_encoder(spec.encoder)
     entailment = None
     if not spec.names or any(METRICS.find(name).needs in ("entailment", "facts") for name in spec.names):
         beside = folder / spec.entailment
         named = model_name(spec.entailment)
-        model = None if named is None else _option_scorer(named, ask, workspace)
+        model = None
+        if named is not None:
+            loaded = load_model(named, folder=workspace.root)
+            if not isinstance(loaded, OptionScorer):
+                raise InputError(f"{named} gives no probabilities of answers: take another model to judge.")
+            model = cast(OptionScorer, ask(loaded))
         entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
     return Scorer(
         encoder=encoder,
@@ -590,14 +632,3 @@ def make_scorer(
         judge=judge,
         names=spec.names,
     )
-
-
-def _option_scorer(name: str, ask: Ask, workspace: Workspace) -> OptionScorer:
-    from climassay.models import load_model
-
-    model = load_model(name, folder=workspace.root)
-    if not isinstance(model, OptionScorer):
-        raise InputError(f"{name} gives no probabilities of answers: take another model to judge.")
-    recorded = ask(model)
-    assert isinstance(recorded, OptionScorer)
-    return recorded

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
 from climassay.statistics import (
     Estimate,
+    PairedComparison,
     constant_baseline,
     mcnemar,
     mean_estimates,
@@ -70,25 +71,27 @@ class CellCounts:
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """Two cells compared on the same questions."""
+    """Two settings of a model, or two models in a setting, compared on the same questions."""
 
-    benchmark: str
     family: Family
     """What differs between the two."""
     fixed: str
-    """What they share: the model's name (settings) or the setting's (models)."""
+    """What they share: the model's label (settings) or the setting's (models)."""
     first: str
     second: str
-    metric: str
     difference: Estimate
     """Mean of second - first over the questions that both have a score for, with the interval of the test."""
     first_only: int | None
-    """Questions only the first got right (binary metrics)."""
+    """Questions only the first got right (binary metrics, in the option order of the file)."""
     second_only: int | None
-    test: Literal["McNemar, exact", "sign flip"]
+    test: str
+    """``McNemar, exact``, ``sign flip``, or ``sign flip over questions`` for means over several option orders."""
     p_value: float
     p_holm: float
     """Adjusted over all tests of the family on the benchmark (Holm)."""
+    benchmark: str = ""
+    metric: str = "accuracy"
+    scoring: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,11 +314,17 @@ def _scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Scor
                 values = [value for value in given if value is not None]
                 if values:
                     results.append((cell, metric, level, len(given) - len(values), values))
-    binary = [is_right_or_wrong(metric, values) for _, metric, _, _, values in results]
-    means = iter(mean_estimates([one[-1] for one, whole in zip(results, binary, strict=True) if not whole], seed=seed))
-    for (cell, metric, level, unscored, values), whole in zip(results, binary, strict=True):
-        estimate = proportion(round(sum(values)), len(values)) if whole else next(means)
+    estimates = metric_estimates([(metric, values) for _, metric, _, _, values in results], seed)
+    for (cell, metric, level, unscored, _), estimate in zip(results, estimates, strict=True):
         yield Score(cell, metric.name, level, estimate, unscored)
+
+
+def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: int) -> Iterator[Estimate]:
+    """The mean of each column of scores: with Wilson's interval where they are right or wrong, else bootstrap."""
+    whole = [is_right_or_wrong(metric, values) for metric, values in columns]
+    means = iter(mean_estimates([v for (_, v), binary in zip(columns, whole, strict=True) if not binary], seed=seed))
+    for (_, values), binary in zip(columns, whole, strict=True):
+        yield proportion(round(sum(values)), len(values)) if binary else next(means)
 
 
 def _constants(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
@@ -356,32 +365,32 @@ def _tests(
         if cell.benchmark == benchmark:
             fixed = cell.model if family == "settings" else cell.setting
             groups[cell.task, fixed, cell.scoring].append(cell)
-    named: list[tuple[str, str, str, Metric]] = []
+    named: list[dict[str, Any]] = []
     values: list[tuple[list[float], list[float]]] = []
     for (_, fixed, _), group in groups.items():
         for first, second in combinations(group, 2):
-            names = (first.setting, second.setting) if family == "settings" else (first.model, second.model)
+            one, other = (first.setting, second.setting) if family == "settings" else (first.model, second.model)
             for metric in metrics_of([*cells[first], *cells[second]]):
                 common = common_scores(cells[first], cells[second], metric.name)
                 if metric.name in tested and common[0]:
-                    named.append((fixed, *names, metric))
+                    named.append({"fixed": fixed, "first": one, "second": other, "metric": metric.name})
                     values.append(common)
-    binary = [is_right_or_wrong(one[-1], *common) for one, common in zip(named, values, strict=True)]
-    for (fixed, first_name, second_name, metric), result in zip(named, paired_tests(values, binary, seed), strict=True):
-        yield PairedTest(
-            benchmark,
-            family,
-            fixed,
-            first_name,
-            second_name,
-            metric.name,
-            result.difference,
-            result.first_only,
-            result.second_only,
-            "sign flip" if result.exact is None else "McNemar, exact",
-            result.p_value,
-            result.p_holm,
-        )
+    binary = [is_right_or_wrong(METRICS[one["metric"]], *common) for one, common in zip(named, values, strict=True)]
+    for names, result in zip(named, paired_tests(values, binary, seed), strict=True):
+        yield _paired_test(result, benchmark=benchmark, family=family, **names)
+
+
+def _paired_test(result: PairedComparison, **names: Any) -> PairedTest:
+    test = "sign flip" if result.exact is None else "McNemar, exact"
+    return PairedTest(
+        difference=result.difference,
+        first_only=result.first_only,
+        second_only=result.second_only,
+        test=test,
+        p_value=result.p_value,
+        p_holm=result.p_holm,
+        **names,
+    )
 
 
 def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: str) -> tuple[list[float], list[float]]:
@@ -414,28 +423,6 @@ class AccuracyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedRow:
-    """Two settings of a model, or two models in a setting, compared on the same questions."""
-
-    family: Family
-    """What differs between the two."""
-    fixed: str
-    """What they share: the model's label (settings) or the setting (models)."""
-    first: str
-    second: str
-    scoring: str
-    difference: Estimate
-    first_only: int
-    """Questions only the first got right (order of the file)."""
-    second_only: int
-    test: str
-    """``McNemar, exact`` for one option order, ``sign flip over questions`` for several."""
-    p_value: float
-    p_holm: float
-    """Adjusted over all pairs of the family (Holm)."""
-
-
-@dataclass(frozen=True, slots=True)
 class PositionRow:
     """How the choices spread over positions, where options were permuted."""
 
@@ -463,7 +450,7 @@ class McqScores:
     """All tables of one evaluation."""
 
     accuracy: tuple[AccuracyRow, ...]
-    paired: tuple[PairedRow, ...]
+    paired: tuple[PairedTest, ...]
     position: tuple[PositionRow, ...]
 
 
@@ -510,7 +497,7 @@ def _by_question(rows: Iterable[Prediction]) -> dict[str, float]:
     return {question: float(np.mean(correct)) for question, correct in values.items()}
 
 
-def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]], seed: int) -> Iterator[PairedRow]:
+def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]], seed: int) -> Iterator[PairedTest]:
     differs, shared = (1, 0) if family == "settings" else (0, 1)
     pairs = [(a, b) for a, b in combinations(groups, 2) if a[shared] == b[shared] and a[2] == b[2]]
     single = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
@@ -521,19 +508,10 @@ def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]]
     for (first, second), whole, result in zip(pairs, single, paired_tests(values, single, seed), strict=True):
         # Gained and lost are questions in the order of the file.
         exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
-        yield PairedRow(
-            family=family,
-            fixed=first[shared],
-            first=first[differs],
-            second=second[differs],
-            scoring=first[2],
-            difference=result.difference,
-            first_only=exact.first_only,
-            second_only=exact.second_only,
-            test="McNemar, exact" if whole else "sign flip over questions",
-            p_value=result.p_value,
-            p_holm=result.p_holm,
-        )
+        names = {"first": first[differs], "second": second[differs], "scoring": first[2]}
+        row = _paired_test(result, family=family, fixed=first[shared], **names)
+        test = row.test if whole else "sign flip over questions"
+        yield replace(row, first_only=exact.first_only, second_only=exact.second_only, test=test)
 
 
 def _position_row(key: _Variant, rows: Sequence[Prediction]) -> PositionRow:

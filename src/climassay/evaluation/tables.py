@@ -12,7 +12,6 @@ from climassay.evaluation.scores import (
     DimensionScore,
     ExperimentScores,
     McqScores,
-    PairedRow,
     PairedTest,
     PointCounts,
     PositionRow,
@@ -130,7 +129,7 @@ def shown_difference(metric: str, value: float) -> str:
 TEST_HEADINGS = ("95% interval", "gained /\nlost", "p", "p\n(Holm)")
 
 
-def paired_cells(test: PairedComparison | PairedTest | PairedRow, metric: str) -> list[str]:
+def paired_cells(test: PairedComparison | PairedTest, metric: str) -> list[str]:
     """Number of items and difference of a paired test, then the cells below :data:`TEST_HEADINGS`."""
     return [
         str(test.difference.n),
@@ -153,6 +152,8 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
     for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
         ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
         constants = [one for one in scores.constants if one.benchmark == benchmark]
+        dimensions = [one for one in scores.dimensions if one.cell.benchmark == benchmark]
+        points = [one for one in scores.points if one.cell.benchmark == benchmark]
         numbers = _Numbers(
             tuple(one for one in ours if one.cell.task in METRICS[one.metric].kinds),
             tuple(one for one in constants if one.task in METRICS[one.metric].kinds),
@@ -194,8 +195,8 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
             named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
-        named["dimensions"] = _dimensions(benchmark, scores.dimensions)
-        named["points"] = _points(benchmark, scores.points)
+        named["dimensions"] = _dimensions(benchmark, dimensions)
+        named["points"] = _points(benchmark, points)
         for judge, compared in scores.side_by_side.get(benchmark, {}).items():
             named["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(compared, benchmark, judge)
         named["counts"] = _counts(benchmark, scores.counts)
@@ -301,11 +302,10 @@ def _marks(
 def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
     rows = []
     for one in dimensions:
-        if one.cell.benchmark == benchmark:
-            interval = " to ".join(f"{end:.2f}" for end in one.estimate.interval)
-            issues = "; ".join(f"{issue}: {count}" for issue, count in one.issues) or "-"
-            facts = [str(one.estimate.n), f"{one.estimate.value:.2f}", interval, issues]
-            rows.append([one.cell.model, one.cell.setting, GROUP_OF[one.dimension], one.dimension, *facts])
+        interval = " to ".join(f"{end:.2f}" for end in one.estimate.interval)
+        issues = "; ".join(f"{issue}: {count}" for issue, count in one.issues) or "-"
+        facts = [str(one.estimate.n), f"{one.estimate.value:.2f}", interval, issues]
+        rows.append([one.cell.model, one.cell.setting, GROUP_OF[one.dimension], one.dimension, *facts])
     headings = ["model", "setting", "group", "dimension", "n", "rating", "95% interval", "issues"]
     note = "Ratings from 1 (not usable) to 5 (no fault) by the judge; issues: in how many answers it named them."
     return Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
@@ -321,7 +321,6 @@ def _points(benchmark: str, points: Iterable[PointCounts]) -> Table:
             *(str(one.references.get(status, 0)) for status in references),
         ]
         for one in points
-        if one.cell.benchmark == benchmark
     ]
     headings = ["model", "setting", *(f"sentences\n{one}" for one in sentences)]
     headings += [f"references\n{one}" for one in references]
@@ -365,12 +364,7 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
         f"{differing.capitalize()} compared on the same questions, {benchmark}",
         [shared, "difference", "metric", "n", "second -\nfirst", *TEST_HEADINGS],
         [
-            [
-                test.fixed,
-                f"{test.second} - {test.first}",
-                METRICS[test.metric].label,
-                *paired_cells(test, test.metric),
-            ]
+            [test.fixed, f"{test.second} - {test.first}", METRICS[test.metric].label, *paired_cells(test, test.metric)]
             for test in results
         ],
         left=3,
@@ -408,7 +402,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
     named = ("model", "setting", "scoring") if several else ("setting", "scoring")
     accuracy = [
         (
-            *((row.model,) if several else ()),
+            *[row.model] * several,
             row.setting,
             row.scoring,
             row.level,
@@ -436,12 +430,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
     for family in dict.fromkeys(row.family for row in scores.paired):
         paired = [row for row in scores.paired if row.family == family]
         pairs = [
-            (
-                *((row.fixed,) if several else ()),
-                f"{row.second} - {row.first}",
-                row.scoring,
-                *paired_cells(row, "accuracy"),
-            )
+            [row.fixed] * several + [f"{row.second} - {row.first}", row.scoring, *paired_cells(row, row.metric)]
             for row in paired
         ]
         tests = " and ".join(dict.fromkeys(row.test for row in paired))

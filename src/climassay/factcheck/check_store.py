@@ -748,60 +748,6 @@ def find_past(
     Notes:
         3000 transcripts of 107 kB take about one second; encoding 3000 claims that are not in the cache yet, 13 more.
     """
-    stored = _stored(store)
-    if not stored:
-        return []
-    texts = list(dict.fromkeys(one.claim for one in stored))
-    vectors = cached_vectors([claim_text, *texts], encoder, "past_checks")
-    cosines = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
-    wanted = claim_key(claim_text)
-    results = []
-    for text in texts:
-        same = claim_key(text) == wanted
-        if same or cosines[text] >= threshold:
-            results += [
-                PastCheck(
-                    one.run,
-                    datetime.fromtimestamp(one.began, UTC).isoformat(timespec="seconds"),
-                    text,
-                    one.verdict,
-                    one.outcome,
-                    one.scale,
-                    similarity=1.0 if same else min(1.0, cosines[text]),
-                    same=same,
-                    differs_in_numbers=not same
-                    and bool(foreign_quantities(claim_text, [text]) or foreign_quantities(text, [claim_text])),
-                    differs_in_negation=not same and _differ_in_negation(claim_text, text),
-                )
-                for one in stored
-                if one.claim == text
-            ]
-    results.sort(key=lambda check: check.when, reverse=True)
-    results.sort(key=lambda check: (not check.same, -check.similarity))
-    return results[:most]
-
-
-# ------------------------------------------------------------------------------------------------ what is stored
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A debate in the records, without what was said in it."""
-
-    run: str
-    began: float
-    claim: str
-    verdict: str | None
-    outcome: str
-    scale: str
-
-
-def _stored(store: Records) -> list[_Stored]:
-    """All debates that did not fail, oldest first.
-
-    Of those that were asked for in the browser the claim and how it ended are kept by themselves; out of all other
-    transcripts, which are long, the database picks what is needed.
-    """
     results, runs = tables.results, tables.runs
 
     def picked(column: sa.Column[str], *paths: tuple[str, ...]) -> list[sa.ColumnElement[str]]:
@@ -809,6 +755,8 @@ def _stored(store: Records) -> list[_Stored]:
             return [sa.func.json_extract(column, "$." + ".".join(path)) for path in paths]
         return [sa.cast(column, sa.JSON)[path].as_string() for path in paths]
 
+    # Of checks that were asked for in the browser the claim and how it ended are kept by themselves; out of all other
+    # transcripts, which are long, the database picks what is needed.
     fields = picked(results.c.row, ("claim", "text"), ("verdict", "label"), ("verdict", "outcome"), ("scale",))
     others = (
         sa.select(results.c.run, runs.c.started_at, *fields)
@@ -823,12 +771,33 @@ def _stored(store: Records) -> list[_Stored]:
         asked = asked.add_columns(*picked(checks.c.settings, ("scale",))).join(runs, runs.c.id == checks.c.run)
         queries = [asked.where(*held), others.where(results.c.run.not_in(sa.select(checks.c.run).where(*held)))]
     with store.database.read() as connection:
-        result = [_Stored(*row) for query in queries for row in connection.execute(query)]
-    result.sort(key=lambda one: one.began)
-    return [one for one in result if one.claim and one.outcome != "failed"]
-
-
-# --------------------------------------------------------------------------------------------------- comparisons
+        rows = [tuple(row) for query in queries for row in connection.execute(query)]
+    by_claim: dict[str, list[tuple[Any, ...]]] = {}
+    for run, began, claim, verdict, outcome, scale in sorted(rows, key=lambda row: row[1]):
+        if claim and outcome != "failed":
+            by_claim.setdefault(claim, []).append((run, iso_time(began), claim, verdict, outcome, scale))
+    if not by_claim:
+        return []
+    texts = list(by_claim)
+    vectors = cached_vectors([claim_text, *texts], encoder, "past_checks")
+    cosines = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
+    wanted = claim_key(claim_text)
+    past = []
+    for text, debates in by_claim.items():
+        same = claim_key(text) == wanted
+        if not same and cosines[text] < threshold:
+            continue
+        in_numbers = bool(foreign_quantities(claim_text, [text]) or foreign_quantities(text, [claim_text]))
+        likeness: dict[str, Any] = {
+            "similarity": 1.0 if same else min(1.0, cosines[text]),
+            "same": same,
+            "differs_in_numbers": not same and in_numbers,
+            "differs_in_negation": not same and _differ_in_negation(claim_text, text),
+        }
+        past += [PastCheck(*one, **likeness) for one in debates]
+    past.sort(key=lambda check: check.when, reverse=True)
+    past.sort(key=lambda check: (not check.same, -check.similarity))
+    return past[:most]
 
 
 def _differ_in_negation(first: str, second: str) -> bool:

@@ -461,18 +461,21 @@ class _DryRunBatcher(RequestBatcher):
         self.options += [ask for ask in asks if isinstance(ask, AskOptions) and not ask.blank]
         self.texts += [ask for ask in asks if isinstance(ask, AskText)]
         result = iter(super().answer([ask for ask in asks if isinstance(ask, AskPassages)]))
-        return [next(result) if isinstance(ask, AskPassages) else self._answer(ask) for ask in asks]
-
-    def _answer(self, ask: Ask) -> Any:
-        if isinstance(ask, AskOptions):
-            return OptionScores(tuple(-float(place) for place in range(len(ask.request.options))))
-        if isinstance(ask, AskText):
-            schema, words = ask.request.schema, self._words
-            # What nothing bears is withheld, and nobody would read it: the first passage is cited.
-            passage = _PASSAGE.search(ask.request.messages[-1].content)
-            words = words if passage is None else f"The passage bears on the claim {passage[0]}. {words}"
-            return Completion(json.dumps(_legal(schema, words)) if schema else words, "stop")
-        return (0.3, 0.1, 0.5, 0.1) if isinstance(ask, AskHead) else 0.5
+        answers: list[Any] = []
+        for ask in asks:
+            if isinstance(ask, AskPassages):
+                answers.append(next(result))
+            elif isinstance(ask, AskOptions):
+                answers.append(OptionScores(tuple(-float(place) for place in range(len(ask.request.options)))))
+            elif isinstance(ask, AskText):
+                schema, words = ask.request.schema, self._words
+                # What nothing bears is withheld, and nobody would read it: the first passage is cited.
+                passage = _PASSAGE.search(ask.request.messages[-1].content)
+                words = words if passage is None else f"The passage bears on the claim {passage[0]}. {words}"
+                answers.append(Completion(json.dumps(_legal(schema, words)) if schema else words, "stop"))
+            else:
+                answers.append((0.3, 0.1, 0.5, 0.1) if isinstance(ask, AskHead) else 0.5)
+        return answers
 
 
 def _waits(steps: Steps[T], waits: list[int]) -> Steps[T]:

@@ -211,7 +211,27 @@ class DebateSettings:
     """How the models are asked; what is not set follows their size, and what is set above goes before it."""
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        names = [advocate.name for advocate in self.advocates]
+        if len({name.lower() for name in names}) < len(names):
+            raise InputError(f"Every advocate needs a name of its own, got {', '.join(names)}.")
+        if self.rounds < 1:
+            raise InputError("A debate has at least one round.")
+        check_bounds(self, "The debate")
+        for one in self.advocates:
+            name = one.name
+            if not name.strip() or name.strip().lower() == "mediator":
+                raise InputError(f"An advocate cannot be called {name!r}.")
+            if one.kind == "plain" and one.collections:
+                raise InputError(f"The plain advocate {name} has no collections: leave them out.")
+            if one.kind != "plain" and not one.collections:
+                raise InputError(f'The advocate {name} needs collections = ["NAME"], or kind = "plain".')
+            if len(set(one.collections)) < len(one.collections):
+                raise InputError(f"The advocate {name} has a collection more than once.")
+            if not 0 < one.authority < math.inf:
+                raise InputError(f"The weight of {name} must be a number above 0.")
+            if (one.passages is not None and one.passages < 1) or (one.excerpt_words or 0) < 0:
+                raise InputError(f"{name} needs at least one passage, and excerpt_words of 0 or more.")
+            check_bounds(one, f"The advocate {name}")
 
     @property
     def asked_as(self) -> ProfileSettings:
@@ -223,39 +243,6 @@ class DebateSettings:
             "text_tokens": self.text_tokens,
         }
         return replace(self.profile, **{name: value for name, value in given.items() if value is not None})
-
-
-def check_settings(settings: DebateSettings) -> None:
-    """Whether a debate can be held like this.
-
-    Raises:
-        InputError: It cannot; the sentence says why.
-    """
-    names = [advocate.name for advocate in settings.advocates]
-    if len({name.lower() for name in names}) < len(names):
-        raise InputError(f"Every advocate needs a name of its own, got {', '.join(names)}.")
-    if settings.rounds < 1:
-        raise InputError("A debate has at least one round.")
-    check_bounds(settings, "The debate")
-    for advocate in settings.advocates:
-        _check_advocate(advocate)
-
-
-def _check_advocate(advocate: AdvocateSettings) -> None:
-    name = advocate.name
-    if not name.strip() or name.strip().lower() == "mediator":
-        raise InputError(f"An advocate cannot be called {name!r}.")
-    if advocate.kind == "plain" and advocate.collections:
-        raise InputError(f"The plain advocate {name} has no collections: leave them out.")
-    if advocate.kind != "plain" and not advocate.collections:
-        raise InputError(f'The advocate {name} needs collections = ["NAME"], or kind = "plain".')
-    if len(set(advocate.collections)) < len(advocate.collections):
-        raise InputError(f"The advocate {name} has a collection more than once.")
-    if not 0 < advocate.authority < math.inf:
-        raise InputError(f"The weight of {name} must be a number above 0.")
-    if (advocate.passages is not None and advocate.passages < 1) or (advocate.excerpt_words or 0) < 0:
-        raise InputError(f"{name} needs at least one passage, and excerpt_words of 0 or more.")
-    check_bounds(advocate, f"The advocate {name}")
 
 
 def load_settings(path: Path) -> DebateSettings:
@@ -311,20 +298,19 @@ def advocates_from_names(
     Raises:
         InputError: A weight is not a number.
     """
-    made = [_named(entry, "collection") for entry in collections]
-    made += [_named(entry, "adversarial") for entry in adversaries]
-    if plain:
-        made.append(AdvocateSettings("model", "plain"))
-    return tuple(made)
-
-
-def _named(entry: str, kind: AdvocateKind) -> AdvocateSettings:
-    names, _, weight = entry.partition("=")
-    try:
-        number = float(weight) if weight else None
-    except ValueError:
-        raise InputError(f"{entry!r}: the weight behind = must be a number, for example abstracts=0.5.") from None
-    return AdvocateSettings(names, kind, tuple(names.split("+")), weight=number)
+    made = []
+    kinds: tuple[tuple[AdvocateKind, Sequence[str]], ...] = (("collection", collections), ("adversarial", adversaries))
+    for kind, entries in kinds:
+        for entry in entries:
+            names, _, weight = entry.partition("=")
+            try:
+                number = float(weight) if weight else None
+            except ValueError:
+                raise InputError(
+                    f"{entry!r}: the weight behind = must be a number, for example abstracts=0.5."
+                ) from None
+            made.append(AdvocateSettings(names, kind, tuple(names.split("+")), weight=number))
+    return (*made, AdvocateSettings("model", "plain")) if plain else tuple(made)
 
 
 _EXAMPLES = """\

@@ -111,7 +111,12 @@ class Scale:
         if _loose(text) in _NEI_SPELLINGS:
             return self.nei
         names = self.classes(count)
-        return _only_match(text, names) or (_side_elsewhere(text) if names == _SIDES else None)
+        if (name := _only_match(text, names)) is not None or names != _SIDES:
+            return name
+        # The side on which a verdict of a built-in scale lies that has two sides; all that know the word agree on it.
+        scales = [scale for scale in SCALES.values() if scale.class_counts[-1] == 2 and scale.classes(2) == _SIDES]
+        sides = {scale.collapse(label, 2) for scale in scales if (label := _only_match(text, scale.labels)) is not None}
+        return sides.pop() if len(sides) == 1 else None
 
     def comparable_counts(self, texts: Iterable[str]) -> tuple[int, ...]:
         """Numbers of classes in which verdicts from a file can be compared with this scale's, finest first.
@@ -176,13 +181,6 @@ def _only_match(text: str, words: Sequence[str]) -> str | None:
 
 _SIDES = ("incorrect", "correct")
 """What two classes are called where scales share them."""
-
-
-def _side_elsewhere(text: str) -> str | None:
-    """The side on which a verdict of a built-in scale lies that has two sides; all that know the word agree on it."""
-    scales = [scale for scale in SCALES.values() if scale.class_counts[-1] == 2 and scale.classes(2) == _SIDES]
-    sides = {scale.collapse(label, 2) for scale in scales if (label := _only_match(text, scale.labels)) is not None}
-    return sides.pop() if len(sides) == 1 else None
 
 
 def _level(groups: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
@@ -322,15 +320,8 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
     Raises:
         InputError: The table is not a scale; the message says why.
     """
-    unknown = set(data) - {
-        "name",
-        "labels",
-        "correct",
-        "not_enough_information",
-        "lack_of_information",
-        "definitions",
-        "classes",
-    }
+    known = ["name", "labels", "correct", "not_enough_information", "lack_of_information", "definitions", "classes"]
+    unknown = set(data) - set(known)
     if unknown:
         raise InputError(f"{where}: a scale has no entry {sorted(unknown)[0]!r}.")
     labels = _words(data.get("labels"), "labels", where)

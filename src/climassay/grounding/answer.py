@@ -23,7 +23,7 @@ from climassay.corpus.search import (
     SearchMode,
     weighted_sum,
 )
-from climassay.errors import InputError
+from climassay.errors import InputError, ModelError
 from climassay.grounding.citations import AnswerSentence, ground_text, sentences_so_far, written
 from climassay.models.contract import (
     Encoder,
@@ -237,6 +237,10 @@ class GroundedAnswer(Result):
         if not self.enough_information:
             return "Not enough information."
         return " ".join(written(sentence) for sentence in self.sentences)
+
+    def failure(self) -> ModelError | None:
+        """The model gave no answer."""
+        return None if self.error is None else ModelError(f"The model gave no answer: {self.error}")
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON can write it, with its whole text and the citation of every source."""

@@ -485,7 +485,14 @@ def ground_text(
     if not sources or encoder is None:
         support = np.zeros((len(pieces), len(sources)))
     else:
-        support = _support([piece.text for piece in pieces], sources, encoder)
+        # The similarity of each sentence to the nearest sentence of each source.
+        parts = [split_sentences(source.passage.text) or [source.passage.text] for source in sources]
+        texts = [*(piece.text for piece in pieces), *(sentence for sentences in parts for sentence in sentences)]
+        own, others = np.split(encoder.encode(texts), [len(pieces)])
+        borders = np.cumsum([0, *map(len, parts)])
+        similar = own @ others.T
+        columns = [similar[:, low:high].max(axis=1) for low, high in pairwise(borders)]
+        support = np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
     results = [_attribute(piece, row, sources, given) for piece, row in zip(pieces, support, strict=True)]
     for place, (piece, following) in enumerate(zip(pieces, results[1:], strict=False)):
         if following.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
@@ -571,17 +578,6 @@ def _is_loop(text: str) -> bool:
     words = re.findall(r"\w+", text.lower())
     runs = Counter(zip(words, words[1:], words[2:], words[3:], strict=False))
     return max(runs.values(), default=0) >= 3
-
-
-def _support(texts: Sequence[str], sources: Sequence[NumberedPassage], encoder: Encoder) -> np.ndarray:
-    """Similarity of each text to the nearest sentence of each source, shape [texts, sources]."""
-    parts = [split_sentences(source.passage.text) or [source.passage.text] for source in sources]
-    vectors = encoder.encode([*texts, *[sentence for sentences in parts for sentence in sentences]])
-    own, others = vectors[: len(texts)], vectors[len(texts) :]
-    borders = np.cumsum([0, *[len(sentences) for sentences in parts]])
-    similar = own @ others.T
-    columns = [similar[:, low:high].max(axis=1) for low, high in pairwise(borders)]
-    return np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
 
 
 def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPassage], given: str) -> AnswerSentence:

@@ -214,7 +214,8 @@ def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 def _same_kind(one: Quantity, other: Quantity) -> bool:
     """Whether two figures may be two values of one thing: of one kind of unit, both years, or both bare numbers."""
     if one.unit is None or other.unit is None:
-        return one.unit is other.unit and _is_year(one) == _is_year(other)
+        years = [figure.whole and _FIRST_YEAR <= figure.value <= _LAST_YEAR for figure in (one, other)]
+        return one.unit is other.unit and years[0] == years[1]
     return other.unit.is_kind_of(one.unit) and one.unit.rate == other.unit.rate
 
 
@@ -222,10 +223,6 @@ def _rounded(one: Quantity, other: Quantity) -> bool:
     """Whether two figures with units are so close that they may be one, rounded: 340 and 342."""
     first, second = (figure.value * figure.unit.factor if figure.unit else 0.0 for figure in (one, other))
     return one.unit is not None and abs(first - second) <= _ROUNDING * abs(second)
-
-
-def _is_year(figure: Quantity) -> bool:
-    return figure.whole and _FIRST_YEAR <= figure.value <= _LAST_YEAR
 
 
 def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
@@ -713,7 +710,8 @@ def _decided(
         closest = near[0].evidence if near else None
         return replace(bare, status="unsupported", reason="No passage speaks about it.", evidence=closest)
     best = about[0]
-    support = _support(best)
+    # How far a passage bears a claim, 0 to 1: nearness, words in common and entailment, in equal parts.
+    support = (max(0.0, best.evidence.similarity) + best.covered + (best.evidence.confirms or 0.0)) / 3
     sources = [(one, text, nearness) for one in about for text, nearness in one.sentences]
     otherwise = differing_figures(claim.plain, [(text, nearness) for _, text, nearness in sources])
     figures = [Difference(one.said, one.source) for one in otherwise]
@@ -749,11 +747,6 @@ def _decided(
         )
         return replace(shown, status="supported", reason=said)
     return replace(shown, status="unsupported", reason="Passages speak about it, but none says it.")
-
-
-def _support(near: _Near) -> float:
-    """How far a passage bears a claim, 0 to 1: nearness, words in common and entailment, in equal parts."""
-    return (max(0.0, near.evidence.similarity) + near.covered + (near.evidence.confirms or 0.0)) / 3
 
 
 def _judged(

@@ -9,16 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay import evaluation
 from climassay.errors import InputError
-from climassay.evaluation import (
-    ExamplePool,
-    TaskPrompts,
-    Values,
-    after_prefix,
-    example_values,
-    expected_answer,
-    open_pool,
-)
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics import sentence_encoder
 from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
@@ -37,7 +29,7 @@ MAX_TOKENS: dict[Kind, int] = {kind: one.tokens for kind, one in TYPES.items()}
 class Shots:
     """Worked examples that go before every question."""
 
-    pool: ExamplePool
+    pool: evaluation.ExamplePool
     count: int
     """Examples a prompt."""
     seed: int = 0
@@ -56,18 +48,18 @@ class PosedQuestion:
     @property
     def target(self) -> str:
         """What a perfect model writes: the letter, the answer, the term."""
-        return expected_answer(self.question)
+        return evaluation.expected_answer(self.question)
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The option letters as they follow the prefix, with the space between; empty unless multiple choice."""
-        gap = after_prefix(self.prefix)
+        gap = evaluation.after_prefix(self.prefix)
         labels = self.question.type.labels(self.question.options) if self.question.options else ()
         return tuple(gap + label for label in labels)
 
 
 def pose_questions(
-    questions: Sequence[Question], prompts: TaskPrompts | None = None, shots: Shots | None = None
+    questions: Sequence[Question], prompts: evaluation.TaskPrompts | None = None, shots: Shots | None = None
 ) -> list[PosedQuestion]:
     """Questions of any kinds with their prompts, options in the file's order.
 
@@ -77,13 +69,13 @@ def pose_questions(
     Raises:
         InputError: The pool has too few examples.
     """
-    templates = prompts or TaskPrompts.load()
-    examples: dict[Kind, list[Values]] = {}
+    templates = prompts or evaluation.TaskPrompts.load()
+    examples: dict[Kind, list[evaluation.Values]] = {}
     if shots is not None:
         for kind in dict.fromkeys(question.kind for question in questions):
             test = [question for question in questions if question.kind == kind]
             drawn = shots.pool.draw(kind, shots.count, seed=shots.seed, test=test)
-            examples[kind] = [example_values(example) for example in drawn]
+            examples[kind] = [evaluation.example_values(example) for example in drawn]
     posed = []
     for question in questions:
         rendered = templates.render(question, (), examples.get(question.kind, ()))
@@ -104,7 +96,7 @@ class Benchmark:
     name: str
     """Lower-case letters, digits and underscores; the beginning of every task's name."""
     questions: tuple[Question, ...]
-    prompts: TaskPrompts
+    prompts: evaluation.TaskPrompts
     shots: Shots | None = None
     skipped: tuple[str, ...] = ()
     """One sentence for each row of the file that was left out."""
@@ -170,20 +162,19 @@ def open_benchmark(
         raise InputError(f"{source.name} has no question of the kind {' or '.join(kinds)}.")
     if examples < 0:
         raise InputError(f"The number of examples is {examples}: give 0 or more.")
-    shots = Shots(open_pool(pool), examples, seed) if examples else None
-    templates = TaskPrompts.load(prompts)
-    return Benchmark(_checked_name(name, source.name), questions, templates, shots, source.skipped)
-
-
-def _checked_name(name: str | None, source: str) -> str:
-    if name is None:
-        stem = source.partition(".")[0].lower()
-        return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
-    if not _NAME.fullmatch(name):
+    shots = Shots(evaluation.open_pool(pool), examples, seed) if examples else None
+    templates = evaluation.TaskPrompts.load(prompts)
+    if name is not None and not _NAME.fullmatch(name):
         raise InputError(
             f"The name {name!r} cannot begin the name of a task: use lower-case letters, digits and underscores."
         )
-    return name
+    return Benchmark(name or benchmark_name(source.name), questions, templates, shots, source.skipped)
+
+
+def benchmark_name(source: str) -> str:
+    """The name of a benchmark of a file or pattern of files, where it is given none."""
+    stem = Path(source.rstrip("*")).name.partition(".")[0].lower()
+    return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
 
 
 def prompt_row(row: PosedQuestion) -> dict[str, Any]:
@@ -276,7 +267,7 @@ def score_answer(
     """
     answer = answer_of(question, text)
     if question.type.options:
-        return {"accuracy": float(bool(answer) and answer == expected_answer(question))}
+        return {"accuracy": float(bool(answer) and answer == evaluation.expected_answer(question))}
     scorer = Scorer(
         sentence_encoder(encoder) if question.type.gap else BUNDLED_ENCODER,
         entailment=None if entailment is None or question.type.gap else _judge(entailment),

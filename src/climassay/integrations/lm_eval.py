@@ -76,16 +76,9 @@ def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
 
 
 def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
-    """The files of the harness's folder by name."""
-    tasks = harness_tasks(benchmark)
-    files = {BASE: _yaml(_base(benchmark)), DOCUMENTS: _DOCUMENTS, GROUP: _yaml(_group(benchmark, tasks))}
-    files |= {f"{task.name}.yaml": _yaml(_task(task, rows)) for task in tasks}
-    return files
-
-
-def _base(benchmark: Benchmark) -> dict[str, Any]:
-    shots = benchmark.shots
-    return {
+    """The files of the harness's folder by name; the group has means over the levels of each form, by their sizes."""
+    tasks, shots = harness_tasks(benchmark), benchmark.shots
+    base = {
         "dataset_path": "json",
         "custom_dataset": _Function("documents.load"),
         "test_split": "test",
@@ -101,6 +94,20 @@ def _base(benchmark: Benchmark) -> dict[str, Any]:
             "examples": shots.count if shots else 0,
         },
     }
+    parts = []
+    for form in dict.fromkeys(task.form for task in tasks):
+        members = [task for task in tasks if task.form == form]
+        parts.append(
+            {
+                # Inside a group a name that the harness knows already would stand for what it knows.
+                "group": f"{benchmark.name}_{form}_mean",
+                "task": [task.name for task in members],
+                "aggregate_metric_list": [{"metric": name, "weight_by_size": True} for name in members[0].metrics],
+            }
+        )
+    group = {"group": benchmark.name, "task": parts, "metadata": {"version": VERSION}}
+    files = {BASE: _yaml(base), DOCUMENTS: _DOCUMENTS, GROUP: _yaml(group)}
+    return files | {f"{task.name}.yaml": _yaml(_task(task, rows)) for task in tasks}
 
 
 def _task(task: HarnessTask, rows: str) -> dict[str, Any]:
@@ -120,22 +127,6 @@ def _task(task: HarnessTask, rows: str) -> dict[str, Any]:
         }
     fields["metric_list"] = [{"metric": name, "aggregation": "mean", "higher_is_better": True} for name in task.metrics]
     return fields
-
-
-def _group(benchmark: Benchmark, tasks: list[HarnessTask]) -> dict[str, Any]:
-    """All tasks, with means over the levels of each form weighted by their numbers of questions."""
-    parts = []
-    for form in dict.fromkeys(task.form for task in tasks):
-        members = [task for task in tasks if task.form == form]
-        parts.append(
-            {
-                # Inside a group a name that the harness knows already would stand for what it knows.
-                "group": f"{benchmark.name}_{form}_mean",
-                "task": [task.name for task in members],
-                "aggregate_metric_list": [{"metric": name, "weight_by_size": True} for name in members[0].metrics],
-            }
-        )
-    return {"group": benchmark.name, "task": parts, "metadata": {"version": VERSION}}
 
 
 class _Function(str):

@@ -21,16 +21,7 @@ from tqdm import tqdm
 
 from climassay.errors import InputError, ModelError
 from climassay.evaluation import Progress
-from climassay.models import load_model
-from climassay.models.contract import (
-    Completion,
-    GenerationRequest,
-    Generator,
-    Message,
-    OptionRequest,
-    Sampling,
-    unwrapped,
-)
+from climassay.models import contract, load_model
 from climassay.models.provider import is_served
 from climassay.prompts import profile_of
 from climassay.records import RecordedModel, Records, RequestCounts
@@ -98,9 +89,9 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     def _ask(self, model: RecordedModel, max_gen_toks: int) -> None:
         super().__init__()
         self._model, self._max_gen_toks, self._name = model, max_gen_toks, model.name
-        self._served = not hasattr(unwrapped(model), "prompts")
+        self._served = not hasattr(contract.unwrapped(model), "prompts")
         if not self._served:
-            self.tokenizer = unwrapped(model).prompts.tokenizer
+            self.tokenizer = contract.unwrapped(model).prompts.tokenizer
         self._closing = ExitStack()
         self._progress: Progress | None = None
         self.keeps_failures = False
@@ -181,7 +172,10 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         if self.writes_choices:
             return self._written_choices(requests)
         pairs = [one.args for one in requests]
-        asked = [OptionRequest((Message("user", context),), (continuation,)) for context, continuation in pairs]
+        asked = [
+            contract.OptionRequest((contract.Message("user", context),), (continuation,))
+            for context, continuation in pairs
+        ]
         return self._scored(asked, requests, disable_tqdm)
 
     def loglikelihood_rolling(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[float]:
@@ -190,14 +184,14 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         Raises:
             ModelError: The model is behind a server, or one of the requests failed.
         """
-        asked = [OptionRequest((), (one.args[0],)) for one in requests]
+        asked = [contract.OptionRequest((), (one.args[0],)) for one in requests]
         return [logprob for logprob, _ in self._scored(asked, requests, disable_tqdm)]
 
     def _loglikelihood_tokens(self, requests: Any, **_ignored: Any) -> list[tuple[float, bool]]:
         raise NotImplementedError("texts are scored, not tokens")
 
     def _scored(
-        self, asked: list[OptionRequest], requests: "Sequence[Instance]", quiet: bool
+        self, asked: list[contract.OptionRequest], requests: "Sequence[Instance]", quiet: bool
     ) -> list[tuple[float, bool]]:
         if self._served:
             raise ModelError(
@@ -228,8 +222,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             [context] = contexts
             chat = self._chat(context)
             last = replace(chat[-1], content=f"{chat[-1].content}\n\n{text}")
-            sampling = Sampling(max_tokens=profile_of(self._model).room(self._max_gen_toks))
-            asked.append(GenerationRequest((*chat[:-1], last), sampling))
+            sampling = contract.Sampling(max_tokens=profile_of(self._model).room(self._max_gen_toks))
+            asked.append(contract.GenerationRequest((*chat[:-1], last), sampling))
         with self._counted(len(asked), "Generating", True) as count:
             answers = self._model.generate(asked, on_result=count)
         result = [(UNKNOWN, False)] * len(requests)
@@ -275,7 +269,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
                 raise InputError(f"The task asks for {', '.join(unknown)}, which climassay's models do not know.")
             asked.append(self._generation(context, settings))
         with self._counted(len(asked), "Generating", disable_tqdm) as count:
-            answers: list[Completion] = self._model.generate(asked, on_result=count)
+            answers: list[contract.Completion] = self._model.generate(asked, on_result=count)
         self._note_failures(requests, [one.error for one in answers])
         # A server stops at four texts at most, and leaves some out.
         return [
@@ -283,9 +277,9 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             for one, answer in zip(asked, answers, strict=True)
         ]
 
-    def _generation(self, context: str, settings: dict[str, Any]) -> GenerationRequest:
+    def _generation(self, context: str, settings: dict[str, Any]) -> contract.GenerationRequest:
         longest = int(settings["max_gen_toks"])
-        sampling = Sampling(
+        sampling = contract.Sampling(
             max_tokens=longest,
             temperature=float(settings.get("temperature", 1.0 if settings.get("do_sample") else 0.0)),
             top_p=float(settings.get("top_p", 1.0)),
@@ -293,15 +287,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             stop=tuple(stop for stop in settings["until"] if stop),
         )
         if self._served:
-            return GenerationRequest(self._chat(context), sampling)
-        return GenerationRequest((Message("user", self._cut(context, longest)),), sampling)
+            return contract.GenerationRequest(self._chat(context), sampling)
+        return contract.GenerationRequest((contract.Message("user", self._cut(context, longest)),), sampling)
 
     @staticmethod
-    def _chat(context: str) -> tuple[Message, ...]:
+    def _chat(context: str) -> tuple[contract.Message, ...]:
         """The turns of a context for a server."""
         turns = json.loads(context.removeprefix(_CHAT)) if context.startswith(_CHAT) else None
         chat = turns or [{"role": "user", "content": context}]
-        return tuple(Message(one["role"], one["content"]) for one in chat)
+        return tuple(contract.Message(one["role"], one["content"]) for one in chat)
 
     def _cut(self, context: str, longest: int) -> str:
         """The end of a context, so that the answer has room in the window."""
@@ -332,7 +326,7 @@ def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
     return names.index(there[0]) if len(set(there)) == 1 else None
 
 
-def load_text_model(name: str, *, concurrency: int | None = None, **options: Any) -> Generator:
+def load_text_model(name: str, *, concurrency: int | None = None, **options: Any) -> contract.Generator:
     """A model as the harness asks one: a local one is given text as it stands; one behind a server is given chats.
 
     Args:

@@ -19,19 +19,8 @@ import numpy as np
 from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 
+from climassay import evaluation
 from climassay.errors import InputError
-from climassay.evaluation import (
-    OVERALL,
-    Ask,
-    Cell,
-    ConstantScore,
-    ExperimentPlan,
-    HarnessCells,
-    HarnessSpec,
-    ModelSpec,
-    Progress,
-    TaskGroup,
-)
 from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, Place
 from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
 from climassay.metrics.registry import LOWER
@@ -44,8 +33,13 @@ Aggregate = Callable[[list[Any]], Any]
 
 
 def run_tasks(
-    plan: ExperimentPlan, model: ModelSpec, ask: Ask, progress: Progress, *, load: Callable[[ModelSpec], Generator]
-) -> HarnessCells:
+    plan: evaluation.ExperimentPlan,
+    model: evaluation.ModelSpec,
+    ask: evaluation.Ask,
+    progress: evaluation.Progress,
+    *,
+    load: Callable[[evaluation.ModelSpec], Generator],
+) -> evaluation.HarnessCells:
     """Ask one model all tasks of a plan, in every number of examples.
 
     Args:
@@ -71,7 +65,7 @@ def run_tasks(
             assert isinstance(recorded, RecordedModel)
             asked = ClimassayLM.of_model(recorded, max_gen_toks=spec.max_gen_toks, progress=progress)
             for name in tasks:
-                progress.on_cell(Cell(name, model.shown, label, "mcq"), "asked")
+                progress.on_cell(evaluation.Cell(name, model.shown, label, "mcq"), "asked")
             done: Any = evaluate(
                 asked, loaded, limit=plan.limit, bootstrap_iters=0, apply_chat_template=spec.chat_template
             )
@@ -93,10 +87,10 @@ def run_tasks(
                 left = RequestCounts()  # asked once, counted once
         finally:
             opened.close()
-    return HarnessCells(cells, groups)
+    return evaluation.HarnessCells(cells, groups)
 
 
-def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
+def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
     """The harness's tasks and groups of a plan, as its ``evaluate`` takes them, and under ``wanted`` what is pooled.
 
     Raises:
@@ -132,11 +126,11 @@ def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
         part: {name: one for result in reversed(parts) for name, one in result[part].items()}
         for part in ("tasks", "groups")
     }
-    groups: dict[str, tuple[TaskGroup, ...]] = {}
+    groups: dict[str, tuple[evaluation.TaskGroup, ...]] = {}
     for name, group in loaded["groups"].items():
         members = tuple(task.task_name for task in group.get_all_tasks())
         groups[name] = tuple(
-            TaskGroup(
+            evaluation.TaskGroup(
                 members, one.metric, None if one.filter_list is None else tuple(one.filter_list), one.weight_by_size
             )
             for one in group.aggregate_metric_list or ()
@@ -144,7 +138,7 @@ def load_tasks(spec: HarnessSpec, folder: Path) -> dict[str, Any]:
     for tag in map(str, names):
         entry = manager.task_index.get(tag)
         if entry is not None and entry.kind.name == "TAG":
-            groups[tag] = (TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
+            groups[tag] = (evaluation.TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
     return {**loaded, "wanted": {name: result for name, result in groups.items() if result}}
 
 
@@ -258,7 +252,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         result: Aggregate = self.task.aggregation().get(metric, _mean)
         return result
 
-    def constants(self) -> tuple[ConstantScore, ...]:
+    def constants(self) -> tuple[evaluation.ConstantScore, ...]:
         """What the most frequent target would get as the answer to every sample, as the harness scores it."""
         if self.task.OUTPUT_TYPE not in ("multiple_choice", "generate_until"):
             return ()
@@ -274,7 +268,9 @@ class _HarnessOutcomes(TaskOutcomes[int]):
                 for metric, value in self._scored_as(answer, question, samples[0], by_place=by_place).items():
                     values[metric].append(value)
             return tuple(
-                ConstantScore(self.name, self._metric(metric, more, chosen), OVERALL, answer, total, self.kind)
+                evaluation.ConstantScore(
+                    self.name, self._metric(metric, more, chosen), evaluation.OVERALL, answer, total, self.kind
+                )
                 for metric, column in values.items()
                 for more, total in _numbers(self._aggregate(metric), column).items()
                 for chosen in dict.fromkeys(sample["filter"] for sample in next(iter(self.by_doc.values())))

@@ -18,7 +18,7 @@ from climassay.integrations.benchmark import (
     open_benchmark,
     prompt_row,
 )
-from climassay.integrations.lm_eval import HarnessTask, harness_files, harness_tasks, rows_file
+from climassay.integrations.lm_eval import harness_files, harness_tasks, rows_file
 from climassay.io import parse_json, read_text, remove_files, write_files
 from climassay.questions import PRIMER, TYPES, Kind, option_letter, question_row
 from climassay.reporting import counted
@@ -69,18 +69,9 @@ def publish_benchmark(
     Writing the same benchmark again changes nothing; a framework left out the second time stays. Neither framework
     needs to be installed.
 
-    Args:
-        file: ``primer``, or a question file in any known format.
-        output: The folder; made where it is missing.
-        inspect: Write ``eval.yaml`` and ``inspect_tasks.py``.
-        lm_eval: Write the folder ``lm_eval`` for ``lm_eval --include_path``.
-        name: Begins the names of its tasks; by default from the file's name.
-        kinds: Publish these kinds of questions.
-        examples: Worked examples in every prompt.
-        pool: Where they are drawn from, never from the test.
-        seed: Seed of the draw.
-        prompts: Folder of templates that replace built-in ones.
-        force: Replace another benchmark in the folder.
+    ``inspect`` asks for ``eval.yaml`` and ``inspect_tasks.py``, ``lm_eval`` for the folder ``lm_eval`` that
+    ``lm_eval --include_path`` takes; ``force`` replaces another benchmark in the folder ``output``. The other arguments
+    are those of :func:`open_benchmark`.
 
     Raises:
         InputError: The questions cannot be read, or the folder holds something else and ``force`` is not given.
@@ -178,95 +169,77 @@ _KINDS: Mapping[Kind, str] = {
 
 def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Sequence[str]]) -> str:
     """Text of the README."""
-    number = counted(len(benchmark.questions), "question")
-    sections = [
-        _head(benchmark, rows),
-        f"# {benchmark.name}\n\n{number} on climate, published with climassay.\n",
-        _table(benchmark),
-        _content(benchmark),
-    ]
-    if "inspect" in parts:
-        sections.append(_inspect(benchmark))
-    if "lm-eval" in parts:
-        sections.append(_harness(benchmark, harness_tasks(benchmark)))
-    return "\n".join(sections)
-
-
-def _head(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
     import yaml
 
-    configs: list[dict[str, Any]] = [
-        {"config_name": kind, "data_files": [{"split": "test", "path": list(rows[kind])}]} for kind in benchmark.kinds
-    ]
     head = {
         "pretty_name": benchmark.name,
         "language": ["en"],
         "tags": ["climate"],
         "task_categories": [TYPES[kind].category for kind in benchmark.kinds],
-        "configs": configs,
+        "configs": [
+            {"config_name": kind, "data_files": [{"split": "test", "path": list(rows[kind])}]}
+            for kind in benchmark.kinds
+        ],
     }
-    return f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120)}---\n"
-
-
-def _table(benchmark: Benchmark) -> str:
-    lines = ["| kind | level | questions | scores |", "|---|---|---|---|"]
+    table = ["| kind | level | questions | scores |", "|---|---|---|---|"]
     for kind in benchmark.kinds:
         for level in benchmark.levels(kind):
             count = sum(question.kind == kind and question.level == level for question in benchmark.questions)
-            lines.append(f"| {_KINDS[kind]} | {level or '-'} | {count} | {', '.join(SCORES[kind])} |")
-    return "\n".join(lines) + "\n"
+            table.append(f"| {_KINDS[kind]} | {level or '-'} | {count} | {', '.join(SCORES[kind])} |")
+    examples = "Prompts have no worked examples."
+    if (shots := benchmark.shots) is not None:
+        examples = f"Every prompt has {shots.count} worked examples from {shots.pool.name} (seed {shots.seed})."
+    tasks = (f"- `{task.name}`: {', '.join(task.metrics)}" for task in harness_tasks(benchmark))
+    number = counted(len(benchmark.questions), "question")
+    sections = [
+        f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120)}---\n",
+        f"# {benchmark.name}\n\n{number} on climate, published with climassay.\n",
+        "\n".join(table) + "\n",
+        _FILES.format(examples=examples, sha256=benchmark.content_sha256),
+    ]
+    if "inspect" in parts:
+        kinds = ", ".join(f"`{kind}`" for kind in benchmark.kinds)
+        sections.append(_INSPECT.format(first=benchmark.kinds[0], kinds=kinds))
+    if "lm-eval" in parts:
+        sections.append(_HARNESS.format(name=benchmark.name, tasks="\n".join(tasks)))
+    return "\n".join(sections)
 
 
-def _content(benchmark: Benchmark) -> str:
-    shots = benchmark.shots
-    examples = (
-        "Prompts have no worked examples."
-        if shots is None
-        else f"Every prompt has {shots.count} worked examples from {shots.pool.name} (seed {shots.seed})."
-    )
-    return f"""\
+_FILES = """\
 ## Files
 
 - `data/questions.jsonl`: the questions in climassay's format (`climassay evaluate mcq data/questions.jsonl`).
 - `data/climaqa_*.jsonl`: the same as the tables of the published ClimaQA data set.
 - `prompts/*.jsonl`: each question with its prompt filled in, what every framework sends. {examples}
 - `benchmark.json`: what this folder holds; SHA-256 of questions and prompts
-  `{benchmark.content_sha256}`.
+  `{sha256}`.
 
 Add a licence, where the questions come from and how they were checked before you put this on a hub.
 """
-
-
-def _inspect(benchmark: Benchmark) -> str:
-    kinds = ", ".join(f"`{kind}`" for kind in benchmark.kinds)
-    return f"""\
+_INSPECT = """\
 ## Inspect
 
 ```console
 $ pip install 'climassay[inspect]'
-$ inspect eval inspect_tasks.py@{benchmark.kinds[0]} --model climassay/local:smollm2
+$ inspect eval inspect_tasks.py@{first} --model climassay/local:smollm2
 ```
 
 Tasks: {kinds}. From a hub, without climassay: `inspect eval hf/ORGANISATION/DATASET` (`eval.yaml`); it sends
 the same prompts, and scores freeform and cloze answers with Inspect's own scorers. The chats end with the start of the
 answer, which a provider must go on from.
 """
-
-
-def _harness(benchmark: Benchmark, tasks: Sequence[HarnessTask]) -> str:
-    names = "\n".join(f"- `{task.name}`: {', '.join(task.metrics)}" for task in tasks)
-    return f"""\
+_HARNESS = """\
 ## lm-evaluation-harness
 
 ```console
 $ pip install 'climassay[lm-eval,local]'
-$ lm_eval --include_path lm_eval --tasks {benchmark.name} --apply_chat_template --model hf \\
+$ lm_eval --include_path lm_eval --tasks {name} --apply_chat_template --model hf \\
     --model_args pretrained=MODEL --output_path results
 ```
 
-The group `{benchmark.name}` has these tasks; those with likelihoods need no climassay:
+The group `{name}` has these tasks; those with likelihoods need no climassay:
 
-{names}
+{tasks}
 """
 
 
@@ -323,6 +296,9 @@ def hub_eval(benchmark: Benchmark) -> str:
     """
     import yaml
 
+    most = max((len(question.options) for question in benchmark.questions if question.kind == "mcq"), default=1)
+    pattern = {"name": "pattern", "args": {"pattern": letter_pattern(most)}}
+    scorers: dict[str, dict[str, Any]] = {"mcq": pattern, "freeform": {"name": "f1"}}
     tasks = [
         {
             "id": kind,
@@ -330,19 +306,12 @@ def hub_eval(benchmark: Benchmark) -> str:
             "split": "test",
             "field_spec": {"input": "messages", "target": "target", "metadata": ["id", "level"]},
             "solvers": [{"name": "generate", "args": {"max_tokens": MAX_TOKENS[kind], "temperature": 0.0}}],
-            "scorers": [_hub_scorer(benchmark, kind)],
+            "scorers": [scorers.get(kind, {"name": "exact"})],
         }
         for kind in benchmark.kinds
     ]
     data = {"name": benchmark.name, "evaluation_framework": "inspect-ai", "tasks": tasks}
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
-
-
-def _hub_scorer(benchmark: Benchmark, kind: Kind) -> dict[str, Any]:
-    if kind == "mcq":
-        most = max(len(question.options) for question in benchmark.questions if question.kind == "mcq")
-        return {"name": "pattern", "args": {"pattern": letter_pattern(most)}}
-    return {"name": "f1" if kind == "freeform" else "exact"}
 
 
 def task_file(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:

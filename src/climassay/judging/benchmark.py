@@ -470,21 +470,18 @@ def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
             paired = dict(row[name])
             given[name] = {"p_value": paired.pop("p_value"), "difference": paired}
         if row["calibration"] is not None:
-            given["calibration"] = {**row["calibration"], "curve": [_bin(one) for one in row["calibration"]["curve"]]}
+            curve = list(row["calibration"]["curve"])
+            for place, stored in enumerate(curve):
+                if not isinstance(stored, Mapping):  # as version 0.1 stored a bin
+                    n, predicted, observed, ends = stored
+                    low = min(int(predicted * 10), 9) / 10
+                    accuracy = {"value": observed, "interval": ends, "n": n}
+                    curve[place] = {"low": low, "high": low + 0.1, "confidence": predicted, "accuracy": accuracy}
+            given["calibration"] = {**row["calibration"], "curve": curve}
         quality = next(one for one in qualities if (one.name, one.wording) == (row["quality"], row["wording"]))
         cost = TypeAdapter(Cost).validate_python({name: row[name] for name in Cost.__dataclass_fields__})
         results.append(JudgeResult(quality, TypeAdapter(JudgeScores).validate_python(given), cost))
     return tuple(results)
-
-
-def _bin(stored: Any) -> Any:
-    """A bin of a reliability curve; version 0.1 stored it before its bins were those of the statistics."""
-    if isinstance(stored, Mapping):
-        return stored
-    n, predicted, observed, ends = stored
-    low = min(int(predicted * 10), 9) / 10
-    accuracy = {"value": observed, "interval": ends, "n": n}
-    return {"low": low, "high": low + 0.1, "confidence": predicted, "accuracy": accuracy}
 
 
 @dataclass(frozen=True, slots=True)

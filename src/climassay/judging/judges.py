@@ -362,16 +362,16 @@ class PointwiseProbe:
         return Judgements(np.where(lost, 0.0, scores[first] - scores[second]), lost)
 
 
+judge("direct")(lambda model, questions, _states: DirectScoring(model, questions))
+judge("direct-expected")(lambda model, questions, _states: DirectScoring(model, questions, rule="expected"))
+judge("pairs")(lambda model, questions, _states: PairwisePrompt(model, questions))
+
+
+@judge("zero-shot")
 def _zero_shot(model: OptionScorer, _questions: Questions, states: StateSource | None) -> Method:
     if states is None:
         raise InputError(f"The method zero-shot reads hidden states: use a local: model, not {model.name}.")
     return ZeroShotContrast(states)
-
-
-judge("direct")(lambda model, questions, _states: DirectScoring(model, questions))
-judge("direct-expected")(lambda model, questions, _states: DirectScoring(model, questions, rule="expected"))
-judge("pairs")(lambda model, questions, _states: PairwisePrompt(model, questions))
-judge("zero-shot")(_zero_shot)
 
 
 def named_judge(name: str, model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:

@@ -24,7 +24,6 @@ from climassay.learning.calibration import fit_scale, fit_tie_band
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.pairwise import (
     Comparisons,
-    FittedPairs,
     HeldOut,
     RegularisationPath,
     Ties,
@@ -219,13 +218,10 @@ def fit_contrast(
     """
     outcomes = _outcomes(pairs, labels, groups)
     rows, mean = _centred(states, pairs)
-    stretch = None if lengths is None else log_length_differences(lengths, pairs)
-    given = Comparisons(
-        reduce_rows(rows, standardise), pairs, outcomes, stretch, ties=ties, balanced=balanced, max_iter=max_iter
-    )
-    solved = _solved(given, groups, regularisation, seed)
-    slope = None if stretch is None else _slope(rows, stretch)
-    return _fit("pair", "supervised", given, solved, mean, slope, seed)
+    stretch, slope = _length_slope(rows, lengths, pairs)
+    basis = reduce_rows(rows, standardise)
+    given = Comparisons(basis, pairs, outcomes, stretch, ties=ties, balanced=balanced, max_iter=max_iter)
+    return _fit("supervised", given, mean, slope, groups, regularisation, seed)
 
 
 def fit_pointwise(
@@ -257,11 +253,9 @@ def fit_pointwise(
     # Items in no pair (no label, or kept for a test) stay at the mean and have no say in the scaling.
     rows = np.zeros(states.shape)
     rows[present] = states[present] - mean
-    stretch = None if lengths is None else log_length_differences(lengths, pairs)
+    stretch, slope = _length_slope(rows, lengths, pairs, pointwise=True)
     given = Comparisons(reduce_rows(rows, standardise, pairs), pairs, outcomes, stretch, True, max_iter=max_iter)
-    solved = _solved(given, groups, regularisation, seed)
-    slope = None if stretch is None else _slope(rows, stretch, pairs)
-    return _fit("point", "pointwise", given, solved, mean, slope, seed)
+    return _fit("pointwise", given, mean, slope, groups, regularisation, seed)
 
 
 def fit_principal(
@@ -287,63 +281,42 @@ def fit_principal(
     rows, mean = _centred(states, pairs)
     mirror = mirror_rows(pairs)
     rows = np.where((mirror >= 0)[:, None], (rows - rows[mirror]) / 2, rows)
-    slope = None
-    if lengths is not None:
-        stretch = log_length_differences(lengths, pairs)
-        slope = _slope(rows, stretch)
+    stretch, slope = _length_slope(rows, lengths, pairs)
+    if stretch is not None and slope is not None:
         rows -= stretch[:, None] * slope
     basis = reduce_rows(rows, standardise)
     projected = basis.coordinates[:, 0]
     sign = 1.0 if float(projected @ outcomes) >= 0 else -1.0
-    differ = outcomes != 0
-    scale = fit_scale(sign * projected[differ], outcomes[differ], independent=len(np.unique(pairs)))
-    probe = Probe(
-        kind="pair",
-        weights=sign * basis.expand(np.eye(1, basis.coordinates.shape[1])[0]),
-        mean=mean,
-        scale=scale,
-        tie_band=fit_tie_band(sign * scale * projected, outcomes),
-        provenance=_source("principal", pairs, len(pairs)),
-        length_slope=slope,
-    )
+    differ, items = outcomes != 0, len(np.unique(pairs))
+    scale = fit_scale(sign * projected[differ], outcomes[differ], independent=items)
+    weights = sign * basis.expand(np.eye(1, basis.coordinates.shape[1])[0])
+    settings = {"method": "principal", "pairs": len(pairs), "ties": "drop", "converged": True}
+    source = Provenance(items=items, settings=settings)
+    band = fit_tie_band(sign * scale * projected, outcomes)
     nothing = np.zeros(0, dtype=np.int64)
-    return Fit(probe, None, HeldOut(nothing, np.zeros(0), nothing))
+    return Fit(Probe("pair", weights, mean, scale, band, source, slope), None, HeldOut(nothing, np.zeros(0), nothing))
 
 
-def _solved(given: Comparisons, groups: ArrayLike, regularisation: float | None, seed: int) -> FittedPairs:
+def _fit(
+    method: str,
+    given: Comparisons,
+    mean: FloatArray,
+    slope: FloatArray | None,
+    groups: ArrayLike,
+    regularisation: float | None,
+    seed: int,
+) -> Fit:
     solved = fit_pairs(given, item_folds(given.pairs, groups, seed=seed), regularisation)
     if not solved.converged:
         said = f"The probe's fit did not converge in {given.max_iter} iterations; allow more, or a smaller C."
         warnings.warn(said, RuntimeWarning, stacklevel=3)
-    return solved
-
-
-def _fit(
-    kind: ProbeKind,
-    method: str,
-    given: Comparisons,
-    solved: FittedPairs,
-    mean: FloatArray,
-    slope: FloatArray | None,
-    seed: int,
-) -> Fit:
     used = int(np.count_nonzero(given.outcomes)) if given.ties == "drop" else len(given.pairs)
-    source = _source(method, given.pairs, used, given.ties, solved.converged, solved.regularisation, seed)
+    settings = {"method": method, "pairs": used, "ties": given.ties, "converged": solved.converged}
+    items = len(np.unique(given.pairs))
+    source = Provenance(items=items, regularisation=solved.regularisation, seed=seed, settings=settings)
+    kind: ProbeKind = "point" if given.pointwise else "pair"
     probe = Probe(kind, solved.weights, mean, solved.scale, solved.tie_band, source, slope)
     return Fit(probe, solved.path, solved.held_out)
-
-
-def _source(
-    method: str,
-    pairs: IntArray,
-    used: int,
-    ties: Ties = "drop",
-    converged: bool = True,
-    regularisation: float | None = None,
-    seed: int = 0,
-) -> Provenance:
-    settings = {"method": method, "pairs": used, "ties": ties, "converged": converged}
-    return Provenance(items=len(np.unique(pairs)), regularisation=regularisation, seed=seed, settings=settings)
 
 
 def _outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
@@ -379,8 +352,13 @@ def _centred(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
     return rows - mean, mean
 
 
-def _slope(rows: FloatArray, stretch: FloatArray, pairs: IntArray | None = None) -> FloatArray:
-    """Least-squares slope through the origin of each feature of a pair on its log length ratio; shape [features]."""
+def _length_slope(
+    rows: FloatArray, lengths: ArrayLike | None, pairs: IntArray, *, pointwise: bool = False
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Log length ratios of pairs, and the least-squares slope through the origin of each feature of a pair on them."""
+    if lengths is None:
+        return None, None
+    stretch = log_length_differences(lengths, pairs)
     total = float(stretch @ stretch)
-    values = stretch if pairs is None else pair_sums(stretch, pairs, len(rows))
-    return np.asarray(values @ rows / total if total > 0 else np.zeros(rows.shape[1]), dtype=np.float64)
+    values = pair_sums(stretch, pairs, len(rows)) if pointwise else stretch
+    return stretch, np.asarray(values @ rows / total if total > 0 else np.zeros(rows.shape[1]), dtype=np.float64)

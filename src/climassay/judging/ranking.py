@@ -226,10 +226,15 @@ def merge_exact(
             ends[better, 0], ends[better, 1] = column[better], made
         if prune:
             floor = _floor(np.maximum(best, to_beat), most, score)
-    return [
-        Merged(interleave(*runs, _trace(turned, row, int(i), int(count))), float(totals[row]), int(count))
-        for row, (runs, (i, count)) in enumerate(zip(merges, ends, strict=True))
-    ]
+    merged = []
+    for row, (runs, (i, count)) in enumerate(zip(merges, ends.tolist(), strict=True)):
+        # The best path, followed back from its end.
+        path: list[bool] = []
+        for diagonal in range(count, 0, -1):
+            path.append(bool(turned[diagonal - 1][row, i]))
+            i -= path[-1]
+        merged.append(Merged(interleave(*runs, path[::-1]), float(totals[row]), count))
+    return merged
 
 
 def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
@@ -270,16 +275,6 @@ def _floor(to_beat: NDArray[np.float64], most: NDArray[np.int64], score: Score) 
     """Least log-likelihood with which a path can still beat a score, shape [merges, 1]; finite: -inf is no path."""
     total = to_beat * most if score == "mean" else to_beat
     return np.maximum(total - _SLACK * most, -np.finfo(np.float64).max)[:, None]
-
-
-def _trace(turned: Sequence[NDArray[np.bool_]], row: int, i: int, made: int) -> list[bool]:
-    """Follow the best path of one merge back from its end; True where a step takes a left item."""
-    steps = []
-    for diagonal in range(made, 0, -1):
-        step = bool(turned[diagonal - 1][row, i])
-        steps.append(step)
-        i -= step
-    return steps[::-1]
 
 
 class _Candidate(NamedTuple):
@@ -476,19 +471,19 @@ def sort_groups(
         done = iter(merge([pair for pairs in pending.values() for pair in pairs]))
         for number, pairs in pending.items():
             levels[number] = [next(done).order for _ in pairs]
-    return [_ranking(group, runs[0], comparisons, method) for group, runs in zip(groups, levels, strict=True)]
-
-
-def _ranking(group: Sequence[int], order: Run, comparisons: Comparisons, method: SortMethod) -> Ranking:
-    place = {item: number for number, item in enumerate(group)}
-    pairs, log_odds = comparisons.known()
-    own = np.isin(pairs[:, 0], list(group))
-    strengths = None
-    if method in ("fitted", "strengths"):
-        inside = np.array([[place[i], place[j]] for i, j in pairs[own].tolist()], dtype=np.int64).reshape(-1, 2)
-        strengths = tuple(fitted_strengths(len(group), inside, log_odds[own]).tolist())
-        order = sorted(order, key=lambda item: strengths[place[item]], reverse=True)
-    return Ranking(tuple(order), int(own.sum()), comparisons.batches, method, strengths)
+    asked, log_odds = comparisons.known()
+    rankings = []
+    for group, (order,) in zip(groups, levels, strict=True):
+        within = np.isin(asked[:, 0], list(group))
+        strengths: dict[int, float] | None = None
+        if method in ("fitted", "strengths"):
+            at = {item: number for number, item in enumerate(group)}
+            inside = np.array([[at[i], at[j]] for i, j in asked[within].tolist()], dtype=np.int64).reshape(-1, 2)
+            strengths = dict(zip(group, fitted_strengths(len(group), inside, log_odds[within]).tolist(), strict=True))
+            order = sorted(order, key=strengths.__getitem__, reverse=True)
+        values = None if strengths is None else tuple(strengths.values())
+        rankings.append(Ranking(tuple(order), int(within.sum()), comparisons.batches, method, values))
+    return rankings
 
 
 def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> NDArray[np.float64]:

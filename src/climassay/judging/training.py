@@ -465,6 +465,8 @@ def train_probe(
         InputError: The method does not exist, items are not labelled, there are too few or only equal ones, or the
             settings name a layer that the harvester does not read.
     """
+    from sklearn.decomposition import PCA
+
     if method not in PROBE_METHODS:
         raise InputError(f"No probe is trained for the method {method!r}: there are {', '.join(PROBE_METHODS)}.")
     unlabelled = sum(item.label is None for item in items)
@@ -501,6 +503,11 @@ def train_probe(
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
     longer = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
     units = Units.of(groups, seed=seed)
+    analysis = PCA(min(COMPONENTS, *differences.shape), svd_solver="randomized", random_state=seed)
+    coordinates = np.asarray(analysis.fit_transform(differences), dtype=np.float64)
+    directions = outcomes_of(labels, shown)
+    if coordinates[:, 0] @ directions < 0:
+        coordinates[:, 0] *= -1
     prompt = harvester.questions.prompt("point" if method.startswith("pointwise") else "contrast")
     source = fit.probe.provenance.reading(model=harvester.model)
     source = replace(
@@ -518,7 +525,7 @@ def train_probe(
         units.mean(correctness(longer), test.pairs),
         units.difference(correctness(longer), correctness(test), test.pairs),
         pair_calibration(test),
-        _picture(differences, outcomes_of(labels, shown), seed),
+        Picture(coordinates, directions, tuple(float(share) for share in analysis.explained_variance_ratio_)),
         harvester.cost,
         n_items=len(np.unique(pairs)),
         n_groups=len({groups[index] for index in np.unique(pairs)}),
@@ -557,17 +564,6 @@ def _hold_out_principal(
     )
     held = np.flatnonzero(np.isfinite(odds))
     return HeldOut(held, odds[held], outcomes_of(labels, pairs[held]))
-
-
-def _picture(differences: FloatArray, truth: IntArray, seed: int) -> Picture:
-    from sklearn.decomposition import PCA
-
-    count = min(COMPONENTS, *differences.shape)
-    analysis = PCA(count, svd_solver="randomized", random_state=seed)
-    coordinates = np.asarray(analysis.fit_transform(differences), dtype=np.float64)
-    if coordinates[:, 0] @ truth < 0:
-        coordinates[:, 0] *= -1
-    return Picture(coordinates, truth, tuple(float(share) for share in analysis.explained_variance_ratio_))
 
 
 def evidence_table(trained: TrainedProbe) -> Table:

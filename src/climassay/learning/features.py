@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
@@ -67,20 +67,14 @@ class Vocabulary:
     def read(self, texts: Sequence[str]) -> "csr_array":
         """Unit vectors of ``(1 + log count) * weight``, shape [texts, terms]; zeros where no term is known."""
         from scipy.sparse import csr_array
+        from sklearn.feature_extraction.text import TfidfVectorizer
 
-        places = {term: place for place, term in enumerate(self.terms)}
-        rows: list[int] = []
-        columns: list[int] = []
-        values: list[float] = []
-        for row, text in enumerate(texts):
-            counts = {
-                places[term]: count for term, count in Counter(ngrams(text, self.longest)).items() if term in places
-            }
-            own = np.array([(1 + math.log(count)) * self.weights[place] for place, count in counts.items()])
-            rows += [row] * len(counts)
-            columns += counts
-            values += (own / np.linalg.norm(own)).tolist() if len(own) else []
-        return csr_array((values, (rows, columns)), shape=(len(texts), len(self.terms)), dtype=np.float64)
+        if not self.terms or not texts:
+            return csr_array((len(texts), len(self.terms)), dtype=np.float64)
+        analyzer = partial(ngrams, longest=self.longest)
+        counter = TfidfVectorizer(analyzer=analyzer, vocabulary=self.terms, sublinear_tf=True)
+        counter.idf_ = np.array(self.weights)
+        return csr_array(counter.transform(texts))
 
 
 def ngrams(text: str, longest: int) -> list[str]:

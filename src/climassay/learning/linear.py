@@ -219,7 +219,13 @@ def fit_path(
             if link == "nominal":
                 weights, bias = _nominal(rows, truth, classes, regularisation, balanced)
             else:
-                weights, bias = _ordinal(rows, truth, classes, regularisation)
+                if len(np.unique(truth)) < 2:
+                    raise InputError("An ordinal model learns from items of at least two classes.")
+                share = np.clip((truth[:, None] > np.arange(classes - 1)).mean(axis=0), 1e-4, 1 - 1e-4)
+                first = np.sort(-np.log(share / (1 - share)))
+                own = [first[0], *np.log(np.maximum(np.diff(first), 1e-2))]
+                result = minimise(rows, ordinal_loss(truth, classes), regularisation, own=own)
+                weights, bias = result.weights[:, None], thresholds(result.own)
             weights = (weights if axes is None else axes @ weights) * scaling.factor[:, None]
             shift = scaling.mean @ weights
             results.append(LinearModel(link, weights, bias - shift if link == "nominal" else bias + shift))
@@ -384,17 +390,6 @@ def _nominal(
         coefficients, intercepts = np.concatenate([-coefficients, coefficients]) / 2, np.array([-1, 1]) * intercepts / 2
     weights[:, present], bias[present] = coefficients.T, intercepts
     return weights, bias
-
-
-def _ordinal(rows: Any, truth: IntArray, classes: int, regularisation: float) -> tuple[FloatArray, FloatArray]:
-    if len(np.unique(truth)) < 2:
-        raise InputError("An ordinal model learns from items of at least two classes.")
-    above = (truth[:, None] > np.arange(classes - 1)).mean(axis=0)
-    share = np.clip(above, 1e-4, 1 - 1e-4)
-    first = np.sort(-np.log(share / (1 - share)))
-    own = [first[0], *np.log(np.maximum(np.diff(first), 1e-2))]
-    result = minimise(rows, ordinal_loss(truth, classes), regularisation, own=own)
-    return result.weights[:, None], thresholds(result.own)
 
 
 def _logistic(values: FloatArray) -> FloatArray:

@@ -413,16 +413,9 @@ def train_text_classifier(
 ) -> TrainedClassifier[C]:
     """Choose a classifier by held-out log loss, and fit it on all texts.
 
-    Args:
-        training: Labelled texts, with the models that are read.
-        specs: What is tried.
-        others: What is tried on the same texts read with other models.
-        folds: Number of cross-validation folds.
-        seed: Seed of folds and bootstrap.
-        resamples: Bootstrap samples of the intervals.
-        provenance: What is known of the data; its figures appear beside those measured here.
-        kind: Class of the classifier.
-        on_fit: Called after each classifier tried.
+    ``others`` are tried on the same texts read with other models, and ``kind`` is the class of the classifier. Figures
+    of ``provenance``, which says what is known of the data, appear beside those measured here. All else is as in
+    :func:`compare_classifiers`.
 
     Raises:
         InputError: Too few texts or groups, or a source without its model.

@@ -1,6 +1,7 @@
 """All text metrics of a table of answers, each with its mean and interval."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,10 +88,12 @@ def read_answers(path: str | Path) -> AnswerTable:
             reference, statement = cells.get("reference", ""), cells.get("statement", "")
             if not reference.strip():
                 raise InputError("the reference is empty")
-            if not statement and _has_gap(cells.get("question", ""), reference):
-                statement = cells["question"]
             if statement:
                 phrases(statement, reference, "")
+            elif "question" in cells:
+                with suppress(InputError):  # a question without a gap
+                    phrases(cells["question"], reference, "")
+                    statement = cells["question"]
             kept.append(
                 AnswerRow(
                     cells.get("id") or str(number),
@@ -105,14 +108,6 @@ def read_answers(path: str | Path) -> AnswerTable:
     if not kept:
         raise InputError(f"{file} has no usable row; the first fails because {skipped[0]}")
     return AnswerTable(file.name, tuple(kept), tuple(skipped))
-
-
-def _has_gap(text: str, reference: str) -> bool:
-    try:
-        phrases(text, reference, "")
-    except InputError:
-        return False
-    return True
 
 
 def score_answers(
@@ -162,7 +157,14 @@ def score_answers(
         if one.score is None:
             if judge is None:
                 continue
-            judgements = _judged(rows, judge, judge_prompt)
+            places = [place for place, row in enumerate(rows) if row.question.strip() and not row.statement]
+            if not places:
+                raise InputError("Judged accuracy needs the questions: a column question beside reference and answer.")
+            asked = [(rows[place].question, rows[place].reference, rows[place].answer) for place in places]
+            judged = judge_answers(asked, judge, prompt=judge_prompt)
+            if all(judgement.verdict is None for judgement in judged):
+                raise ModelError(f"The judge failed for every answer: {judged[0].error}")
+            judgements = dict(zip(places, judged, strict=True))
             results = {place: judgement.score for place, judgement in judgements.items()}
         else:
             if one.name == "phrase_similarity":
@@ -188,14 +190,3 @@ def score_answers(
         )
     sources = {name: METRICS[name].source(scorer) for name in scores}
     return AnswerScores(tuple(rows), scores, means, pooled, sources, judgements)
-
-
-def _judged(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) -> dict[int, Judgement]:
-    places = [place for place, row in enumerate(rows) if row.question.strip() and not row.statement]
-    if not places:
-        raise InputError("Judged accuracy needs the questions: a column question beside reference and answer.")
-    items = [(rows[place].question, rows[place].reference, rows[place].answer) for place in places]
-    result = judge_answers(items, judge, prompt=prompt)
-    if all(one.verdict is None for one in result):
-        raise ModelError(f"The judge failed for every answer: {result[0].error}")
-    return dict(zip(places, result, strict=True))

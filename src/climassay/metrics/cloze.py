@@ -238,22 +238,20 @@ def terms(text: str) -> list[str]:
     words are not punctuation around a word. Sub- and superscripts become plain (``SO<sub>2</sub>`` and SO₂ are so2).
     """
     plain = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).replace("\N{MINUS SIGN}", "-")
-    words = (_term(word) for word in plain.lower().split())
-    return [word for word in words if word]
-
-
-def _term(word: str) -> str:
-    places = [place for place, sign in enumerate(word) if sign.isalnum()]
-    if not places:
-        return ""
-    first, last = places[0], places[-1]
-    if word[first].isdigit() and first:
-        # .5 is a half, and -3 is not a three.
-        first -= word[first - 1] == "."
-        first -= first > 0 and word[first - 1] == "-"
-    if word[last].isdigit():
-        last += word[last + 1 : last + 2] == "%"
-    return word[first : last + 1]
+    words = []
+    for word in plain.lower().split():
+        places = [place for place, sign in enumerate(word) if sign.isalnum()]
+        if not places:
+            continue
+        first, last = places[0], places[-1]
+        if word[first].isdigit() and first:
+            # .5 is a half, and -3 is not a three.
+            first -= word[first - 1] == "."
+            first -= first > 0 and word[first - 1] == "-"
+        if word[last].isdigit():
+            last += word[last + 1 : last + 2] == "%"
+        words.append(word[first : last + 1])
+    return words
 
 
 def sentence_encoder(encoder: Encoder | str | None = None) -> Encoder:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -170,11 +170,17 @@ def read_pairs(file: Path, *, labelled: bool = True) -> PairTable:
             f"{file} has no{' labelled' * labelled} pairs: give columns premise, statement{' and label' * labelled},"
             " or claim and evidences as Climate-FEVER has them."
         )
-    results = [_pair(*one, labelled) for one in given]
-    pairs = tuple(pair for pair in results if pair is not None)
+    pairs = []
+    for *texts, place in given:
+        premise, said, name = map(plain_text, texts)
+        if premise and said and (name or not labelled):
+            relation = LABELS.get(name.casefold()) if labelled else UNLABELLED
+            if relation is None:
+                raise InputError(f"{place}: {name!r} is not a relation; it is one of {', '.join(LABELS)}.")
+            pairs.append(LabelledPair(premise, said, relation))
     if not pairs:
         raise InputError(f"No row of {file} has a premise, a statement{' and a label' * labelled}.")
-    return PairTable(file.name, hashlib.sha256(data).hexdigest(), pairs, len(results) - len(pairs))
+    return PairTable(file.name, hashlib.sha256(data).hexdigest(), tuple(pairs), len(given) - len(pairs))
 
 
 def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
@@ -271,16 +277,6 @@ def relation_probabilities(
         if on_progress is not None:
             on_progress(len(block))
     return np.array(results, dtype=np.float64).reshape(-1, len(RELATIONS))
-
-
-def _pair(premise: Any, statement: Any, label: Any, place: str, labelled: bool) -> LabelledPair | None:
-    given, said, name = plain_text(premise), plain_text(statement), plain_text(label)
-    if not (given and said and (name or not labelled)):
-        return None
-    relation = LABELS.get(name.casefold()) if labelled else UNLABELLED
-    if relation is None:
-        raise InputError(f"{place}: {name!r} is not a relation; it is one of {', '.join(LABELS)}.")
-    return LabelledPair(given, said, relation)
 
 
 BUNDLED_HEAD = Path(__file__).with_name("entailment_head.safetensors")
@@ -604,7 +600,10 @@ def load_entailment(
             bundled_entailment() if encoder is None else HeadEntailment(EntailmentHead.load(), encoder, name="bundled")
         )
     if kind in ("prompted", "supports") and rest:
-        asked = model or _option_scorer(rest, load)
+        asked = load(rest) if model is None else model
+        if model is None and not isinstance(asked, OptionScorer):
+            raise InputError(f"{rest} gives no probabilities of answers: take another model as entailment scorer.")
+        asked = cast(OptionScorer, asked)
         if kind == "supports":
             return PromptedSupport(asked)
         return PromptedEntailment(asked, calibrated=profile_of(asked, profile).calibrated)
@@ -629,13 +628,6 @@ def model_name(name: str) -> str | None:
     """The language model that a scorer asks; None where it asks none."""
     kind, _, rest = name.partition(":")
     return rest if kind in ("prompted", "supports") and rest else None
-
-
-def _option_scorer(name: str, load: Callable[[str], Generator]) -> OptionScorer:
-    model = load(name)
-    if not isinstance(model, OptionScorer):
-        raise InputError(f"{name} gives no probabilities of answers: take another model as entailment scorer.")
-    return model
 
 
 class ClassifierEntailment:

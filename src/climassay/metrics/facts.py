@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
@@ -101,20 +101,15 @@ def split_facts(text: str) -> tuple[str, ...]:
     results: list[str] = []
     subject = ""
     for sentence in split_sentences(" ".join(text.split())):
-        statements, subject = _of_sentence(_opened(sentence, subject))
+        # A word that links it to the sentence before goes, and a pronoun becomes the subject of that one.
+        link = _LINK.match(sentence)
+        plain = sentence[link.end() :] if link and link[0].rstrip().endswith(",") else sentence
+        pronoun = _PRONOUN.match(plain)
+        if pronoun and subject and _STARTS_WITH_VERB.match(plain, pronoun.end()):
+            plain = f"{subject} {plain[pronoun.end() :]}"
+        statements, subject = _of_sentence(plain)
         results += statements
     return tuple(dict.fromkeys(results))
-
-
-def _opened(sentence: str, subject: str) -> str:
-    """The sentence without a word that links it to the one before, and with its subject where it has a pronoun."""
-    link = _LINK.match(sentence)
-    if link and link[0].rstrip().endswith(","):
-        sentence = sentence[link.end() :]
-    pronoun = _PRONOUN.match(sentence)
-    if pronoun and subject and _STARTS_WITH_VERB.match(sentence, pronoun.end()):
-        sentence = f"{subject} {sentence[pronoun.end() :]}"
-    return sentence
 
 
 def _of_sentence(sentence: str) -> tuple[list[str], str]:
@@ -180,7 +175,11 @@ def _standing_alone(clause: str, subject: str, before: str) -> str | None:
     """A clause as a statement of its own; None where it has no subject and none can be given."""
     participle = _PARTICIPLE.match(clause)
     if participle:
-        return f"{subject} {_be(subject)} {clause[participle.start('word') :]}" if subject else None
+        if not subject:
+            return None
+        last = subject.split(" of ")[0].split()[-1].lower()
+        several = last.endswith("s") and not last.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars"))
+        return f"{subject} {'are' if several else 'is'} {clause[participle.start('word') :]}"
     link = _LINK.match(clause)
     rest = clause[link.end() :] if link else clause
     relative = re.match(r"(?:(?P<preposition>in|of|from|at|by)\s+)?which\b\s*", rest)
@@ -234,11 +233,6 @@ _STOPS = _words(
     before increasing decreasing causing producing affecting impacting
     """
 )
-
-
-def _be(subject: str) -> str:
-    last = subject.split(" of ")[0].split()[-1].lower()
-    return "are" if last.endswith("s") and not last.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars")) else "is"
 
 
 Standing = Literal["supported", "contradicted", "open", "irrelevant"]
@@ -402,16 +396,13 @@ def fact_scores(
     return FactMetric(scorer or bundled_entailment(), encoder or load_encoder()).score(items)
 
 
-def _facts(batch: Batch) -> list[FactScores | None]:
-    comparing = batch.scorer.facts
-    assert comparing is not None
-    return cast("list[FactScores | None]", batch.once("facts", lambda: comparing.score(batch.items)))
-
-
 def _add(name: str, label: str, field: str, **more: bool) -> None:
     @metric(name, label, kinds=["freeform"], needs="facts", source=scorer_name, **more)
     def _(batch: Batch) -> list[float | None]:
-        return [None if result is None else getattr(result, field) for result in _facts(batch)]
+        comparing = batch.scorer.facts
+        assert comparing is not None
+        results = batch.once("facts", lambda: comparing.score(batch.items))
+        return [None if result is None else getattr(result, field) for result in results]
 
 
 _add("fact_precision", "fact precision", "precision")

@@ -144,10 +144,16 @@ def judge_answers(
         if not question.strip() or not reference.strip():
             raise InputError(f"Answer {place} cannot be judged: it needs a question and a reference answer.")
     template = prompt or load_prompt("judged_accuracy")
+
+    def read(data: Mapping[str, Any]) -> Judgement:
+        if data["verdict"] not in SCORES or not isinstance(data["reason"], str):
+            raise ValueError
+        return Judgement(data["verdict"], data["reason"].strip())
+
     results = [Judgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
     left = [place for place, one in enumerate(results) if one is None]
     requests: list[JudgeRequest[Judgement]] = [
-        JudgeRequest(template.render(**dict(zip(_VALUES, items[place], strict=True))), _SCHEMA, _read, _ROOM)
+        JudgeRequest(template.render(**dict(zip(_VALUES, items[place], strict=True))), _SCHEMA, read, _ROOM)
         for place in left
     ]
     answers = ask_json(requests, model)
@@ -165,12 +171,6 @@ def judged_answers(scorer: Scorer, kind: str, items: Sequence[Answered | None]) 
         for place, judgement in zip(places, judge_answers(asked, scorer.judge), strict=True):
             result[place] = judgement
     return result
-
-
-def _read(data: Mapping[str, Any]) -> Judgement:
-    if data["verdict"] not in SCORES or not isinstance(data["reason"], str):
-        raise ValueError
-    return Judgement(data["verdict"], data["reason"].strip())
 
 
 METRICS.add(

@@ -24,7 +24,7 @@ from climassay.errors import InputError
 from climassay.metrics.entailment import prompted_shares
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.metrics.registry import METRICS, LongAnswer, Metric, Scorer
-from climassay.models.contract import Generator, OptionScorer
+from climassay.models.contract import Generator, OptionScorer, object_schema
 from climassay.prompts import Prompt, load_prompt, profile_of
 from climassay.questions import TYPES, Criterion
 from climassay.questions.types.longform import CriterionVerdict
@@ -200,12 +200,12 @@ class Marker:
             values = {one: getattr(item, one) for one in ("question", "audience", "reference", "answer")}
             if isinstance(parts[0], Criterion):
                 rendered = self._rubric.render(**values, criteria=shown)
-                fields = {f"criterion_{number}": _criterion_schema() for number, _ in shown}
+                fields = {f"criterion_{number}": _schema(one) for number, one in shown}
             else:
                 rendered = self._adequacy.render(**values, dimensions=[one for _, one in shown])
-                fields = {one.name: _rating_schema(one) for _, one in shown}
+                fields = {one.name: _schema(one) for _, one in shown}
             reader = _Reader(item.answer, tuple(parts))
-            requests.append(JudgeRequest(rendered, _object(fields), reader, _TOKENS * len(parts)))
+            requests.append(JudgeRequest(rendered, object_schema(fields), reader, _TOKENS * len(parts)))
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
 
     def _weighed(self, items: Sequence[LongAnswer], work: Sequence[tuple[int, Sequence[Any]]]) -> list[Any]:
@@ -258,24 +258,16 @@ def _from_shares(part: Criterion | Dimension, shares: tuple[float, ...]) -> Crit
     return DimensionRating(part.name, float(np.dot(shares, range(LOWEST, HIGHEST + 1))))
 
 
-def _criterion_schema() -> dict[str, Any]:
-    return _object({"quotation": _text(), "reason": _text(), "verdict": {"type": "string", "enum": [*CREDITS]}})
-
-
-def _rating_schema(dimension: Dimension) -> dict[str, Any]:
-    fields = {"quotation": _text(), "reason": _text()}
-    if dimension.issues:
-        issue = {"type": "string", "enum": list(dimension.issues)}
-        fields["issues"] = {"type": "array", "items": issue, "minItems": 0, "maxItems": len(dimension.issues)}
-    return _object({**fields, "rating": {"type": "string", "enum": [*_RATINGS]}})
-
-
-def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
-
-
-def _text() -> dict[str, Any]:
-    return {"type": "string", "maxLength": _LONGEST}
+def _schema(part: Criterion | Dimension) -> dict[str, Any]:
+    """What a judge says of one criterion or dimension."""
+    text = {"type": "string", "maxLength": _LONGEST}
+    fields: dict[str, Any] = {"quotation": text, "reason": text}
+    if isinstance(part, Criterion):
+        return object_schema({**fields, "verdict": {"type": "string", "enum": [*CREDITS]}})
+    if part.issues:
+        issue = {"type": "string", "enum": list(part.issues)}
+        fields["issues"] = {"type": "array", "items": issue, "minItems": 0, "maxItems": len(part.issues)}
+    return object_schema({**fields, "rating": {"type": "string", "enum": [*_RATINGS]}})
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,14 @@ def calibrate_window(
     correct = np.array([one.correct for one in answers])
     questions = list(dict.fromkeys(one.question for one in answers))
     groups = np.array([questions.index(one.question) for one in answers])
-    weights = _resampled_weights(groups, len(questions), correct, resamples, seed)
+    generator, size = np.random.default_rng(seed), len(questions)
+    drawn: list[NDArray[np.float64]] = []
+    while len(drawn) < resamples:
+        # How often each answer is in a resample; one without any right or any wrong answer has no gap.
+        often = np.bincount(generator.integers(0, size, size), minlength=size).astype(np.float64)[groups]
+        if often[correct].any() and often[~correct].any():
+            drawn.append(often)
+    weights = np.array(drawn)
     everything = np.ones((1, len(answers)))
     right, wrong = _means(cosines, weights * correct), _means(cosines, weights * ~correct)
     point_right, point_wrong = _means(cosines, everything * correct)[0], _means(cosines, everything * ~correct)[0]
@@ -239,22 +246,6 @@ def _check(answers: Sequence[LabelledAnswer]) -> None:
             f"The answer {equal.answer!r} is the reference itself ({equal.question}): only answers that differ "
             "from their reference say anything about a window."
         )
-
-
-def _resampled_weights(
-    groups: NDArray[np.int64], n: int, correct: NDArray[np.bool_], resamples: int, seed: int
-) -> NDArray[np.float64]:
-    """How often each answer is in each resample of statements, shape [resamples, answers].
-
-    Resamples without any right or any wrong answer have no gap and are drawn again.
-    """
-    generator = np.random.default_rng(seed)
-    kept: list[NDArray[np.float64]] = []
-    while len(kept) < resamples:
-        weights = np.bincount(generator.integers(0, n, n), minlength=n).astype(np.float64)[groups]
-        if weights[correct].any() and weights[~correct].any():
-            kept.append(weights)
-    return np.array(kept)
 
 
 def _means(cosines: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:

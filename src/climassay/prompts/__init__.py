@@ -238,19 +238,17 @@ def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
             raise InputError(f"The prompt folder {overrides} does not exist.")
         own = overrides / file
         if own.is_file():
-            return Prompt(name, _read(own), str(own))
+            try:
+                return Prompt(name, read_text(own), str(own))
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"The prompt {own} is not UTF-8 text (byte {error.start}): save it as UTF-8."
+                ) from None
+            except OSError as error:
+                raise InputError(f"The prompt {own} cannot be read: {reason(error)}.") from None
     if name not in prompt_names():
         raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
     return Prompt(name, _files()[name].read_text(encoding="utf-8"), "built in")
-
-
-def _read(file: Path) -> str:
-    try:
-        return read_text(file)
-    except UnicodeDecodeError as error:
-        raise InputError(f"The prompt {file} is not UTF-8 text (byte {error.start}): save it as UTF-8.") from None
-    except OSError as error:
-        raise InputError(f"The prompt {file} cannot be read: {reason(error)}.") from None
 
 
 def export_prompts(folder: Path) -> list[Path]:

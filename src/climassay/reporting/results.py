@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from climassay.errors import InputError, MissingExtraError
+from climassay.errors import ClimassayError, InputError, MissingExtraError
 from climassay.io import safe_cell, write_file
 from climassay.reporting.html import Block, Report, Section, block_style, render_block
 from climassay.reporting.tables import Table, as_csv, as_markdown, headed_cells
@@ -194,6 +194,10 @@ class Result:
     def notes(self) -> Iterable[str]:
         """What a reader should know beside the result, for example what was left out."""
         return ()
+
+    def failure(self) -> ClimassayError | None:
+        """What a command fails with after it has shown the result; None where the job did what was asked."""
+        return None
 
     def title(self) -> str:
         """Heading of the report."""

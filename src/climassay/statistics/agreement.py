@@ -176,8 +176,16 @@ def spearman_of_resamples(first: FloatArray, second: FloatArray, chosen: NDArray
         Shape [resamples]; NaN where one of the lists is constant in a resample.
     """
     counts = _counts(chosen)
+
+    def ranks(values: FloatArray) -> FloatArray:
+        """Mean ranks of the items within each resample, [resamples, n]."""
+        different, places = np.unique(values, return_inverse=True)
+        order = np.argsort(values)
+        there = np.add.reduceat(counts[:, order], np.searchsorted(values, different, sorter=order), axis=1)
+        return np.asarray((there.cumsum(axis=1) - (there - 1) / 2)[:, places])
+
     # The ranks of n items have the mean (n + 1) / 2, with ties and without.
-    a, b = (_ranks(values, counts) - (len(first) + 1) / 2 for values in (first, second))
+    a, b = (ranks(values) - (len(first) + 1) / 2 for values in (first, second))
     return _ratio(*((counts * product).sum(axis=1) for product in (a * b, a * a, b * b)))
 
 
@@ -197,15 +205,6 @@ def kendall_of_resamples(first: FloatArray, second: FloatArray, chosen: NDArray[
 def _counts(chosen: NDArray[np.int64]) -> FloatArray:
     """How often each item appears in each resample, [resamples, n]."""
     return np.array([np.bincount(row, minlength=chosen.shape[1]) for row in chosen], dtype=np.float64)
-
-
-def _ranks(values: FloatArray, counts: FloatArray) -> FloatArray:
-    """Mean ranks of the items within each resample, [resamples, n]."""
-    different, places = np.unique(values, return_inverse=True)
-    order = np.argsort(values)
-    there = np.add.reduceat(counts[:, order], np.searchsorted(values, different, sorter=order), axis=1)
-    ranks: FloatArray = (there.cumsum(axis=1) - (there - 1) / 2)[:, places]
-    return ranks
 
 
 def _ratio(together: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:

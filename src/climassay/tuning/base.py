@@ -51,7 +51,16 @@ class TuningBase:
                 f"Tuning needs the package {missing}: install it with `pip install 'climassay[local]'`."
             )
         self.name = name if name.startswith("local:") else f"local:{name}"
-        self.device = _checked_device(device) if device else default_device()
+        if device:
+            import torch
+
+            try:
+                kind = torch.device(device).type
+            except RuntimeError as error:
+                raise InputError(f"There is no device {device!r}: use cpu, cuda, cuda:1 or mps.") from error
+            if kind == "cuda" and not torch.cuda.is_available():
+                raise InputError(f"The device {device} is not there: torch sees no GPU on this machine.")
+        self.device = device or default_device()
         self.dtype = cast(Dtype, dtype or default_dtype(self.device))
         self.folder = find_folder(self.name.removeprefix("local:"))
         self._loaded: LoadedModel | None = None
@@ -88,7 +97,11 @@ class TuningBase:
             name = self.name.removeprefix("local:")
             self._loaded = load_local(name, device=self.device, dtype=self.dtype)
             if self.device == "cpu":
-                choose_threads(lambda: _few_tokens(self._loaded))
+                import torch
+
+                network = self._loaded.model
+                tokens = torch.arange(16)[None] % int(network.get_input_embeddings().weight.shape[0])
+                choose_threads(torch.no_grad()(lambda: network(input_ids=tokens)))
         return self._loaded
 
     def autocast(self) -> "torch.autocast":
@@ -111,23 +124,3 @@ def default_dtype(device: str) -> str:
     if kind == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     return fastest_cpu_dtype() if kind == "cpu" else "float32"
-
-
-def _few_tokens(loaded: LoadedModel | None) -> None:
-    import torch
-
-    assert loaded is not None
-    with torch.no_grad():
-        loaded.model(input_ids=torch.arange(16)[None] % int(loaded.model.get_input_embeddings().weight.shape[0]))
-
-
-def _checked_device(device: str) -> str:
-    import torch
-
-    try:
-        kind = torch.device(device).type
-    except RuntimeError as error:
-        raise InputError(f"There is no device {device!r}: use cpu, cuda, cuda:1 or mps.") from error
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"The device {device} is not there: torch sees no GPU on this machine.")
-    return device

@@ -486,7 +486,17 @@ class Run:
             weights_sha256=file_digest(weights),
             versions={name: version(name) for name in ("climassay", "torch", "transformers", "peft")},
         )
-        result = replace(result, warnings=(*warnings, *_own_warnings(result)))
+        told = [
+            f"{data.cut} of {data.size} {role} prompts were longer than {self.config.max_length} tokens and lost their "
+            "beginning."
+            for role, data in (("training", train_data), ("validation", validation_data))
+            if data.cut
+        ]
+        if result.best.loss >= result.before.loss:
+            told.append(
+                "Training did not lower the validation loss: the adapter is worse there than the model as it was."
+            )
+        result = replace(result, warnings=(*warnings, *told))
         write_result(result)
         remove_checkpoint(self.folder)
         return result
@@ -504,14 +514,3 @@ def _tokenised(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> T
     if not tokenised.sequences:
         raise InputError(f"{data.name} has too little text to learn from.")
     return tokenised
-
-
-def _own_warnings(result: TuningResult) -> Iterator[str]:
-    for role, data in (("training", result.train), ("validation", result.validation)):
-        if data.cut:
-            yield (
-                f"{data.cut} of {data.size} {role} prompts were longer than {result.config.max_length} tokens and lost "
-                "their beginning."
-            )
-    if result.best.loss >= result.before.loss:
-        yield "Training did not lower the validation loss: the adapter is worse there than the model as it was."

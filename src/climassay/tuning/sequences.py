@@ -4,7 +4,8 @@ import hashlib
 import inspect
 import random
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from climassay.errors import InputError, ModelError
 from climassay.models.local.loading import PromptFormat
 from climassay.models.local.prefix_tree import common_length
 from climassay.tuning.base import TuningBase
-from climassay.tuning.data import ChatData, TextData, TextDocument, TuningData
+from climassay.tuning.data import ChatData, TextData, TuningData
 
 _ANSWER = "climassay"
 """Stands for an answer where only what a template writes after it is looked for."""
@@ -84,9 +85,15 @@ def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_
         InputError: An answer alone is longer than ``max_length``.
         ModelError: The template does not accept an example, or the tokenizer has no end token.
     """
-    if isinstance(data, TextData):
-        return _tokenise_texts(data.documents, prompts, max_length)
-    return _tokenise_examples(data, prompts, ends, max_length)
+    if not isinstance(data, TextData):
+        return _tokenise_examples(data, prompts, ends, max_length)
+    end, stream = _end_token(prompts), list[int]()
+    for document in data.documents:
+        # Not verbose: a book is longer than the model's window, and is cut into blocks.
+        tokens = list(prompts.tokenizer.encode(document.text, verbose=False))
+        stream += tokens if tokens and tokens[-1] == end else [*tokens, end]
+    blocks = [tuple(stream[place : place + max_length]) for place in range(0, len(stream), max_length)]
+    return TokenisedData(tuple(TokenSequence(block, 1) for block in blocks if len(block) >= _SHORTEST_BLOCK))
 
 
 def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
@@ -97,23 +104,19 @@ def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
     Raises:
         ModelError: There is no end token either.
     """
-    written = _after_answer(prompts) if prompts.has_template else ""
+    from jinja2.exceptions import TemplateError
+
+    written = ""
+    if prompts.has_template:
+        turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER}]
+        with suppress(TemplateError):
+            text = str(prompts.tokenizer.apply_chat_template(turns, tokenize=False))
+            written = text.rpartition(_ANSWER)[2]
     tokens = list(prompts.tokenizer.encode(written, add_special_tokens=False)) if written else []
     for place, token in enumerate(tokens):
         if token in ends:
             return tuple(tokens[: place + 1])
     return (_end_token(prompts),)
-
-
-def _after_answer(prompts: PromptFormat) -> str:
-    from jinja2.exceptions import TemplateError
-
-    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER}]
-    try:
-        text = str(prompts.tokenizer.apply_chat_template(turns, tokenize=False))
-    except TemplateError:
-        return ""
-    return text.rpartition(_ANSWER)[2]
 
 
 def _end_token(prompts: PromptFormat) -> int:
@@ -141,16 +144,6 @@ def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[in
         cut.append(surplus)
         sequences.append(TokenSequence(tokens[surplus:], start - surplus))
     return TokenisedData(tuple(sequences), sum(surplus > 0 for surplus in cut), sum(cut))
-
-
-def _tokenise_texts(documents: Iterable[TextDocument], prompts: PromptFormat, max_length: int) -> TokenisedData:
-    end, stream = _end_token(prompts), list[int]()
-    for document in documents:
-        # Not verbose: a book is longer than the model's window, and is cut into blocks.
-        tokens = list(prompts.tokenizer.encode(document.text, verbose=False))
-        stream += tokens if tokens and tokens[-1] == end else [*tokens, end]
-    blocks = [tuple(stream[place : place + max_length]) for place in range(0, len(stream), max_length)]
-    return TokenisedData(tuple(TokenSequence(block, 1) for block in blocks if len(block) >= _SHORTEST_BLOCK))
 
 
 _POOL = 32
@@ -193,18 +186,17 @@ def plan_steps(lengths: Sequence[int], *, epochs: int, step_size: int, seed: int
     Each epoch sees every sequence once, shuffled; within pools of some batches sequences are sorted by length and cut
     into steps, and the steps are shuffled. Where numbers do not divide, one step of an epoch is smaller.
     """
-    return Plan(tuple(_epoch(lengths, step_size, random.Random(f"{seed}/{epoch}")) for epoch in range(epochs)))
-
-
-def _epoch(lengths: Sequence[int], step_size: int, draw: random.Random) -> tuple[tuple[int, ...], ...]:
-    order = list(range(len(lengths)))
-    draw.shuffle(order)
-    steps = []
-    for start in range(0, len(order), step_size * _POOL):
-        pool = sorted(order[start : start + step_size * _POOL], key=lambda index: lengths[index])
-        steps += [tuple(pool[place : place + step_size]) for place in range(0, len(pool), step_size)]
-    draw.shuffle(steps)
-    return tuple(steps)
+    planned = []
+    for epoch in range(epochs):
+        draw, order = random.Random(f"{seed}/{epoch}"), list(range(len(lengths)))
+        draw.shuffle(order)
+        steps = []
+        for start in range(0, len(order), step_size * _POOL):
+            pool = sorted(order[start : start + step_size * _POOL], key=lambda index: lengths[index])
+            steps += [tuple(pool[place : place + step_size]) for place in range(0, len(pool), step_size)]
+        draw.shuffle(steps)
+        planned.append(tuple(steps))
+    return Plan(tuple(planned))
 
 
 def passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:

@@ -224,7 +224,18 @@ def search(
                 )
             except DivergedError:
                 trials[one] = None
-        return _keep_best(place, trials)
+        ordered = sorted((one for one in trials.values() if one is not None), key=lambda result: result.best.loss)
+        if not ordered:
+            raise ModelError(f"All {len(trials)} trainings of the search diverged: search among lower learning rates.")
+        best = ordered[0]  # the first of equals
+        for name in (WEIGHTS_FILE, CONFIG_FILE):
+            replace_file(place / name, partial(shutil.copyfile, best.folder / name))
+        table = [Trial(result.config, result.best.loss, result.best.step, result.seconds) for result in ordered]
+        table += [Trial(one, None, 0, 0.0) for one, result in trials.items() if result is None]
+        kept = replace(best, folder=place, trials=tuple(table))
+        write_result(kept)
+        shutil.rmtree(place / _TRIALS)
+        return kept
 
 
 def _finished(folder: Path, prints: Sequence[str], replace_other: bool) -> TuningResult | None:
@@ -249,19 +260,3 @@ def _finished(folder: Path, prints: Sequence[str], replace_other: bool) -> Tunin
             f"{folder} holds an adapter of another training or search: choose another name, or have it replaced."
         )
     return None
-
-
-def _keep_best(folder: Path, results: Mapping[TuningConfig, TuningResult | None]) -> TuningResult:
-    """Move the best trial up, with the table of all; the first of equals."""
-    ordered = sorted((one for one in results.values() if one is not None), key=lambda result: result.best.loss)
-    if not ordered:
-        raise ModelError(f"All {len(results)} trainings of the search diverged: search among lower learning rates.")
-    best = ordered[0]
-    for name in (WEIGHTS_FILE, CONFIG_FILE):
-        replace_file(folder / name, partial(shutil.copyfile, best.folder / name))
-    trials = [Trial(one.config, one.best.loss, one.best.step, one.seconds) for one in ordered]
-    trials += [Trial(config, None, 0, 0.0) for config, result in results.items() if result is None]
-    kept = replace(best, folder=folder, trials=tuple(trials))
-    write_result(kept)
-    shutil.rmtree(folder / _TRIALS)
-    return kept

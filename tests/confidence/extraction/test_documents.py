@@ -6,10 +6,13 @@ import pytest
 
 from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract
 from climassay.confidence.extraction.extracting import identify, language_of
+from climassay.confidence.extraction.review import extract_terms
 from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Block, Document, split_passages
+from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
+from pdf_building import Text, build_pdf, column
 
 GERMAN = (
     "Der Meeresspiegel und die Temperatur steigen mit der Zeit, und das Eis ist von den Bergen nicht zu retten. " * 3
@@ -98,6 +101,23 @@ PARAGRAPHS = [
     f"Finding {number} says that seas rise by {number} mm a year ({tag} confidence). It was made in year {number}."
     for number, tag in enumerate(["low", "medium", "high", "very high"] * 6)
 ]
+
+
+def test_footnotes_of_a_pdf_are_in_no_statement_and_no_context(tmp_path):
+    body = (
+        "Glaciers on land answer more slowly than sea ice does (high confidence). Their length today reflects the "
+        "climate of decades ago. The smallest of them follow within ten years (medium confidence)."
+    )
+    note = "1 Slowly is here very likely used to mean a century, with robust evidence (low confidence)."
+    later = "The permafrost thaws from above (high confidence). Lakes form. They drain again soon (medium confidence)."
+    pages = [[*column(body, 50, 700, 480), Text(50, 90, note, 7)], column(later, 50, 700, 480)]
+    (tmp_path / "AR5 WG2.pdf").write_bytes(build_pdf(pages))
+    documents = read(tmp_path / "AR5 WG2.pdf").documents
+    assert any("century" in block.text for block in documents[0].blocks)
+    found = extract(documents, ExtractOptions(untagged=True))
+    assert [one.tag for one in found] == ["high", None, "medium", "high", "medium"]
+    assert not any("century" in text for one in found for text in (one.sentence, *one.before, *one.after))
+    assert extract_terms(documents) == []
 
 
 def collection_of(document, **sizes):

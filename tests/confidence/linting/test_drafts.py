@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
-from climassay.confidence.linting.draft import one_line
+from climassay.confidence.linting.draft import one_line, paged_draft
 from climassay.confidence.linting.presentation import lint_page, pieces
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
@@ -88,12 +88,16 @@ def test_web_pages_are_checked_on_their_source():
 
 
 def test_pages_are_told_by_paragraph():
-    from climassay.confidence.linting.draft import paged_draft
-
     blocks = tuple(Block(text, page=page) for text, page in [("One.", 1), (f"Two {ODD}.", 1), (f"Three {ODD}.", 2)])
     draft = paged_draft(Document("id", "title", "a.pdf", blocks), "a.pdf")
     found = check(draft, chosen_rules("confidence-vocabulary")).findings
     assert [(one.location.page, one.location.line, one.location.column) for one in found] == [(1, 2, 6), (2, 1, 8)]
+
+
+def test_footnotes_of_pages_are_no_paragraphs():
+    blocks = (Block("Seas rise.", page=1), Block("A note.", page=1, footnote=True))
+    draft = paged_draft(Document("id", "title", "a.pdf", blocks), "a.pdf")
+    assert [one.kind for one in draft.blocks] == ["paragraph", "note"]
 
 
 class TestComments:

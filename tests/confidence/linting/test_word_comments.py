@@ -57,6 +57,10 @@ def commented(tmp_path, **changes):
                 held[each] = held.get(each, "") + one.text
     comments = ElementTree.fromstring(part(tmp_path / "out.docx", "word/comments.xml"))
     said = {one.get(f"{W}id"): "".join(one.itertext()) for one in comments}
+    summary = said.pop(min(held, key=int))
+    assert checked.conclusion in summary
+    assert checked.examined.looked_at in summary
+    assert all(words in summary for words in checked.examined.not_looked_at)
     return [(held[number], words) for number, words in said.items() if number in held]
 
 
@@ -68,6 +72,11 @@ def test_comments_stand_at_the_runs_that_hold_their_words(tmp_path):
         "Snow melts (moderate confidence).",
     ]
     assert all("About: moderate confidence" in words for _, words in found)
+
+
+def test_a_text_without_an_assessment_says_in_a_comment_that_nothing_was_checked(tmp_path):
+    assert commented(tmp_path, body="<w:p/><w:p><w:r><w:t>Whisk the eggs. Bake for an hour.</w:t></w:r></w:p>") == []
+    assert "nothing to check" in part(tmp_path / "out.docx", "word/comments.xml")
 
 
 def test_nothing_else_of_the_file_changes(tmp_path):

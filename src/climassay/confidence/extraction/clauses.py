@@ -43,105 +43,76 @@ from climassay.confidence.extraction.division import (
 )
 
 _PLACE = re.compile(r"over|in|at|within|across|around|along|throughout", re.IGNORECASE)
-
 _LIST_MARK = re.compile(r":\s|\bincluding\b|\bsuch\s+as\b|\be\.g\.", re.IGNORECASE)
-
 _LISTS = re.compile(r".*(?::\s|\bincluding\b|\bsuch\s+as\b)", re.IGNORECASE | re.DOTALL)
-
 _SHORT = 4
-
 _LAST_PLACE = re.compile(r".*\b(?:in|over|across|for|on)(?=(?:\s+\S+){1,5}$)", re.IGNORECASE | re.DOTALL)
-
 _LAST_NAME = re.compile(
     r".*\b(?:in|over|across|for|on|throughout|around|during|since|under)(?=(?:\s+\S+){1,8}$)", re.IGNORECASE | re.DOTALL
 )
 """The last preposition of a clause that ends with a short name: "... in global ocean temperature"."""
-
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
-
 _END = " ,;:.–—-"
-
 _LINKS = re.compile(r"(?:with|including|such\s+as|due\s+to|leading\s+to|resulting\s+(?:in|from)|driven\s+by)\b", re.I)
 """Openings of what is added, after which another thing may stand: ", with larger losses (...) and earlier peaks"."""
-
 _PROCESS = re.compile(
     r"(?:an?\s+)?(?:(?!in\b|of\b|on\b|to\b|from\b)[\w-]+\s+){0,3}(?:increases?|decreases?|reductions?|loss(?:es)?|changes?|impacts?|shifts?|declines?|risks?"
     r"|intensification|degradation|damages?)\s+(?:in|of|on|to)\b|(?:more|fewer|less)\s",
     re.IGNORECASE,
 )
-
 _HEAD = re.compile(
     r"(?<=\bto )(?:increases?|decreases?|reductions?|loss(?:es)?|changes?|shifts?|declines?)\s+(?:in|of)\b",
     re.IGNORECASE,
 )
 """A process behind a verb that no list has: "pointed to increases in"."""
-
 _ADDED_OBJECT = re.compile(
     r"(.*(?:\bcontributing\s+to|\bleading\s+to|\bresulting\s+in|,\s+causing|\bdue\s+to))\s(?P<object>[^,]+)$",
     re.IGNORECASE | re.DOTALL,
 )
 """What has an object of its own at the end of a clause: ", contributing to A (...) and B (...)"."""
-
 _SHORT_ITEM = re.compile(r"(?:,\s*(?:(?:and|or)\s+)?|(?:and|or)\s+)[a-z][\w-]*(?:\s+[a-z][\w-]*){0,2}")
 """One of a list of short things: ", coastal protection (...) and tourism (...)"."""
-
 _EFFECT_ON = re.compile(
     r"(.*\b(?:increases?|decreases?|reductions?|declines?|changes?|effects?|impacts?|risks?|loss(?:es)?)\s+(?:in|of|on|to|for))"
     r"(?:\s+[\w-]+){1,5}$",
     re.IGNORECASE | re.DOTALL,
 )
 """What a list of short things goes on with, where it ends a sentence: "negative effects on structure and function"."""
-
 _LAST_THE = re.compile(
     r"(.*\b(?:in|over|across|during|within|around|throughout))\s+(?:the(?=\s)|(?=[A-Z]))(?:\s*(?!of\b|in\b|and\b)\S+){1,6}$",
     re.IGNORECASE | re.DOTALL,
 )
-
 _WANTS_VERB = re.compile(
     r"\b(?:and|or|but|nor|yet|although|though|while|whilst|whereas|because|if|when|since)\W*$", re.IGNORECASE
 )
-
 _CONCESSION_LOST = re.compile(r",?\s+(?:although|though|albeit)\W*$", re.IGNORECASE)
 """A conjunction that only bound a level to the words before: "seas rise, although (medium confidence)"."""
-
 _TWO_CLAIMS = re.compile(r"^[^()]*(?:\([^()]*\)[^()]*)*\w;\s")
 """A semicolon between claims of which a later clause has two, outside brackets."""
-
 _ADVERB_BEFORE_VERB = re.compile(r"\s+(?:(?!supply|family|anomaly|assembly)[a-z]+ly|also|now|already|still)$")
-
 _VERB_BEFORE_LIST = re.compile(
     r"\b(?:include[sd]?|is|are|was|were|namely|as|to|by|on|in|for|of|through|with|from)$", re.IGNORECASE
 )
-
 _THIRD_PERSON = re.compile(r"(?!is\b|was\b|has\b|does\b)[a-z]{4,}s\s+(?!in\b|of\b|and\b|or\b)[a-z]")
-
 _BASE_FORM = re.compile(
     r"(?:affect|reduce|increase|decrease|cause|limit|improve|enhance|support|drive)\s+(?!in\b|of\b|and\b|or\b)[a-z]"
 )
-
 _DETERMINER = re.compile(r"an?\s", re.IGNORECASE)
-
 _SAID = re.compile(
     r"(?:(?<=reported)|(?<=assessed)|(?<=expressed))\s+(?:only\s+)?the\s+assessment\s+that\b", re.IGNORECASE
 )
 """What is left of "reported medium confidence that"."""
-
 _PLACE_FIRST = re.compile(rf"(?:[^,]{{1,24}},\s+)?(?:{PREPOSITION})\b", re.IGNORECASE)
-
 _ADJUNCT = re.compile(
     r"\s*,\s*(?:with|including|especially|particularly|leading\s+to|resulting\s+in|causing|due\s+to|because|which|while"
     r"|although|though|whereas|despite|(?:\w+ly\s+)?\w{3,}ing)\b",
     re.IGNORECASE,
 )
 """What only adds to a sentence, so that its main verb is in the words before."""
-
 _JOINS = re.compile(r"\s*(?:[,;]\s*)?(?:and|but|while|whereas|although|though)\b|\s*;", re.IGNORECASE)
-
 _ALONE_IN_PAIR = re.compile(r"\bboth\s+(?!.*\band\b)", re.IGNORECASE | re.DOTALL)
-
 _BINDS = re.compile(r"\b(?:respectively|neither|nor|(?<!which )in\s+turn)\b", re.IGNORECASE)
 """Words that tie the clauses of a sentence together, so that none of them stands alone."""
-
 _LEFT_OPEN = re.compile(
     r"\b(?:either(?!\s+(?:direction|way|case|side)\b)|not\s+only)\b(?!.*\b(?:or|but)\b)|\bbetween\s+[\d–-](?!.*\b(?:and|to)\b)"
     r"|\b(?:and|or|but|nor|of|the|an?|that|which|where|when|if|(?:if|when|because)\s+it|in|to|by|for|with|from|than|as|at|its|their|is|are|was|were|has|have|be|been|we"
@@ -152,53 +123,37 @@ _LEFT_OPEN = re.compile(
     r"|\b(?:some|many|most|several|certain)\s+[a-z]*[^s\W]$",
     re.IGNORECASE | re.DOTALL,
 )
-
 _REMAINS = re.compile(
     r"\b(?:where|which|who|when|if|whether)\s+\w+$|\bthere\s+(?:is|was|are|were)\s+that\b|\(\s*(?:from|all|but|both|albeit)\W"
     r"|,\s+and\s+(?:low|medium|high|limited)\s+(?:agreement|evidence)\b|\bwith\s+in\b|(?<!-)\b(?:and|or|with|in|of)\s*\)",
     re.IGNORECASE,
 )
 """What a division leaves of words that a level stood among: "ranked as very high (very high risk and)"."""
-
 _NO_SENTENCE = re.compile(
     rf"(?:for|of)\s[^,]*$|{VERB}\s+\w+ly\b|(?:[^,]{{0,24}},\s+)?even\s+though\b|[^,]{{1,24}},\s+(?:while|although|though|whereas)\b[^,]*$"
     r"|.*\(i\).*\(ii\)|.*(?<!was)(?<!were)(?<!also)\s(?:reports?|reported|assess(?:es|ed)|found|finds|conclude[sd]?|stated|expressed|suggests?|indicates?)\W*$",
     re.IGNORECASE | re.DOTALL,
 )
 """Openings after which no sentence comes: a preposition alone, a verb without subject, a concession."""
-
 _CONTRAST = re.compile(r",\s(?:but|while|whereas|although)\s([^,]*)$")
-
 _CONDITION = re.compile(
     r"(?:at|under|if|when|where|with|without|unless|depending|beyond|above|below)\b[^,]{2,120},", re.I
 )
-
 _INTRODUCED = re.compile(
     r"(?:in|at|under|by|over|with|for|from|during|since|until|after|before|without|among|across)\b[^,]{2,120},", re.I
 )
-
 _RANGE = re.compile(r"\d\s*(?:[–-]|to)\s*\d")
-
 _NUMBER_FIRST = re.compile(r"\d(?!\d*(?:\.\d+)?(?:\s*(?:[–-]|to)\s*\d+(?:\.\d+)?)?\s*%)")
-
 _PART_OF_THING = re.compile(rf"\b(?:{PREPOSITION})\b", re.IGNORECASE)
-
 _CLAUSE_FOLLOWS = re.compile(r"[\s,;]*(?:while|whilst|whereas|although|though|yet)\b", re.IGNORECASE)
-
 _LIKELY_THAT = re.compile(r"(?:\w+ly\s+)?(?:un)?likely\b|virtually\s+certain\b", re.IGNORECASE)
-
 _NOT_THING = re.compile(r"\d|(?:both|it|they|this|these)\b", re.IGNORECASE)
-
 _FEWEST_WORDS = 2
-
 _NEAR_END = 8
-
 _LONG_WORD = 5
-
 _INTERRUPTED_GOES_ON = re.compile(
     rf"(?!(?:of|to)\b)(?:{BEGINS_WITH_PREPOSITION.pattern[1:]}|{SUBORDINATE.pattern[1:]})", re.IGNORECASE
 )
-
 _FORMS = tuple(
     (re.compile(words, re.IGNORECASE), re.compile(place, re.IGNORECASE), group)
     for words, place, group in (
@@ -217,46 +172,37 @@ _FORMS = tuple(
     )
 )
 """How words begin that may take the place of earlier ones of the same form, and where those begin (a group)."""
-
 _INCLUDES = re.compile(r"\binclud(?:es?|ed)\b", re.IGNORECASE)
-
 _HOLDS_LIST = re.compile(
     r":\s|\binclud\w+\b|\bsuch\s+as\b|\b(?:by|through|of|in|for|on|from|via|are)\s+(?:\w+ly\s+)?\w+ing\b", re.IGNORECASE
 )
 """What a word in "-ing" after a comma may go on with, rather than with the sentence."""
-
 _RELATIVE_CLAUSE = re.compile(r",\s*(?:which|who)\b[^,]*(?:,|$)", re.IGNORECASE)
 _HANGS_ON = re.compile(
     r"(?:[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|due\s+to|because|despite|if|when|as(?!\s+(?:such|a\s+result|a\s+consequence)\b))\b",
     re.IGNORECASE,
 )
-
 _CONCESSION = re.compile(
     r"(?P<remark>[^,]{1,24},\s+)?(?:even\s+though|although|though|while|whilst|whereas|given\s+that),?\s+",
     re.IGNORECASE,
 )
-
 _CONCESSION_WITHIN = re.compile(
     r"(?P<reported>.*\bthat),?\s+(?:even\s+though|although|though|while|whilst|whereas),?\s+(?P<clause>[^,]+)$",
     re.IGNORECASE | re.DOTALL,
 )
 """A concession that is all of what is reported before the first level: "assesses that, while A (...), B"."""
-
 _ATTRIBUTED = re.compile(r"(?:[^,;:]{1,60}:\s+)?.{0,200}?\bthe\s+assessment\s+of\s+(?:both\s+)?(?=\w+\s+\w)")
 """Who gives a level in running words, or from what it follows: "Section 11.9 assessed low confidence in"."""
-
 _CONCLUDED_THAT = re.compile(
     r"(?:[^,;:]{0,60}\s)?(?:assess|conclud|find|found|indicat|not|report|stat|suggest)\w*\s+that\s+(?=\w+\s+\w)",
     re.IGNORECASE,
 )
-
 _DANGLES = re.compile(
     r"[,;]?\s+(?:and|but|or|yet|hence|while|whereas|although|though|albeit|because)"
     r"(?:\s+(?:that|only|similarly|with|also|there|it|is|in\s+general))*\W*$",
     re.IGNORECASE,
 )
 """What a level leaves of the words that bound it to the next clause."""
-
 _ENDS_WITH_ADJECTIVE = re.compile(
     r"\b(?:in|of|on|at|for|the|to|under|from|across|over|during|both|and|or)\s+(?:\w+ly\s+)?(?:\w{3,}(?:ern|ernmost|(?<!re)most|ous|ible|able|ful)"
     r"|[a-z]{2,}[^v]al(?<!coal)(?<!potential)(?<!material)(?<!animal)(?<!signal)|(?-i:[a-z])\w+(?:stic|tric|phic|omic|atic)"
@@ -264,7 +210,6 @@ _ENDS_WITH_ADJECTIVE = re.compile(
     r"|\w+(?:’|')s?)$",
     re.IGNORECASE,
 )
-
 _REMARK = re.compile(
     r"(?:in\s+(?:summary|addition|particular|general|conclusion|contrast|turn|fact|total|short|other\s+words)|for\s+(?:example"
     r"|instance)|on\s+the\s+other\s+hand|at\s+the\s+same\s+time|at\s+present|by\s+contrast|over\s*all|with\s+(?:few|some|the)\s+exceptions?)\b",
@@ -450,8 +395,7 @@ def _completed(
         own = re.search(r",\s+(?:whereas|while|but)\b|^with\b.*,\s+and\s(?P<clause>.*)", plain)
         adds = ADDS.match(plain) is not None and (own is None or (own["clause"] and not has_verb(own["clause"])))
         return CompletedClause(f"{last.text.rstrip(_END)}, {plain}", last.sure and bool(adds))
-    infinitive = _is_infinitive(plain, base.text) and not _CLAUSE_FOLLOWS.match(words) and _with_infinitive(plain, base)
-    if infinitive:
+    if not _CLAUSE_FOLLOWS.match(words) and (infinitive := _with_infinitive(plain, base)):
         return infinitive
     begins = BEGINS_WITH_VERB.match(plain)
     if begins and not _JOINS.match(words) and base.text == before and not has_verb(before.partition(" ")[2]):
@@ -486,18 +430,14 @@ def _completed(
     return _as_object(words, plain, base, before, last, listed_shortly)
 
 
-def _is_infinitive(plain: str, base: str) -> bool:
-    """Whether words begin with an infinitive: "increase in frequency" does after "projected to decrease in number"."""
-    return INFINITIVE.match(plain) is not None or (
-        re.match(r"(?:in|de)crease\s+in\b", plain) is not None
-        and re.search(r"\bto\s+(?:in|de)crease\s+in\b", base) is not None
-    )
-
-
 def _with_infinitive(words: str, base: CompletedClause) -> CompletedClause | None:
-    """``words`` after the verb that governs the infinitive of ``base``: "can store carbon (...) and improve soils"."""
+    """``words`` after the verb that governs the infinitive of ``base``: "can store carbon (...) and improve soils".
+
+    None where they begin with none; "increase in number" does after "projected to decrease in frequency".
+    """
+    alike = re.match(r"(?:in|de)crease\s+in\b", words) and re.search(r"\bto\s+(?:in|de)crease\s+in\b", base.text)
     governs = GOVERNS_INFINITIVE.search(base.text)
-    if governs is None:
+    if governs is None or not (alike or INFINITIVE.match(words)):
         return None
     subject = base.text[: governs.start()]
     sure = base.sure and SUBORDINATOR.search(subject) is None and SURELY_FINITE.search(subject) is None

@@ -271,7 +271,8 @@ def extract(documents: Iterable[Document], options: ExtractOptions | None = None
     """The statements of documents, in reading order (Maiya 2024, C.1).
 
     A sentence with several levels gives one statement for each. A level in brackets behind a full stop is that of the
-    sentence before it; some reports mean the sentences before that one too, which appear in the context.
+    sentence before it; some reports mean the sentences before that one too, which appear in the context. Footnotes are
+    passed over.
 
     Args:
         documents: As :func:`climassay.corpus.read_all` gives them, or
@@ -366,14 +367,16 @@ class _DocumentStatements:
         """Whether tags behind a paragraph's last full stop hold for the paragraph: within it such tags are rare."""
         if options.paragraph_tags == "found":
             ends = within = 0
-            for text in texts:
-                *before, last = split_report_sentences(text) or [""]
+            for block in document.blocks:
+                if block.footnote:
+                    continue
+                *before, last = split_report_sentences(block.text) or [""]
                 within += sum(_tag_behind(words) is not None for words in before)
                 ends += bool(before) and _tag_behind(last) is not None
             self.paragraph_tags = ends > 0 and within * _RARE <= ends
 
     def __iter__(self) -> Iterator[Statement]:
-        numbered = enumerate(self.document.blocks)
+        numbered = ((place, block) for place, block in enumerate(self.document.blocks) if not block.footnote)
         for _, section in groupby(numbered, key=lambda entry: (entry[1].chapter, entry[1].headings)):
             yield from self._of_section([
                 _Sentence(words, place, number)

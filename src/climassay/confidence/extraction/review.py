@@ -45,7 +45,7 @@ class CertaintyTerm:
 
 
 def extract_terms(documents: Iterable[Document], report: str | None = None) -> list[CertaintyTerm]:
-    """The terms of documents in reading order; sentences that explain the vocabulary have none.
+    """The terms of documents in reading order; sentences that explain the vocabulary and footnotes have none.
 
     Args:
         documents: As for :func:`climassay.confidence.extraction.extract`.
@@ -56,7 +56,7 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
         name = identify(document, report).name or document.report or document.title
         for place, block in enumerate(document.blocks):
             for number, sentence in enumerate(split_report_sentences(block.text)):
-                if explains_terms(sentence):
+                if block.footnote or explains_terms(sentence):
                     continue
                 terms: list[tuple[int, int, TermKind, str]] = [
                     (one.start, one.end, "likelihood", one.term) for one in find_likelihoods(sentence)

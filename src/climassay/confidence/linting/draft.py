@@ -247,7 +247,8 @@ def paged_draft(document: Document, name: str) -> Draft:
     blocks: list[DraftBlock] = []
     place = 0
     for block in document.blocks:
-        blocks.append(DraftBlock("paragraph", place, place + len(block.text), block.page))
+        kind: BlockKind = "note" if block.footnote else "paragraph"
+        blocks.append(DraftBlock(kind, place, place + len(block.text), block.page))
         parts.append(block.text)
         place += len(block.text) + 2
     text = "\n\n".join(parts)

@@ -256,7 +256,9 @@ class _Paragraph:
 
 
 def write_comments(source: Path, checked: Checked, target: Path) -> int:
-    """Write a copy of a Word file with each finding as a comment.
+    """Write a copy of a Word file with each finding as a comment, and one at its beginning on what was looked at.
+
+    A copy without findings would otherwise look like an approved text.
 
     Args:
         source: The file that was checked; it stays as it is.
@@ -264,7 +266,7 @@ def write_comments(source: Path, checked: Checked, target: Path) -> int:
         target: The copy; an earlier one is replaced.
 
     Returns:
-        How many comments were written.
+        How many findings have a comment.
 
     Raises:
         InputError: The file is not a Word file, has changed since it was checked, or the copy cannot be written.
@@ -279,7 +281,12 @@ def write_comments(source: Path, checked: Checked, target: Path) -> int:
         placed = list(_placed(checked, paragraphs))
         if not placed and checked.findings:
             raise InputError(f"{source} is not the text that was checked.")
-        changed = _with_comments(known, prefix, placed)
+        opening = next((run for paragraph in paragraphs for run in paragraph.runs if run.text.strip()), None)
+        comments = [(_said(finding), first, last) for finding, first, last in placed]
+        if opening is not None:
+            limits = f"Not looked at: {'; '.join(checked.examined.not_looked_at)}."
+            comments.insert(0, ([checked.conclusion, checked.examined.looked_at, limits], opening, opening))
+        changed = _with_comments(known, prefix, comments)
     except (zipfile.BadZipFile, KeyError, expat.ExpatError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{source} cannot be given comments: it is not a readable Word file.") from error
     out = io.BytesIO()
@@ -350,7 +357,9 @@ def _placed(checked: Checked, paragraphs: list[_Paragraph]) -> Iterator[tuple[Fi
                     yield finding, *ends
 
 
-def _with_comments(known: dict[str, bytes], prefix: str, placed: list[tuple[Finding, _Run, _Run]]) -> dict[str, bytes]:
+def _with_comments(
+    known: dict[str, bytes], prefix: str, placed: list[tuple[list[str], _Run, _Run]]
+) -> dict[str, bytes]:
     """The parts that comments change or add."""
     if not placed:
         return {}
@@ -358,11 +367,11 @@ def _with_comments(known: dict[str, bytes], prefix: str, placed: list[tuple[Find
     first = 1 + max(map(int, _COMMENT_ID.findall(before)), default=-1)
     marks: list[tuple[int, int, str]] = []
     comments = []
-    for number, (finding, opening, closing) in enumerate(placed, start=first):
+    for number, (lines, opening, closing) in enumerate(placed, start=first):
         marks.append((opening.start, 1, f'<{prefix}:commentRangeStart {prefix}:id="{number}"/>'))
         reference = f'<{prefix}:commentRangeEnd {prefix}:id="{number}"/><{prefix}:r><{prefix}:commentReference '
         marks.append((closing.end, 0, f'{reference}{prefix}:id="{number}"/></{prefix}:r>'))
-        comments.append(_comment(number, finding))
+        comments.append(_comment(number, lines))
     main, pieces, last = known[_MAIN], [], 0
     for place, _, mark in sorted(marks, key=lambda one: one[:2]):
         pieces += [main[last:place], mark.encode()]
@@ -398,10 +407,12 @@ def _extended(part: bytes, element: str, root: str) -> bytes:
     return text.replace(f"</{root}>", f"{element}</{root}>").encode()
 
 
-def _comment(number: int, finding: Finding) -> str:
+def _said(finding: Finding) -> list[str]:
     lines = [f"{finding.severity} [{finding.rule}]: {finding.message}", f"About: {finding.words}"]
-    if finding.suggestion:
-        lines.append(f"Instead: {finding.suggestion}")
+    return [*lines, f"Instead: {finding.suggestion}"] if finding.suggestion else lines
+
+
+def _comment(number: int, lines: list[str]) -> str:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     said = "".join(
         f'<w:p><w:r><w:t xml:space="preserve">{escape("".join(char for char in line if char >= " "))}</w:t></w:r></w:p>'

@@ -23,7 +23,7 @@ from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
-from climassay.io import parse_json
+from climassay.io import parse_rows, read_bytes
 from climassay.learning.features import Text
 
 LEVELS: tuple[Tag, ...] = TAGS[1:]
@@ -304,21 +304,16 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     Raises:
         InputError: The file cannot be read.
     """
-    import gzip
-
     from climassay.corpus.documents import split_sentences
 
-    opened = gzip.open if path.suffix == ".gz" else open
     result: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
     try:
-        with opened(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                row = parse_json(line)
-                if row["class"] == "body":
-                    name = f"{row['doc_id']}: {row['headings']}"
-                    kept = result[row["report"]].setdefault((name, row["doc_id"]), [])
-                    kept += filter(None, map(plain_statement, split_sentences(row["text"])))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        for row in parse_rows(path, read_bytes(path)):
+            if row["class"] == "body":
+                name = f"{row['doc_id']}: {row['headings']}"
+                kept = result[row["report"]].setdefault((name, row["doc_id"]), [])
+                kept += filter(None, map(plain_statement, split_sentences(row["text"])))
+    except (KeyError, TypeError) as error:
         raise InputError(f"{path} is not a file of report paragraphs: {error}.") from None
     return {
         report: [Section(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]

@@ -214,16 +214,9 @@ def train_tagger(
     Where there are enough documents of enough statements, the chosen one is cross-validated over whole documents too,
     for the residuals by which shares of levels are estimated.
 
-    Args:
-        items: Labelled statements.
-        training: The same with the models that are read (:func:`tagging_texts`); None: without models.
-        specs: What is tried.
-        folds: Number of cross-validation folds.
-        document_folds: Number of folds over documents; None: as many.
-        seed: Seed of folds and bootstrap.
-        resamples: Bootstrap samples of the intervals.
-        provenance: What is known of the data.
-        on_fit: Called after each tagger tried.
+    ``training`` holds the same items with the models that are read (:func:`tagging_texts`), None without models;
+    ``document_folds`` are over documents, by default as many as ``folds``. All else is as in
+    :func:`~climassay.learning.text_classifier.train_text_classifier`.
 
     Raises:
         InputError: Too few statements or sections, or a source without its model.

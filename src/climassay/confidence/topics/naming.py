@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,7 +193,11 @@ def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
         if len(grown) < 2 or len(grown) < _GROWTH * len(spans):
             break
         spans = grown
-    ending = [span for span in spans if _ends(*span)]
+    numbered = [(text, start, end - 1) for text, start, end in spans if _has_number(text, end) and end - start > 1]
+    if len(numbered) >= _GROWTH * len(spans):
+        spans = ending = numbered  # the last word belongs to its number: "Project Phase 6" names the project
+    else:
+        ending = [span for span in spans if _ends(*span)]
     if len(ending) < _ENDS * len(spans):
         return ""
     first, _, end = ending[0]
@@ -227,15 +232,26 @@ def _grown(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequ
 
 def _ends(text: Sequence[_Word], start: int, end: int) -> bool:
     """Whether a phrase comes to its end here, and names something rather than saying it of something."""
-    stops = end == len(text) or not text[end].joined or text[end].lower in _set(_AFTER) or text[end].lower.isdigit()
+    stops = end == len(text) or not text[end].joined or text[end].lower in _set(_AFTER)
     said = start > 0 and text[start].joined and text[start - 1].lower in _set(_VERBAL)
     return stops and not said
 
 
+def _has_number(text: Sequence[_Word], end: int) -> bool:
+    """Whether a number follows, without which the phrase is cut."""
+    return end < len(text) and text[end].joined and text[end].lower.isdigit()
+
+
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
-    """Whether a word in -ed is a form of another that the texts or the general words have: ``emissions increased``."""
+    """Whether a word in -ed is a form of another that the texts or the general words have: ``emissions increased``.
+
+    So is one that ``with`` or ``by`` mostly follows: ``risks associated``.
+    """
     if not word.endswith("ed") or len(word) < 6:
         return False
+    after = [two.lower for text in texts for one, two in pairwise(text) if one.lower == word and two.joined]
+    if sum(one in ("with", "by") for one in after) > len(after) / 2:
+        return True
     others = {word[:-1], word[:-2], f"{word[:-1]}s", f"{word[:-2]}s", f"{word[:-2]}ing"}
     return bool(others & _set(_GENERAL)) or any(one.lower in others for text in texts for one in text)
 

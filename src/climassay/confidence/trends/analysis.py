@@ -11,13 +11,11 @@ statements must be held out: predicted by a tagger that was not trained on them.
 the estimates for untagged statements carry that error.
 """
 
-import csv
-import io
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +35,7 @@ from climassay.confidence.trends.scores import (
 )
 from climassay.confidence.vocabulary import TAGS, Tag, score
 from climassay.errors import InputError
-from climassay.io import parse_json, read_text
+from climassay.io import parse_rows, read_bytes
 from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]
@@ -106,7 +104,11 @@ def read_predictions(path: Path) -> Predictions:
     Raises:
         InputError: It cannot be read, names no levels, or a row has no probabilities that sum to 1.
     """
-    rows = _rows(path)
+    # A tagger's own answers keep their probabilities in a field of their own, which CSV names in front of each.
+    rows = []
+    for row in parse_rows(path, read_bytes(path)):
+        own = {name.removeprefix("probabilities."): cell for name, cell in row.items()}
+        rows.append({**own, **own["probabilities"]} if isinstance(own.get("probabilities"), dict) else own)
     levels = tuple(tag for tag in TAGS if rows and tag in rows[0])
     if len(levels) < 2:
         raise InputError(
@@ -210,23 +212,6 @@ def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
     if count < 2:
         return mean, 2.0  # one section says nothing about others: as unsure as the scale is wide
     return mean, float(np.sqrt(count / (count - 1) * sum(r * r for r in residuals.values())) / len(cases))
-
-
-def _rows(path: Path) -> list[Mapping[str, Any]]:
-    try:
-        text = read_text(path, "utf-8-sig")
-        if path.suffix.lower() == ".csv":
-            read = csv.DictReader(io.StringIO(text, newline=""))
-            return [{str(name).removeprefix("probabilities."): cell for name, cell in row.items()} for row in read]
-        rows = [parse_json(line) for line in text.split("\n") if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from None
-    except ValueError:
-        raise InputError(f"{path} is neither CSV (by its name) nor JSON lines.") from None
-    if not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path} must hold one JSON object a line.")
-    # A tagger's own answers keep their probabilities in a field of their own.
-    return [{**row, **row["probabilities"]} if isinstance(row.get("probabilities"), dict) else row for row in rows]
 
 
 Tagging = Literal["tags", "hardly", "unknown"]

@@ -428,11 +428,13 @@ class BlockBuilder:
     def _finished(self, texts: Sequence[str], vocabulary: Counter[str]) -> Iterator[Block]:
         for text, (paragraph, headings) in zip(texts, self._drafts, strict=True):
             text = clean(join_hyphens(text, vocabulary))
-            if paragraph.kind is Kind.FOOTNOTE:
+            footnote = paragraph.kind is Kind.FOOTNOTE
+            if footnote:
                 text = _NOTE_NUMBER.sub("", text, count=1)
             if any(char.isalpha() for char in text):
                 path = tuple(join_hyphens(heading.text, vocabulary) for heading in headings)
-                yield Block(text=text, page=paragraph.first.page, last_page=paragraph.last_page, headings=path)
+                pages = paragraph.first.page, paragraph.last_page
+                yield Block(text, *pages, headings=path, footnote=footnote)
 
 
 def _goes_on(before: Paragraph, paragraph: Paragraph) -> bool:

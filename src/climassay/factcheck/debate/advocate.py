@@ -256,7 +256,7 @@ def _interview(
     questions: Sequence[FollowUp] = (),
 ) -> AssessmentPrompt:
     """What an advocate is asked with; several subclaims are judged together."""
-    others = [participant(one) for one in said.advocates if one.name != advocate.name]
+    others = [participant(one.name, one) for one in said.advocates if one.name != advocate.name]
     profile = next((one for one in said.advocates if one.name == advocate.name), None)
     several = subclaims if len(subclaims) > 1 else ()
     common = {
@@ -306,9 +306,10 @@ def _self(advocate: Advocate) -> dict[str, str]:
     return {"name": own.name, "kind": own.kind, "stance": as_one_line(own.stance)}
 
 
-def participant(profile: AdvocateProfile) -> dict[str, str]:
+def participant(name: str, profile: AdvocateProfile | None) -> dict[str, str]:
     """Who takes part, for the prompts of the others."""
-    return {"name": profile.name, "kind": profile.kind, "about": as_one_line(profile.about)}
+    kind, about = (profile.kind, profile.about) if profile else ("collection", "")
+    return {"name": name, "kind": kind, "about": as_one_line(about)}
 
 
 def _shown(context: DebateContext, opinion: AdvocateOpinion) -> dict[str, object]:

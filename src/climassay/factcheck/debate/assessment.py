@@ -154,12 +154,20 @@ class Assessment:
 
 def assess(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
     """Everything but the explanation where the elicitation is ``scored``; with it where it is ``schema``."""
-    if config.elicitation == "schema":
-        return (yield from _by_schema(interview, config))
+    if config.elicitation != "schema":
+        try:
+            return (yield from _by_scores(interview, config))
+        except ModelError as error:
+            return Assessment(error=str(error))
+    sampling = Sampling(None, config.temperature, seed=config.seed)
+    request = GenerationRequest(interview.messages, sampling, schema=answer_schema(interview, config))
+    completion = yield from ask_text(interview.model, request)
+    if completion.error is not None:
+        return Assessment(error=completion.error)
     try:
-        return (yield from _by_scores(interview, config))
-    except ModelError as error:
-        return Assessment(error=str(error))
+        return read_answer(json.loads(completion.text), interview, config.queries)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Assessment(error="The model's answer does not satisfy the schema, although it was asked for.")
 
 
 def explain(interview: AssessmentPrompt, config: ElicitationConfig, assessment: Assessment) -> Steps[Assessment]:
@@ -390,19 +398,6 @@ def _judgement_schema(
 
 def _words(words: Sequence[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
-
-
-def _by_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
-    sampling = Sampling(None, config.temperature, seed=config.seed)
-    request = GenerationRequest(interview.messages, sampling, schema=answer_schema(interview, config))
-    completion = yield from ask_text(interview.model, request)
-    if completion.error is not None:
-        return Assessment(error=completion.error)
-    try:
-        data = json.loads(completion.text)
-        return read_answer(data, interview, config.queries)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return Assessment(error="The model's answer does not satisfy the schema, although it was asked for.")
 
 
 def read_answer(data: Mapping[str, Any], interview: AssessmentPrompt, queries: int = 0) -> Assessment:

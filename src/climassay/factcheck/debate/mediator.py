@@ -127,8 +127,15 @@ def consolidate(
     brought = [source for source in context.sources.citations() if source.number in numbers]
     interview = _interview(mediator, context, subclaims, opinions, parts, follow_ups, brought, asking)
     assessment = yield from assess(interview, context.config)
-    if mediator.settings.decide == "pool" and assessment.error is None:
-        assessment = _pooled(assessment, informed, mediator.weights, context)
+    probabilities = pool(informed, mediator.weights) if mediator.settings.decide == "pool" else ()
+    if probabilities and assessment.error is None:
+        verdict = context.scale.labels[most_probable(probabilities)]
+        # The explanation goes on from the answer: its line with the verdict, wherever it is, becomes the pooled one.
+        lines = assessment.answer.split("\n")
+        answer = "\n".join(
+            f"Verdict: {verdict}" if line == f"Verdict: {assessment.verdict}" else line for line in lines
+        )
+        assessment = replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
     return Consolidation(interview, assessment, informed, spread, tuple(follow_ups), tuple(brought))
 
 
@@ -161,7 +168,8 @@ def _interview(
     several, asks = len(subclaims) > 1, asking != "no"
     views = [
         {
-            **_described(mediator, opinion.advocate),
+            **participant(opinion.advocate, mediator.profiles.get(opinion.advocate)),
+            "authority": authority(mediator.weights[opinion.advocate]),
             "verdict": opinion.verdict,
             "levels": _levels(opinion),
             "why": _why_silent(opinion),
@@ -225,12 +233,6 @@ def _interview(
     )
 
 
-def _described(mediator: Mediator, name: str) -> dict[str, str]:
-    profile = mediator.profiles.get(name)
-    about = participant(profile) if profile else {"name": name, "kind": "collection", "about": ""}
-    return {**about, "authority": authority(mediator.weights[name])}
-
-
 def _why_silent(opinion: AdvocateOpinion) -> str:
     """Why an advocate's opinion does not count."""
     if opinion.verdict is None:
@@ -282,19 +284,6 @@ def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> t
     return tuple(float(value) for value in powers / powers.sum())
 
 
-def _pooled(
-    assessment: Assessment, informed: Sequence[AdvocateOpinion], weights: Mapping[str, float], context: DebateContext
-) -> Assessment:
-    probabilities = pool(informed, weights)
-    if not probabilities:
-        return assessment
-    verdict = context.scale.labels[most_probable(probabilities)]
-    # The explanation goes on from the answer: its line with the verdict, wherever it stands, has to be the pooled one.
-    decided, pooled = f"Verdict: {assessment.verdict}", f"Verdict: {verdict}"
-    answer = "\n".join(pooled if line == decided else line for line in assessment.answer.split("\n"))
-    return replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
-
-
 # ---------------------------------------------------------------------------------------------------- the next round
 
 
@@ -306,6 +295,7 @@ def decide(
     ``changed`` says whether any advocate's verdict differs from the round before; it is not used in round 1.
     """
     asked = found.assessment
+    contrast = not are_close(found.spread, context.scale)
     reason: CloseReason | OpenReason
     if not found.informed:
         reason = "not enough information"
@@ -314,8 +304,13 @@ def decide(
     elif len(found.informed) == 1:
         # Another one may still find something: a mediator that can reason has asked it.
         reason = "uncertain" if asked.goes_on else "one informed advocate"
-    elif not are_close(found.spread, context.scale):
-        reason = yield from _on_contrast(context, number, limit, found)
+    elif contrast and number >= limit:
+        reason = "round limit"
+    elif contrast and number == 1:
+        # Contrasting verdicts are never accepted without a question; after one, the mediator may be satisfied.
+        reason = "contrast"
+    elif contrast:
+        reason = "contrast" if (yield from _goes_on(context, found)) else "mediator"
     elif context.config.elicitation == "schema":
         # A mediator that can reason says itself whether an answer would help: limited evidence alone is no reason.
         reason = "uncertain" if asked.goes_on else "close verdicts"
@@ -339,17 +334,11 @@ def decide(
     return decision
 
 
-def _on_contrast(
-    context: DebateContext, number: int, limit: int, found: Consolidation
-) -> Steps[CloseReason | OpenReason]:
-    """Contrasting verdicts are never accepted without a question; after one, the mediator may be satisfied."""
-    if number >= limit:
-        return "round limit"
-    if number == 1:
-        return "contrast"
+def _goes_on(context: DebateContext, found: Consolidation) -> Steps[bool]:
+    """Whether the mediator would rather ask than close although verdicts contrast."""
     prompt, asked = found.interview, found.assessment
     if context.config.elicitation != "scored" or prompt is None or asked.error is not None:
-        return "contrast" if asked.goes_on else "mediator"
+        return bool(asked.goes_on)
     prompts = [
         RenderedPrompt(prompt.messages, asked.answer + "\nNext:"),
         RenderedPrompt(prompt.blank, f"Verdict: {BLANK}\nNext:"),
@@ -358,8 +347,8 @@ def _on_contrast(
         options = (" close the debate", " ask follow-up questions")
         close, ask = yield from weigh(prompt.model, prompts, options, context.config)
     except ModelError:
-        return "contrast"
-    return "contrast" if ask > close else "mediator"
+        return True
+    return ask > close
 
 
 def ask_follow_ups(

@@ -1,13 +1,32 @@
-"""A debate from the claim to the verdict, as one coroutine (Leippold et al. 2024, figure 1)."""
+"""A debate from the claim to the verdict, as one coroutine (Leippold et al. 2024, figure 1).
 
+First the claim is read. A model that is asked with full prompts decides in one call whether a claim can be checked,
+what statements it makes and what to search for. One that gets brief prompts is only asked for the statements; rules
+take over where no model is asked, or where its quotations do not fit the claim.
+
+Then passages are searched. What a claim says is seldom how an assessment report says it: the queries of a strong model
+are in the reports' language, and after the search it reads the passages found for all advocates, in one call, and says
+which of them bear on the claim. A model that is asked with brief prompts does neither.
+
+The questions of a further round come with queries of their own and are searched in the same way; nothing is graded
+anew, since that would be one more call to wait for. From a collection in which nothing bears on the claim, a
+passage must be as similar to a query as the least similar one that bears, so that its advocate is not asked in vain.
+"""
+
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from climassay.corpus.documents import locate_quotation, split_sentences
+from climassay.corpus.search import fuse
 from climassay.factcheck.claims import dating_warning
-from climassay.factcheck.configuration import DebateSettings
+from climassay.factcheck.configuration import DebateSettings, Splitter
 from climassay.factcheck.debate.advocate import Advocate, Exchanges, give_opinions, reply, write_question
 from climassay.factcheck.debate.assessment import ElicitationConfig
-from climassay.factcheck.debate.context import DebateContext, RetrievedPassage
+from climassay.factcheck.debate.context import DebateContext, RetrievedPassage, as_one_line, provenance
 from climassay.factcheck.debate.mediator import (
     NAME,
     Consolidation,
@@ -18,8 +37,18 @@ from climassay.factcheck.debate.mediator import (
     final_verdict,
     whether_to_ask,
 )
-from climassay.factcheck.debate.preparation import Evidence, Grader, find_evidence, find_for_questions, read_claim
-from climassay.factcheck.debate.scheduler import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, gather
+from climassay.factcheck.debate.scheduler import (
+    BEARS,
+    ELSEWHERE,
+    ON_SUBJECT,
+    AskEntailment,
+    Found,
+    Ledger,
+    Steps,
+    ask_text,
+    counted,
+    gather,
+)
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     UNCERTAIN,
@@ -34,8 +63,345 @@ from climassay.factcheck.transcript import (
     Verdict,
 )
 from climassay.grounding.citations import AnswerSentence
-from climassay.models.contract import Encoder
+from climassay.models.contract import Encoder, GenerationRequest, Sampling, object_schema
 from climassay.prompts import STRONG, Profile, Prompt
+
+if TYPE_CHECKING:
+    from climassay.factcheck.claims import Kind
+
+MOST = 5
+"""Subclaims of one claim."""
+_LONGEST = 400
+_LONGEST_QUERY = 200
+_REFUSED: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
+_FEWEST_WORDS = 3
+"""A piece of fewer words is not a statement of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read from a claim."""
+
+    subclaims: tuple[Subclaim, ...]
+    """At least one."""
+    splitter: Splitter
+    """Who made them."""
+    kind: "Kind" = "checkable"
+    reason: str = ""
+    """Why it is not checkable or not about climate, in one sentence."""
+
+
+def read_claim(
+    text: str, splitter: Splitter, model: str, profile: Profile, templates: Mapping[str, Prompt]
+) -> Steps[Reading]:
+    """Read a claim.
+
+    ``model`` asks for quotations of the claim, each with a statement that can stand alone, and falls back on rules
+    where the quotations are not in the claim, overlap, or leave out half of it; ``rules`` splits at sentences and
+    semicolons; ``none`` takes the claim whole. A full prompt, unlike a brief one, also asks whether the claim can be
+    checked, and for search queries.
+    """
+    if splitter == "none":
+        return Reading((whole(text),), "none")
+    if splitter == "model":
+        template = templates["split_brief" if profile.brief else "split"]
+        rendered = template.render(
+            claim=as_one_line(text),
+            most=MOST,
+            longest=_LONGEST,
+            queries=profile.queries,
+            longest_query=_LONGEST_QUERY,
+        )
+        schema = _reading_schema(len(text), not profile.brief, 0 if profile.brief else profile.queries)
+        request = GenerationRequest(
+            rendered.messages, Sampling(max_tokens=None), schema=schema, assistant_prefix=rendered.assistant_prefix
+        )
+        completion = yield from ask_text(model, request)
+        reading = None if completion.error is not None else _accepted(text, completion.text, profile)
+        if reading is not None:
+            return reading
+    return Reading(by_rules(text), "rules")
+
+
+def whole(text: str) -> Subclaim:
+    """The claim as its only subclaim."""
+    return Subclaim(1, text, 0, len(text))
+
+
+def by_rules(text: str) -> tuple[Subclaim, ...]:
+    """Sentences and parts between semicolons; pieces too short to be statements stay with the one before."""
+    borders = [0]
+    for sentence in split_sentences(text):
+        place = text.find(sentence, borders[-1])
+        if place > borders[-1]:
+            borders.append(place)
+    borders += [match.end() for match in re.finditer(r";\s+", text)]
+    pieces: list[tuple[int, int]] = []
+    places = sorted({*borders, len(text)})
+    for start, end in pairwise(places):
+        if pieces and (_words(text[start:end]) < _FEWEST_WORDS or _words(text[slice(*pieces[-1])]) < _FEWEST_WORDS):
+            pieces[-1] = (pieces[-1][0], end)
+        else:
+            pieces.append((start, end))
+    if len(pieces) > MOST:
+        pieces = [*pieces[: MOST - 1], (pieces[MOST - 1][0], pieces[-1][1])]
+    if len(pieces) < 2:
+        return (whole(text),)
+    trimmed = []
+    for number, (start, end) in enumerate(pieces, start=1):
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        piece = text[start:end].strip().rstrip(";").rstrip()
+        trimmed.append(Subclaim(number, piece, start, start + len(piece)))
+    return tuple(trimmed)
+
+
+def _words(text: str) -> int:
+    return len(re.findall(r"\w+", text))
+
+
+def _reading_schema(length: int, judged: bool, queries: int) -> dict[str, Any]:
+    """JSON schema of the answer; ``judged``: it also says what kind of text the claim is."""
+    text: dict[str, Any] = {"type": "string", "maxLength": _LONGEST}
+    # A strong model may have to quote a long claim whole.
+    quotation = {"type": "string", "maxLength": max(length, 1)} if judged else text
+    part = {"quotation": quotation, "statement": text}
+    if queries:
+        query = {"type": "string", "maxLength": _LONGEST_QUERY}
+        part["queries"] = {"type": "array", "maxItems": queries, "items": query}
+    parts = {"type": "array", "minItems": 0 if judged else 1, "maxItems": MOST, "items": object_schema(part)}
+    kinds = {"type": "string", "enum": ["checkable", *_REFUSED]}
+    return object_schema({"reason": text, "kind": kinds, "parts": parts} if judged else {"parts": parts})
+
+
+def _accepted(text: str, answer: str, profile: Profile) -> Reading | None:
+    """The model's reading, where its parts are quotations that do not overlap and cover most of the claim."""
+    try:
+        data = json.loads(answer)
+        if not profile.brief and (refused := _REFUSED.get(data["kind"])) is not None:
+            return Reading((whole(text),), "model", refused, as_one_line(str(data["reason"])))
+        parts = []
+        for part in data["parts"]:
+            written = (as_one_line(str(query)) for query in part["queries"]) if profile.queries else ()
+            # Each search query once, without those that say nothing.
+            queries = tuple(dict.fromkeys(query for query in written if _words(query)))[: profile.queries]
+            parts.append((str(part["quotation"]), str(part["statement"]), queries))
+    except (ValueError, KeyError, TypeError):
+        return None
+    if len(parts) == 1 and not profile.brief:
+        return Reading((replace(whole(text), queries=parts[0][2]),), "model")
+    placed = [
+        (span, statement, queries)
+        for quotation, statement, queries in parts
+        if (span := locate_quotation(text, quotation)) is not None
+    ]
+    if len(placed) < len(parts) or not 0 < len(placed) <= MOST:
+        return None
+    placed.sort()
+
+    def strays(quotation: str, statement: str) -> bool:
+        """Whether a statement has less than half of the words that its quotation has."""
+        quoted, said = set(re.findall(r"\w+", quotation.lower())), set(re.findall(r"\w+", statement.lower()))
+        return len(quoted & said) < 0.5 * max(1, len(quoted))
+
+    spans = [span for span, _, _ in placed]
+    if any(first[1] > second[0] for first, second in pairwise(spans)):
+        return None
+    if sum(_words(text[slice(*span)]) for span in spans) < 0.5 * _words(text):
+        return None
+    if len(placed) == 1:
+        return Reading((whole(text),), "model")
+    subclaims = [
+        Subclaim(
+            number,
+            text[slice(*span)] if profile.brief and strays(text[slice(*span)], statement) else as_one_line(statement),
+            *span,
+            queries,
+        )
+        for number, (span, statement, queries) in enumerate(placed, start=1)
+    ]
+    return Reading(tuple(subclaims), "model") if all(one.text for one in subclaims) else None
+
+
+MOST_CANDIDATES = 24
+"""Passages that are graded for one claim, those of all its statements and advocates together."""
+MOST_CHARACTERS = 48_000
+"""Characters of these passages, about 12,000 tokens; a passage that would go beyond is left out, not cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grader:
+    """Who grades passages."""
+
+    model: str
+    """Name of the model."""
+    prompt: Prompt
+    """Template of ``claim``, ``statements`` (empty where the claim is its only one) and ``passages``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a claim's advocates get."""
+
+    passages: tuple[tuple[tuple[Found, ...], ...], ...]
+    """For each advocate, for each subclaim: best first, as many as the advocate takes."""
+    candidates: tuple[Found, ...] = ()
+    """Those that were put before the grader, in their order there, with their grades."""
+    warning: str = ""
+    """Why they appear in the order of the search, where they should have been graded."""
+
+
+def find_evidence(
+    advocates: Sequence[Advocate], subclaims: Sequence[Subclaim], claim: str, grader: Grader | None
+) -> Steps[Evidence]:
+    """Search all advocates' collections for all statements, and choose what lies before each advocate.
+
+    ``claim`` is worded as it is put before models. Without a grader the passages stay in the order of the search.
+    """
+    wanted = [(advocate, subclaim) for advocate in advocates for subclaim in subclaims]
+    lists: list[tuple[Found, ...]] = yield from gather(
+        [_search(advocate, (one.text, *one.queries), grader is not None) for advocate, one in wanted]
+    )
+    candidates: dict[_Key, Found] = {}
+    if grader is not None:
+        # The first of each list, then the second of each and so on, each passage once, as far as the budget goes.
+        room = MOST_CHARACTERS
+        for rank in range(max(map(len, lists), default=0)):
+            for one in (some[rank] for some in lists if rank < len(some)):
+                length = len(one.passage.text)
+                if _key(one) not in candidates and length <= room and len(candidates) < MOST_CANDIDATES:
+                    candidates[_key(one)] = one
+                    room -= length
+    grades: dict[_Key, _Grade] = {}
+    warning = ""
+    if grader is not None and candidates:
+        try:
+            grades = yield from _grade(grader, claim, subclaims, list(candidates.values()))
+        except ValueError as error:
+            warning = f"The passages could not be graded ({error}), so they stand in the order of the search."
+    graded = {key: replace(one, grade=grades[key].value) if key in grades else one for key, one in candidates.items()}
+    width = len(subclaims)
+    chosen: list[tuple[Found, ...]] = []
+    for place, (advocate, subclaim) in enumerate(wanted):
+        first = place - place % width
+        keys = dict.fromkeys(_key(one) for some in (lists[place], *lists[first : first + width]) for one in some)
+        own = {_key(one) for one in lists[place]}
+        pool = [(graded[key], key in own, grades[key].statements) for key in keys if key in graded] if grades else []
+        # What bears on the statement; where nothing does, what was found for it, but for what is about something else.
+        bearing = [
+            one
+            for one, its_own, statements in pool
+            if one.grade == BEARS and (subclaim.number in statements or (not statements and its_own))
+        ]
+        shown = bearing or [one for one, its_own, _ in pool if its_own and one.grade != ELSEWHERE]
+        chosen.append(tuple((shown if grades else lists[place])[: advocate.passages]))
+    passages = [tuple(chosen[place : place + width]) for place in range(0, len(chosen), width)]
+    # What is only on the subject lies before an advocate who has nothing else.
+    for place, given in enumerate(passages):
+        if any(one.grade != ON_SUBJECT for some in given for one in some):
+            passages[place] = tuple(tuple(one for one in some if one.grade != ON_SUBJECT) for some in given)
+    return Evidence(tuple(passages), tuple(graded.values()), warning)
+
+
+def find_for_questions(
+    questions: Sequence[tuple[Advocate, FollowUp]], first: Evidence, *, graded: bool
+) -> Steps[list[tuple[Found, ...]]]:
+    """Passages for the questions of a further round, in order, best first; ``first`` is what the first round found."""
+    lists: list[tuple[Found, ...]] = yield from gather(
+        # A question is put to somebody; its queries are worded for a search.
+        [_search(advocate, one.queries or (one.question,), graded) for advocate, one in questions]
+    )
+    grades = {_key(one): one.grade for one in first.candidates}
+    bearing = [one for one in first.candidates if one.grade == BEARS]
+    held = {one.collection for one in bearing}
+    floor = min((one.cosine for one in bearing if one.cosine is not None), default=-1.0)
+    results = []
+    for (advocate, _), some in zip(questions, lists, strict=True):
+        known = [replace(one, grade=grades.get(_key(one))) for one in some if grades.get(_key(one)) != ELSEWHERE]
+        kept = [one for one in known if one.grade or one.collection in held or (one.cosine or 0.0) >= floor]
+        results.append(tuple(kept[: advocate.passages]))
+    return results
+
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grade:
+    value: int | None
+    statements: frozenset[int]
+    """On which it bears; empty: on all for which it was found."""
+
+
+def _key(found: Found) -> _Key:
+    return found.collection, found.passage.id
+
+
+def _search(advocate: Advocate, queries: Sequence[str], graded: bool) -> Steps[tuple[Found, ...]]:
+    """What the queries find, fused by their ranks; each passage once. An advocate without collections finds nothing."""
+    if advocate.settings.kind == "plain":
+        return ()
+    asks = [advocate.search(query) for query in dict.fromkeys(queries)]
+    if graded:
+        asks = [replace(ask, passages=max(ask.passages, MOST_CANDIDATES)) for ask in asks]
+    lists: list[tuple[Found, ...]] = yield tuple(asks)
+    if len(lists) == 1:
+        return tuple(lists[0])
+    results: dict[str, Found] = {}
+    rankings: list[list[str]] = []
+    for some in lists:
+        rankings.append([])
+        for one in some:
+            name = "\n".join(_key(one))
+            known = results.setdefault(name, one)
+            cosines = [cosine for cosine in (known.cosine, one.cosine) if cosine is not None]
+            results[name] = replace(known, cosine=max(cosines, default=None))
+            rankings[-1].append(name)
+    return tuple(results[name] for name in fuse(*rankings))
+
+
+def _grade(
+    grader: Grader, claim: str, subclaims: Sequence[Subclaim], candidates: Sequence[Found]
+) -> Steps[dict[_Key, _Grade]]:
+    """Grade all candidates in one call.
+
+    Raises:
+        ValueError: It failed; the message says why.
+    """
+    several = len(subclaims) > 1
+    entry: dict[str, Any] = {
+        "passage": {"type": "integer", "minimum": 1, "maximum": len(candidates)},
+        "grade": {"type": "integer", "enum": [ELSEWHERE, ON_SUBJECT, BEARS]},
+    }
+    if several:
+        number = {"type": "integer", "minimum": 1, "maximum": len(subclaims)}
+        entry["statements"] = {"type": "array", "maxItems": len(subclaims), "items": number}
+    rendered = grader.prompt.render(
+        claim=as_one_line(claim),
+        statements=[as_one_line(subclaim.text) for subclaim in subclaims] if several else [],
+        passages=[{"where": provenance(one.passage), "text": as_one_line(one.passage.text)} for one in candidates],
+    )
+    request = GenerationRequest(
+        rendered.messages,
+        Sampling(max_tokens=None),
+        schema=object_schema({"grades": {"type": "array", "maxItems": len(candidates), "items": object_schema(entry)}}),
+        assistant_prefix=rendered.assistant_prefix,
+    )
+    completion = yield from ask_text(grader.model, request)
+    if completion.error is not None:
+        raise ValueError(completion.error.rstrip("."))
+    try:
+        grades = {
+            int(one["passage"]): _Grade(int(one["grade"]), frozenset(map(int, one.get("statements", ()))))
+            for one in json.loads(completion.text)["grades"]
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("the answer has not the form that was asked for") from None
+    # A passage that was passed over may bear: it is shown where nothing is said to, and its advocate is asked.
+    passed_over = _Grade(None, frozenset())
+    return {_key(one): grades.get(number, passed_over) for number, one in enumerate(candidates, start=1)}
+
+
+# --------------------------------------------------------------------------------------------------------- debate
 
 CONTEXT_PREFIX = "This claim is made in a climate-change context: "
 """Leippold et al. (2024): claims without context get it, so that fewer end without enough information."""

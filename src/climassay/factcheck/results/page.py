@@ -86,7 +86,7 @@ REASON: Mapping[CloseReason | OpenReason, str] = {
     "mediator": "the mediator was satisfied, although the advocates differ",
     "round limit": "the limit of rounds was reached",
     "one informed advocate": "only one advocate had information",
-    "not enough information": "no advocate had enough information",
+    "not enough information": "no advocate could judge the claim",
     "contrast": "the informed advocates' verdicts were more than one step apart",
     "uncertain": "the mediator was not certain",
 }
@@ -475,29 +475,8 @@ def claim_review(
     party: dict[str, Any] = {"@type": "Organization", "name": author.strip()}
     if author_url is not None:
         party["url"] = _address(author_url, "author_url")
-    review: dict[str, Any] = {
-        "@context": "https://schema.org",
-        "@type": "ClaimReview",
-        "url": _address(url, "url"),
-        "claimReviewed": transcript.claim.text,
-        "author": party,
-        "itemReviewed": _claim(transcript, appearance, claimant),
-        "reviewRating": _rating(transcript, verdict.label, used),
-    }
-    if published is not None:
-        if not _DATE.fullmatch(published):
-            raise InputError(f"The date of a ClaimReview must be like 2024-05-31 (ISO 8601), not {published!r}.")
-        review["datePublished"] = published
-    if verdict.explanation:
-        review["reviewBody"] = _prose(verdict)
-    cited = cited_numbers(verdict.explanation, verdict.quotations)
-    review["citation"] = [_work(source) for source in transcript.sources if source.number in cited]
-    return review
-
-
-def _claim(transcript: Transcript, appearance: str | None, claimant: PartyKind) -> dict[str, Any]:
-    source, date = transcript.claim.source.strip(), transcript.claim.date.strip()
     claim: dict[str, Any] = {"@type": "Claim"}
+    source, date = transcript.claim.source.strip(), transcript.claim.date.strip()
     where = safe_link(source) if appearance is None else _address(appearance, "appearance")
     if where is not None:
         claim["appearance"] = {"@type": "CreativeWork", "url": where}
@@ -505,15 +484,39 @@ def _claim(transcript: Transcript, appearance: str | None, claimant: PartyKind) 
         claim["author"] = {"@type": claimant, "name": source}
     if _DATE.fullmatch(date):
         claim["datePublished"] = date
-    return claim
-
-
-def _prose(verdict: Verdict) -> str:
-    """The explanation as a reader elsewhere may meet it: what passages bear, without our marks and fixed words."""
-    borne = [sentence.text for sentence in verdict.explanation if sentence.citations]
-    texts = borne or [sentence.text for sentence in verdict.explanation]
-    bare = [text.removeprefix(explanation_lead(verdict.label or "")).strip() for text in texts]
-    return " ".join(text[:1].upper() + text[1:] for text in bare)
+    sentences = [f"The claim {used.meaning(verdict.label)}."]
+    sentences += [f"Confidence of the model: {verdict.levels.confidence}."] if verdict.levels else []
+    sentences += ["Assessed by a language model from documents."]
+    sentences += [DEMONSTRATION] if transcript.demonstration else []
+    review: dict[str, Any] = {
+        "@context": "https://schema.org",
+        "@type": "ClaimReview",
+        "url": _address(url, "url"),
+        "claimReviewed": transcript.claim.text,
+        "author": party,
+        "itemReviewed": claim,
+        "reviewRating": {
+            "@type": "Rating",
+            "alternateName": verdict.label,
+            "ratingValue": used.position(verdict.label) + 1,
+            "worstRating": 1,
+            "bestRating": len(used.labels),
+            "ratingExplanation": " ".join(sentences),
+        },
+    }
+    if published is not None:
+        if not _DATE.fullmatch(published):
+            raise InputError(f"The date of a ClaimReview must be like 2024-05-31 (ISO 8601), not {published!r}.")
+        review["datePublished"] = published
+    if verdict.explanation:
+        # What passages bear, without our marks and fixed words.
+        borne = [sentence.text for sentence in verdict.explanation if sentence.citations]
+        texts = borne or [sentence.text for sentence in verdict.explanation]
+        bare = [text.removeprefix(explanation_lead(verdict.label)).strip() for text in texts]
+        review["reviewBody"] = " ".join(text[:1].upper() + text[1:] for text in bare)
+    cited = cited_numbers(verdict.explanation, verdict.quotations)
+    review["citation"] = [_work(source) for source in transcript.sources if source.number in cited]
+    return review
 
 
 def _work(source: PassageCitation) -> dict[str, Any]:
@@ -526,22 +529,6 @@ def _work(source: PassageCitation) -> dict[str, Any]:
         work["pagination"] = "-".join(map(str, pages))
     address = safe_link(passage.url)
     return work | ({"url": address} if address else {})
-
-
-def _rating(transcript: Transcript, label: str, scale: Scale) -> dict[str, Any]:
-    levels = transcript.verdict.levels
-    sentences = [f"The claim {scale.meaning(label)}."]
-    sentences += [f"Confidence of the model: {levels.confidence}."] if levels else []
-    sentences += ["Assessed by a language model from documents."]
-    sentences += [DEMONSTRATION] if transcript.demonstration else []
-    return {
-        "@type": "Rating",
-        "alternateName": label,
-        "ratingValue": scale.position(label) + 1,
-        "worstRating": 1,
-        "bestRating": len(scale.labels),
-        "ratingExplanation": " ".join(sentences),
-    }
 
 
 def _address(value: str, name: str) -> str:

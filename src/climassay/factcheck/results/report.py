@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from climassay.factcheck.results.analysis import MEDIATOR, RiskCoverage, RunAnalysis, analysis_data
 from climassay.factcheck.results.page import (
@@ -52,10 +52,6 @@ from climassay.reporting.html import Block
 from climassay.reporting.results import Result
 from climassay.statistics import Estimate
 
-if TYPE_CHECKING:
-    pass
-
-
 SHOWN_DISAGREEMENTS = 200
 """More would make the report too long to read."""
 ENOUGH_OTHERS = 20
@@ -75,9 +71,18 @@ def factcheck_report(
     """
     advocates = [one.party for one in analysis.distributions if one.party not in ("published", MEDIATOR)]
     who = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
+    classes = analysis.scale.classes(analysis.shown)
+    places = {name: number / (len(classes) - 1) for number, name in enumerate(classes)}
+    names = [name for name, _ in analysis.distributions[0].counts]
+    bars = StackedBars(
+        f"Distribution of verdicts, {analysis.shown} classes",
+        tuple(Category(name, places.get(name), hatched=name == NO_VERDICT) for name in names),
+        tuple(StackedBar(one.party, tuple(count for _, count in one.counts)) for one in analysis.distributions),
+        "From wrong (left) to right; grey: not enough information; hatched: no verdict.",
+    )
     sections: dict[str, Sequence[Block]] = {
         "Verdicts against the published ones": _score_blocks(analysis),
-        "Verdicts given": (_distribution_figure(analysis), distribution_table(analysis), nei_table(analysis)),
+        "Verdicts given": (bars, distribution_table(analysis), nei_table(analysis)),
         "How the debates went": (outcome_table(analysis), round_table(analysis), agreement_table(analysis)),
         "What drove the verdicts": (left_out_table(analysis),),
         "What the explanations rest on": (citation_table(analysis), contradiction_table(analysis)),
@@ -151,18 +156,6 @@ def _heat_map(scores: VerdictScores) -> HeatMap:
         "published verdict",
         "mediator's verdict",
         "The darker a cell, the larger its share of the row.",
-    )
-
-
-def _distribution_figure(analysis: RunAnalysis) -> StackedBars:
-    classes = analysis.scale.classes(analysis.shown)
-    places = {name: number / (len(classes) - 1) for number, name in enumerate(classes)}
-    names = [name for name, _ in analysis.distributions[0].counts]
-    return StackedBars(
-        f"Distribution of verdicts, {analysis.shown} classes",
-        tuple(Category(name, places.get(name), hatched=name == NO_VERDICT) for name in names),
-        tuple(StackedBar(one.party, tuple(count for _, count in one.counts)) for one in analysis.distributions),
-        "From wrong (left) to right; grey: not enough information; hatched: no verdict.",
     )
 
 

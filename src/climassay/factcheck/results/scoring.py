@@ -182,7 +182,10 @@ def score_verdicts(
     if not labelled.any():
         raise InputError("No row has a true verdict: there is nothing to score.")
     answered = np.where(got >= 0, got, len(names))
-    coded = _Coded(wanted, answered, _numbered(claims, len(truth)), got == _NOTHING).take(labelled)
+    numbers: dict[object, int] = {}
+    texts = ["" if claim is None else str(claim) for claim in ([None] * len(truth) if claims is None else claims)]
+    numbered = [numbers.setdefault(claim_key(text) or row, len(numbers)) for row, text in enumerate(texts)]
+    coded = _Coded(wanted, answered, np.array(numbered, dtype=np.int64), got == _NOTHING).take(labelled)
     first = np.zeros(len(coded.claims), dtype=bool)
     first[np.unique(coded.claims, return_index=True)[1]] = True
     how = _Resampling(level, resamples, seed)
@@ -220,15 +223,6 @@ def _refuse_unknown(verdicts: Sequence[object], places: NDArray[np.int64], scale
             f"Row {row + 1} {says} {text if len(text) <= 60 else text[:60] + ' …'!r}, which is not of the scale "
             f"{scale.name}: it has {', '.join((*scale.labels, scale.nei))}.{hint}"
         )
-
-
-def _numbered(claims: Sequence[object] | None, rows: int) -> NDArray[np.int64]:
-    """A number for each claim, in order of appearance [rows]."""
-    if claims is None:
-        return np.arange(rows)
-    numbers: dict[object, int] = {}
-    keys: list[object] = [claim_key("" if claim is None else str(claim)) or row for row, claim in enumerate(claims)]
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def _score_rows(coded: _Coded, names: Sequence[str], how: _Resampling) -> RowScores:
@@ -427,31 +421,27 @@ def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
     totals = [sum(counts[place] for counts in confusion.counts) for place in columns]
     rows.append(("sum", *map(str, totals), str(scores.rows.figures.n)))
     names = [confusion.predicted[place].replace(" ", "\n") for place in columns]
-    note = [*_counting_sentences(scores, absent)]
+    scored, nei = scores.rows, confusion.predicted[-2]
+    unknown = f"; not of the scale: {scored.unknown:,}" if scored.unknown else ""
+    right = ", except NEI where it is the truth" if scored.true_nei else ""
+    note = ["Columns: numbers of the rows; none: no verdict."] if numbered else []
+    wrong = f"{scored.nei:,}; missing: {scored.missing:,}{unknown}; all count as wrong{right}"
+    note.append(f"Predictions of {nei!r} (NEI): {wrong}.")
+    if scored.figures.one_sided:
+        note.append(f"On one side only, and 0 in the averages: {', '.join(map(repr, scored.figures.one_sided))}.")
+    if absent:
+        note.append(f"On neither side, and not shown: {', '.join(map(repr, absent))}.")
+    if scores.duplicates is not None:
+        note.append(f"Rows that repeat the claim of an earlier row: {scores.duplicates:,}.")
+    if scores.unlabelled:
+        note.append(f"Rows without a true verdict, left out: {scores.unlabelled:,}.")
     return Table.of(
         "Confusion matrix: true verdicts in rows, predicted ones in columns",
         ["truth", *(numbers if numbered else names), "sum"],
         rows,
         strong=[len(rows) - 1],
-        note=" ".join(["Columns: numbers of the rows; none: no verdict.", *note] if numbered else note),
+        note=" ".join(note),
     )
-
-
-def _counting_sentences(scores: VerdictScores, absent: Sequence[str]) -> Iterator[str]:
-    rows = scores.rows
-    nei = rows.confusion.predicted[-2]
-    unknown = f"; not of the scale: {rows.unknown:,}" if rows.unknown else ""
-    right = ", except NEI where it is the truth" if rows.true_nei else ""
-    yield f"Predictions of {nei!r} (NEI): {rows.nei:,}; missing: {rows.missing:,}{unknown}; all count as wrong{right}."
-    if rows.figures.one_sided:
-        named = ", ".join(map(repr, rows.figures.one_sided))
-        yield f"On one side only, and 0 in the averages: {named}."
-    if absent:
-        yield f"On neither side, and not shown: {', '.join(map(repr, absent))}."
-    if scores.duplicates is not None:
-        yield f"Rows that repeat the claim of an earlier row: {scores.duplicates:,}."
-    if scores.unlabelled:
-        yield f"Rows without a true verdict, left out: {scores.unlabelled:,}."
 
 
 def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[str, str]] = ()) -> Report:

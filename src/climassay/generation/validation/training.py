@@ -127,26 +127,28 @@ def train_validator(
     scores = score_validator(valid, given, groups, folds=split, seed=seed)
     model, calibrator, choices = fit_calibrated(blocks, valid, groups, folds=folds, seed=seed)
     threshold, refusal = chosen_threshold(precision, valid, given)
-    source = reader.provenance
-    provenance = replace(
+    source = replace(reader.provenance, regularisation=choices[0][0])
+    learned = Learned(_provenance(source, labels, drafts, scores, seed), calibrator, threshold)
+    validator = TrainedValidator(model, learned, reader)
+    return Training(validator, learned, scores, given, refusal, choices, int((~kept).sum()))
+
+
+def _provenance(
+    source: Provenance, labels: LabelSet, drafts: Sequence[LabelledDraft], scores: ValidatorScores, seed: int
+) -> Provenance:
+    """What is read, with what a validator was trained on and how good it is."""
+    kinds = list(dict.fromkeys(one.draft.kind for one in drafts))
+    return replace(
         source,
         data=labels.name,
         data_sha256=labels.sha256,
         items=len(drafts),
-        groups=len(np.unique(groups)),
-        regularisation=choices[0][0],
+        groups=len(np.unique(source_groups([one.draft for one in drafts]))),
         seed=seed,
         measured=scores.figures,
         trained_on=tuple(one.draft.id for one in drafts),
-        settings={
-            **source.settings,
-            "invalid": int((valid == 0).sum()),
-            "kinds": list(dict.fromkeys(one.draft.kind for one in drafts)),
-        },
+        settings={**source.settings, "invalid": sum(not one.valid for one in drafts), "kinds": kinds},
     )
-    learned = Learned(provenance, calibrator, threshold)
-    validator = TrainedValidator(model, learned, reader)
-    return Training(validator, learned, scores, given, refusal, choices, int((~kept).sum()))
 
 
 def fit_calibrated(
@@ -358,24 +360,9 @@ def measured(
     kept = *result.kept[: -len(KEPT_SHARES)], *(precision_at(share, valid, scores) for share in KEPT_SHARES)
     result = replace(result, evaluation=replace(result.evaluation, auroc=ranking), kept=kept)
     threshold, refusal = chosen_threshold(precision, valid, probabilities)
-    provenance = Provenance(
-        data=labels.name,
-        data_sha256=labels.sha256,
-        items=len(learned),
-        groups=len(np.unique(source_groups([one.draft for one in learned]))),
-        model=asked.model.name,
-        template=asked.prompt.name,
-        template_sha256=asked.prompt.sha256,
-        seed=seed,
-        measured=result.figures,
-        trained_on=tuple(one.draft.id for one in learned),
-        settings={
-            "kind": "asked",
-            "invalid": sum(not one.valid for one in learned),
-            "kinds": list(dict.fromkeys(one.draft.kind for one in learned)),
-            "subject": asdict(asked.subject),
-        },
-    )
-    facts = Learned(provenance, fit_calibrator(scores, valid), threshold)
+    settings = {"kind": "asked", "subject": asdict(asked.subject)}
+    prompt = asked.prompt
+    source = Provenance(model=asked.model.name, template=prompt.name, template_sha256=prompt.sha256, settings=settings)
+    facts = Learned(_provenance(source, labels, learned, result, seed), fit_calibrator(scores, valid), threshold)
     validator = PromptedValidator.fine_tuned(asked.model, asked.prompt, facts, asked.name)
     return Training(validator, facts, result, probabilities, refusal)

@@ -27,26 +27,11 @@ from inspect_ai.log import EvalLog, EvalSample, EvalScore, recompute_metrics
 from inspect_ai.model import ChatMessage, GenerateConfig, Model
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, PARTIAL, value_to_float
 
+from climassay import evaluation
 from climassay.errors import InputError
-from climassay.evaluation import (
-    OVERALL,
-    Ask,
-    Cell,
-    ConstantScore,
-    ExperimentPlan,
-    HarnessCells,
-    ModelSpec,
-    Progress,
-)
 from climassay.integrations.inspect.provider import ClimassayModel, inspect_model
 from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
-from climassay.models.contract import (
-    Completion,
-    CompletionCallback,
-    GenerationRequest,
-    Generator,
-    Message,
-)
+from climassay.models import contract
 from climassay.questions import LETTERS, Kind, Question
 from climassay.records import RecordedModel, RequestCounts
 from climassay.settings import located
@@ -67,14 +52,14 @@ _to_float = value_to_float()
 
 
 def run_tasks(
-    plan: ExperimentPlan,
-    model: ModelSpec,
-    ask: Ask,
-    progress: Progress,
+    plan: evaluation.ExperimentPlan,
+    model: evaluation.ModelSpec,
+    ask: evaluation.Ask,
+    progress: evaluation.Progress,
     *,
-    load: Callable[[ModelSpec], Generator],
-    kept: Sequence[Generator] = (),
-) -> HarnessCells:
+    load: Callable[[evaluation.ModelSpec], contract.Generator],
+    kept: Sequence[contract.Generator] = (),
+) -> evaluation.HarnessCells:
     """Ask one model all tasks of Inspect that a plan names.
 
     Args:
@@ -92,7 +77,7 @@ def run_tasks(
     spec, cells = plan.inspect, []
     with ExitStack() as closing:
 
-        def opened_model(one: ModelSpec) -> Generator:
+        def opened_model(one: evaluation.ModelSpec) -> contract.Generator:
             result = load(one)
             if not any(result is other for other in kept):
                 closing.callback(result.close)
@@ -116,7 +101,7 @@ def run_tasks(
         asked = inspect_model(recorded, on_answer=on_answer)
         grader = None if spec.grader is None else inspect_model(ask(opened_model(spec.grader)))
         for name in planned:
-            progress.on_cell(Cell(name, model.shown, SETTING, "mcq"), "asked")
+            progress.on_cell(evaluation.Cell(name, model.shown, SETTING, "mcq"), "asked")
         logs = runner.run(asked, grader)
         left = recorded.tally
         for log in logs:
@@ -137,27 +122,18 @@ def run_tasks(
             constants = runner.constants(result) if model == plan.models[0] else ()
             cells.append(result.cell(model, SETTING, opened, setting, left, notes, constants))
             left = RequestCounts()  # asked once, counted once
-    return HarnessCells(cells, {})
+    return evaluation.HarnessCells(cells, {})
 
 
 class _Runner:
-    """Runs a plan's tasks with Inspect.
+    """Runs a plan's tasks with Inspect; the folder takes the logs that nobody wants."""
 
-    Args:
-        plan: Names the tasks.
-        folder: Takes the logs that nobody wants.
-    """
-
-    def __init__(self, plan: ExperimentPlan, folder: str) -> None:
+    def __init__(self, plan: evaluation.ExperimentPlan, folder: str) -> None:
         self._plan, self._spec, self._folder = plan, plan.inspect, folder
         self._places: dict[str, str] = {}
 
     def planned(self) -> dict[str, int]:
-        """Number of answers wanted from each task, by its name, epochs counted.
-
-        Raises:
-            InputError: A task is not there or cannot be loaded, or two have one name.
-        """
+        """Number of answers wanted from each task, by its name, epochs counted; refuses what cannot be loaded."""
         results: dict[str, int] = {}
         taken: set[str] = set()
         for name in self._spec.tasks:
@@ -178,12 +154,7 @@ class _Runner:
         return results
 
     def run(self, asked: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
-        """Logs of all tasks, asked of a model.
-
-        Raises:
-            InputError: A task cannot be run, or needs what no model of climassay has.
-            KeyboardInterrupt: Somebody wants it to end.
-        """
+        """Logs of all tasks, asked of a model; refuses tasks that need what no model of climassay has."""
         model = Model(asked, GenerateConfig(max_tokens=self._spec.max_tokens))
         roles = {} if grader is None else {"grader": Model(grader, GenerateConfig())}
         both = [asked] if grader is None else [asked, grader]
@@ -195,7 +166,7 @@ class _Runner:
                 raise one.refused
         return logs
 
-    def constants(self, found: "_InspectOutcomes") -> tuple[ConstantScore, ...]:
+    def constants(self, found: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
         """What the most frequent target would get as the answer to every sample, as Inspect scores it.
 
         None where a sample takes more than one request: what grades the answer would be answered likewise.
@@ -211,7 +182,9 @@ class _Runner:
             for metric, value in scores.items():
                 by_metric[metric].append(value)
         return tuple(
-            ConstantScore(found.name, metric, OVERALL, shown, sum(values) / len(values), found.kind)
+            evaluation.ConstantScore(
+                found.name, metric, evaluation.OVERALL, shown, sum(values) / len(values), found.kind
+            )
             for metric, values in by_metric.items()
         )
 
@@ -276,15 +249,15 @@ class _ConstantGenerator:
         self._answer = answer
 
     def generate(
-        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
-    ) -> list[Completion]:
-        answers = [Completion(self._answer, "stop") for _ in requests]
+        self, requests: Sequence[contract.GenerationRequest], *, on_result: contract.CompletionCallback | None = None
+    ) -> list[contract.Completion]:
+        answers = [contract.Completion(self._answer, "stop") for _ in requests]
         for place, answer in enumerate(answers):
             if on_result is not None:
                 on_result(place, answer)
         return answers
 
-    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+    def render(self, messages: Sequence[contract.Message], assistant_prefix: str = "") -> str:
         return "\n\n".join([*(one.content for one in messages), assistant_prefix])
 
     def close(self) -> None:
@@ -335,11 +308,7 @@ def _text(given: str | list[ChatMessage]) -> str:
 
 
 class _InspectOutcomes(TaskOutcomes[str]):
-    """What Inspect says of each sample of a task.
-
-    Args:
-        log: Inspect's, with all samples.
-    """
+    """What Inspect says of each sample of a task, by its log with all samples."""
 
     def __init__(self, log: EvalLog) -> None:
         self.log, name = log, log.eval.task

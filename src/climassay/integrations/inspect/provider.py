@@ -14,16 +14,7 @@ from inspect_ai.solver._task_state import sample_state
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from climassay.errors import InputError, ModelError
-from climassay.models import load_model
-from climassay.models.contract import (
-    Completion,
-    ConcurrentModel,
-    GenerationRequest,
-    Generator,
-    Message,
-    Sampling,
-    unwrapped,
-)
+from climassay.models import contract, load_model
 from climassay.redaction import TrustedUrl
 
 CONNECTIONS = 64
@@ -35,9 +26,9 @@ _EPOCH_SEEDS = 1000
 class _Waiting:
     """A request and, once it is there, its answer."""
 
-    def __init__(self, request: GenerationRequest) -> None:
+    def __init__(self, request: contract.GenerationRequest) -> None:
         self.request = request
-        self.answer: Completion | None = None
+        self.answer: contract.Completion | None = None
 
 
 class _RequestBatcher:
@@ -46,7 +37,7 @@ class _RequestBatcher:
     Whoever comes first asks for all that are waiting; the others find their answers when it is their turn.
     """
 
-    def __init__(self, model: Generator, on_answer: Callable[[int], None] = lambda _count: None) -> None:
+    def __init__(self, model: contract.Generator, on_answer: Callable[[int], None] = lambda _count: None) -> None:
         self._model = model
         self._on_answer = on_answer
         self._waiting: list[_Waiting] = []
@@ -57,11 +48,11 @@ class _RequestBatcher:
     def stop(self) -> None:
         """End what is being asked, and ask nothing more."""
         self._stopped = True
-        model, thread = unwrapped(self._model), self._thread
-        if isinstance(model, ConcurrentModel) and thread is not None:
+        model, thread = contract.unwrapped(self._model), self._thread
+        if isinstance(model, contract.ConcurrentModel) and thread is not None:
             model.cancel([thread])
 
-    async def ask(self, request: GenerationRequest) -> Completion:
+    async def ask(self, request: contract.GenerationRequest) -> contract.Completion:
         mine = _Waiting(request)
         self._waiting.append(mine)
         await checkpoint()  # all that are ready to ask get into the first group
@@ -76,7 +67,7 @@ class _RequestBatcher:
     def _answer(self, group: list[_Waiting]) -> None:
         """Runs in a thread, and keeps the answers itself: the task that started it may be cancelled meanwhile."""
 
-        def keep(place: int, answer: Completion) -> None:
+        def keep(place: int, answer: contract.Completion) -> None:
             group[place].answer = answer
             self._on_answer(1)
             if self._stopped:
@@ -107,7 +98,7 @@ class ClimassayModel(ModelAPI):
         base_url: str | None = None,
         api_key: str | None = None,
         config: GenerateConfig | None = None,
-        opened: Generator | None = None,
+        opened: contract.Generator | None = None,
         on_answer: Callable[[int], None] = lambda _count: None,
         **model_args: Any,
     ) -> None:
@@ -131,7 +122,7 @@ class ClimassayModel(ModelAPI):
             raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown))}.")
         self.model = opened or load_model(model_name, base_url=base_url and TrustedUrl(base_url), **model_args)
         self._batcher = _RequestBatcher(self.model, on_answer)
-        self._repeated: Counter[tuple[object, GenerationRequest]] = Counter()
+        self._repeated: Counter[tuple[object, contract.GenerationRequest]] = Counter()
         self.refused: InputError | None = None
         """Why a task cannot be put to the model at all."""
 
@@ -179,7 +170,7 @@ class ClimassayModel(ModelAPI):
         asked = {"prompt": prompt, "max_tokens": request.sampling.max_tokens, "fingerprint": self.model.fingerprint}
         return output, ModelCall.create(asked, {"text": answer.text, "finish_reason": answer.finish_reason})
 
-    def _seeded(self, request: GenerationRequest) -> GenerationRequest:
+    def _seeded(self, request: contract.GenerationRequest) -> contract.GenerationRequest:
         """The same request with a seed for the epoch, and for each time that the sample asks it."""
         state = sample_state()
         if state is None:
@@ -202,7 +193,7 @@ class ClimassayModel(ModelAPI):
         self.model.close()
 
 
-def as_request(chat: list[ChatMessage], config: GenerateConfig) -> GenerationRequest:
+def as_request(chat: list[ChatMessage], config: GenerateConfig) -> contract.GenerationRequest:
     """The chat as a request; a last turn of the assistant becomes the start of the answer.
 
     Raises:
@@ -212,16 +203,16 @@ def as_request(chat: list[ChatMessage], config: GenerateConfig) -> GenerationReq
     for turn in chat:
         if turn.role == "tool":
             raise InputError("A climassay model reads no tool results in Inspect: run a task without tools.")
-        messages.append(Message(turn.role, turn.text))
+        messages.append(contract.Message(turn.role, turn.text))
     prefix = messages.pop().content if messages and messages[-1].role == "assistant" else ""
-    sampling = Sampling(
+    sampling = contract.Sampling(
         max_tokens=config.max_tokens,
         temperature=config.temperature or 0.0,
         top_p=1.0 if config.top_p is None else config.top_p,
         seed=config.seed or 0,
         stop=tuple(config.stop_seqs or ()),
     )
-    return GenerationRequest(tuple(messages), sampling, assistant_prefix=prefix)
+    return contract.GenerationRequest(tuple(messages), sampling, assistant_prefix=prefix)
 
 
 @modelapi(name="climassay")
@@ -230,7 +221,9 @@ def provider() -> type[ModelAPI]:
     return ClimassayModel
 
 
-def inspect_model(opened: Generator, *, on_answer: Callable[[int], None] = lambda _count: None) -> ClimassayModel:
+def inspect_model(
+    opened: contract.Generator, *, on_answer: Callable[[int], None] = lambda _count: None
+) -> ClimassayModel:
     """A loaded model as Inspect's provider; whoever loaded it closes it.
 
     Args:

@@ -56,6 +56,18 @@ def answer_letter() -> Scorer:
     return score
 
 
+def _scores(encoder: str | None = None, judge: str | None = None) -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
+        question, text = _answered(state)
+        scores = score_answer(question, text, encoder=encoder, entailment=judge)
+        if judge is not None and "factual_accuracy" not in scores:
+            # Inspect wants the same keys of every sample: a judge that failed must not pass for a score.
+            raise InputError(f"The judge {judge} gave no answer for {question.id}: run the sample again.")
+        return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
+
+    return score
+
+
 @scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
 def cloze_scores(encoder: str | None = None) -> Scorer:
     """Exact match, raw and normalised, and phrase similarity of the word that the model wrote.
@@ -63,13 +75,7 @@ def cloze_scores(encoder: str | None = None) -> Scorer:
     Args:
         encoder: Encoder for phrase similarity, as climassay names it (``local:minilm``, the bundled one, by default).
     """
-
-    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
-        question, text = _answered(state)
-        scores = score_answer(question, text, encoder=encoder)
-        return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
-
-    return score
+    return _scores(encoder=encoder)
 
 
 @scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
@@ -80,17 +86,7 @@ def freeform_scores(entailment: str | None = BUNDLED_JUDGE) -> Scorer:
         entailment: Judge of factual accuracy, as ``climassay metrics entailment evaluate`` names it; ``none`` leaves
             its scores out.
     """
-    judge = None if entailment == "none" else entailment
-
-    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
-        question, text = _answered(state)
-        scores = score_answer(question, text, entailment=judge)
-        if judge is not None and "factual_accuracy" not in scores:
-            # Inspect wants the same keys of every sample: a judge that failed must not pass for a score.
-            raise InputError(f"The judge {judge} gave no answer for {question.id}: run the sample again.")
-        return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
-
-    return score
+    return _scores(judge=None if entailment == "none" else entailment)
 
 
 @task

@@ -70,29 +70,22 @@ def draw_tokens(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
     """
     tokens: list[int] = logits.argmax(dim=-1).tolist()
     rows = [row for row, draw in enumerate(draws) if draw.temperature > 0]
-    if rows:
-        chosen = _sample(logits[rows], [draws[row] for row in rows])
-        for row, token in zip(rows, chosen, strict=True):
-            tokens[row] = token
-    return tokens
-
-
-def _sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
-    """Invert the cumulative distribution over tokens from the most to the least probable.
-
-    A token is in the nucleus when those before it have less than ``top_p`` of the mass; the first one always is.
-    """
-    device = logits.device
-    temperatures = torch.tensor([draw.temperature for draw in draws], device=device)
-    ordered, index = (logits / temperatures[:, None]).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+    if not rows:
+        return tokens
+    device, drawing = logits.device, [draws[row] for row in rows]
+    temperatures = torch.tensor([[draw.temperature] for draw in drawing], device=device)
+    # The cumulative distribution over tokens, from the most to the least probable, is inverted.
+    ordered, index = (logits[rows] / temperatures).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
     mass = ordered.double().cumsum(dim=-1)
-    limits = torch.tensor([[draw.top_p] for draw in draws], dtype=torch.float64, device=device)
+    limits = torch.tensor([[draw.top_p] for draw in drawing], dtype=torch.float64, device=device)
+    # A token is in the nucleus when those before it have less than this of the mass; the first one always is.
     inside = ((mass - ordered) < limits).sum(dim=-1, keepdim=True).clamp_(min=1)
     total = mass.gather(1, inside - 1)
-    uniform = torch.tensor([[draw.uniform()] for draw in draws], dtype=torch.float64, device=device)
+    uniform = torch.tensor([[draw.uniform()] for draw in drawing], dtype=torch.float64, device=device)
     place = torch.searchsorted(mass, uniform * total, right=True).clamp_(max=inside - 1)
-    chosen: list[int] = index.gather(1, place)[:, 0].tolist()
-    return chosen
+    for row, token in zip(rows, index.gather(1, place)[:, 0].tolist(), strict=True):
+        tokens[row] = token
+    return tokens
 
 
 class Admitted(NamedTuple):

@@ -426,7 +426,16 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
     except Exception as error:
         raise _cannot_load("model", name, error) from error
     if adapter_folder is not None:
-        model = _merge_adapter(model, adapter_folder)
+        try:
+            from peft import PeftModel
+        except ImportError as error:
+            raise MissingExtraError(
+                "A model with an adapter needs the package peft: install it with `pip install 'climassay[local]'`."
+            ) from error
+        try:
+            model = PeftModel.from_pretrained(model, str(adapter_folder)).merge_and_unload()
+        except Exception as error:
+            raise _cannot_load("adapter", str(adapter_folder), error) from error
     model.eval().requires_grad_(False)
     template = tokenizer.chat_template
     return LoadedModel(
@@ -536,19 +545,6 @@ def default_dtype(device: str) -> str:
     if device == "mps":
         return "float16"
     return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
-
-
-def _merge_adapter(model: "PreTrainedModel", folder: Path) -> "PreTrainedModel":
-    try:
-        from peft import PeftModel
-    except ImportError as error:
-        raise MissingExtraError(
-            "A model with an adapter needs the package peft: install it with `pip install 'climassay[local]'`."
-        ) from error
-    try:
-        return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
-    except Exception as error:
-        raise _cannot_load("adapter", str(folder), error) from error
 
 
 def _cannot_load(part: str, name: str, error: Exception) -> ModelError:

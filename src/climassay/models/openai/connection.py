@@ -508,7 +508,7 @@ class Connection:
             shown = without_key(content, self._server.key)
             reply = parse_reply(shown) if stream is None else stream.whole()
         except TimeoutError:
-            error = f"The server did not answer within {timeout:.3g} s."
+            error = f"The server did not answer within {round(timeout, 1):g} s."
             return Attempt(error=error, retryable=True, overloaded=True, broke_off=stream is not None)
         except APIStatusError as failure:
             return self._status_attempt(failure.response)

@@ -78,7 +78,12 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         walk = Walk(following, walk.logprob + position.chosen.logprob, shared)
     if len(floors) < len(options) or not any(shares.values()):
         return None
-    return tuple(_log_sum(shares[index]) if shares[index] else floors[index] for index in range(len(options)))
+    results = []
+    for index in range(len(options)):
+        top = max(shares[index], default=0.0)
+        added = math.fsum(math.exp(logprob - top) for logprob in shares[index])
+        results.append(min(0.0, top + math.log(added)) if added else floors[index])
+    return tuple(results)
 
 
 def named_option(text: str, options: Sequence[str]) -> int | None:
@@ -153,11 +158,6 @@ def _begun(said: str, options: Sequence[str], alive: Collection[int]) -> tuple[i
 
 def _bare(text: str) -> str:
     return text.lstrip(BEFORE).rstrip(AFTER)
-
-
-def _log_sum(logprobs: Sequence[float]) -> float:
-    top = max(logprobs)
-    return min(0.0, top + math.log(math.fsum(math.exp(logprob - top) for logprob in logprobs)))
 
 
 def _label(option: str) -> str:

@@ -159,15 +159,13 @@ def _read_reply(data: Any) -> Reply:
     text, thoughts = _without_thoughts(_text_of(content))
     thoughts += "".join(part for part in map(message.get, REASONING_FIELDS) if isinstance(part, str))
     prompt, completion, reasoning = _token_counts(data.get("usage"), text, thoughts)
-    return Reply(
-        text,
-        "length" if finish == "length" else "stop",
-        prompt,
-        completion,
-        reasoning,
-        _positions(choice.get("logprobs")),
-        _withheld(message, finish, content),
-    )
+    refusal, withheld = message.get("refusal"), None
+    if finish == "content_filter":
+        withheld = "The server's content filter withheld the answer."
+    elif isinstance(refusal, str) and refusal and not content:
+        withheld = f"The model refused: {refusal}"
+    reason: FinishReason = "length" if finish == "length" else "stop"
+    return Reply(text, reason, prompt, completion, reasoning, _positions(choice.get("logprobs")), withheld)
 
 
 def parse_error_reply(body: bytes) -> ErrorReply:
@@ -282,15 +280,6 @@ def _text_of(content: Any) -> str:
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
     raise BadReplyError("The server's answer has a message whose content is not a text.")
-
-
-def _withheld(message: dict[str, Any], finish: Any, content: Any) -> str | None:
-    if finish == "content_filter":
-        return "The server's content filter withheld the answer."
-    refusal = message.get("refusal")
-    if isinstance(refusal, str) and refusal and not content:
-        return f"The model refused: {refusal}"
-    return None
 
 
 def _count(usage: Any, name: str) -> int:

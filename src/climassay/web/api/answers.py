@@ -102,11 +102,10 @@ _ROLE = re.compile(r":\w+:(?=`)")
 _PLAIN: Mapping[Any, Any] = {bool: True, int: 12, float: 0.41, str: None}
 
 
-def _no_nan(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-Figure = Annotated[float | None, BeforeValidator(_no_nan)]
+Figure = Annotated[
+    float | None,
+    BeforeValidator(lambda value: None if isinstance(value, float) and not math.isfinite(value) else value),
+]
 """A computed number; null where it is not defined."""
 
 

@@ -28,17 +28,9 @@ from climassay.web.api.base import (
     part_of,
 )
 from climassay.web.app_state import App
+from climassay.web.library import pages
 from climassay.web.library.cache import Contents, found_passage, library_of
-from climassay.web.library.pages import (
-    LONGEST_QUERY,
-    MOST_HITS,
-    SearchResults,
-    SearchSpec,
-    search_all,
-    search_collection,
-    search_spec,
-)
-from climassay.web.library.uploads import RESERVED, SentFile, plain_text, receive_addition, submit
+from climassay.web.library.uploads import RESERVED, plain_text, receive_addition, submit
 
 router = area("/library", "library")
 CollectionName = Annotated[str, named("Name of the collection.", "primer")]
@@ -49,7 +41,7 @@ Query_ = Annotated[
         description="What to look for.",
         pattern=NO_NUL,
         min_length=1,
-        max_length=LONGEST_QUERY,
+        max_length=pages.LONGEST_QUERY,
         examples=["how much carbon the ocean takes up"],
     ),
 ]
@@ -60,7 +52,7 @@ Mode = Annotated[
 Everything = Annotated[
     bool, Query(alias="all", description="Also what is less similar than the threshold measured for the encoder.")
 ]
-Hits = Annotated[int, Query(description="Maximum number of hits.", ge=1, le=MOST_HITS)]
+Hits = Annotated[int, Query(description="Maximum number of hits.", ge=1, le=pages.MOST_HITS)]
 
 
 CollectionData = answer(
@@ -94,7 +86,7 @@ HitData = answer(
 )
 SearchData = answer(
     "Search",
-    SearchResults,
+    pages.SearchResults,
     "more hidden",
     hits=many(HitData),
     not_searched=at("failed", list[str], "Why collections could not be searched, a sentence each."),
@@ -161,8 +153,7 @@ def add_documents(
     """
     if collection.lower() in RESERVED:
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
-    sent = [SentFile(file.filename or "", file.file) for file in files]
-    addition = receive_addition(app, sent, collection=collection, title=title, licence=licence, url=url)
+    addition = receive_addition(app, files, collection=collection, title=title, licence=licence, url=url)
     return {
         "job": submit(app, addition, user.name),
         "collection": collection,
@@ -230,8 +221,8 @@ def search_in_collection(
     limit: Hits = 10,
 ) -> Any:
     """Search one collection."""
-    wanted = _with_words(search_spec(q, mode, document, everything, limit))
-    return _search(search_collection(library_of(app), collection, wanted))
+    wanted = _with_words(pages.search_spec(q, mode, document, everything, limit))
+    return _search(pages.search_library(library_of(app), wanted, collection))
 
 
 @router.get("/search", response_model=SearchData)
@@ -239,10 +230,12 @@ def search_everywhere(
     app: App, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
 ) -> Any:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare."""
-    return _search(search_all(library_of(app), _with_words(search_spec(q, mode, "", everything, limit))))
+    return _search(
+        pages.search_library(library_of(app), _with_words(pages.search_spec(q, mode, "", everything, limit)))
+    )
 
 
-def _with_words(wanted: SearchSpec) -> SearchSpec:
+def _with_words(wanted: pages.SearchSpec) -> pages.SearchSpec:
     if not wanted.words:
         raise InputError("Say what to look for: the query is empty.")
     return wanted
@@ -252,7 +245,7 @@ def _passage(collection: str, passage: Passage) -> Extended:
     return Extended(passage, page=f"/library/{collection}/passages/{passage.id}")
 
 
-def _search(results: SearchResults) -> Any:
+def _search(results: pages.SearchResults) -> Any:
     hits = [
         Extended(
             one.hit,

@@ -1,6 +1,7 @@
 """Results in the API: runs, their tables as data, questions one by one, comparisons, usage, generated datasets."""
 
 import json
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
@@ -19,17 +20,7 @@ from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
 from climassay.questions import Kind, Level, Question
-from climassay.records import tables
-from climassay.records.queries import (
-    ModelUsage,
-    RunSummary,
-    UsageGroup,
-    UsageRow,
-    run_lines,
-    run_settings,
-    usage_by,
-    usage_by_model,
-)
+from climassay.records import queries, tables
 from climassay.reporting import Table
 from climassay.reporting.tables import Column, Mark
 from climassay.statistics.intervals import PairedComparison
@@ -65,7 +56,7 @@ Word = Annotated[str, Query(pattern=NO_NUL, max_length=200)]
 
 RunData = answer(
     "Run",
-    RunSummary,
+    queries.RunSummary,
     "id command status version started_at ended_at asked failed served cost",
     below="summary",
     models=said(list[str], "Whose answers it has."),
@@ -73,8 +64,8 @@ RunData = answer(
     page=page_at("/results/{}", "summary.id"),
 )
 USAGE = "answers failed attempts prompt_tokens completion_tokens reasoning_tokens cost unpriced"
-ModelUsageData = answer("ModelUsage", ModelUsage, f"model fingerprint {USAGE}")
-UsageData = answer("Usage", UsageRow, f"name served {USAGE}")
+ModelUsageData = answer("ModelUsage", queries.ModelUsage, f"model fingerprint {USAGE}")
+UsageData = answer("Usage", queries.UsageRow, f"name served {USAGE}")
 RunDetailsData = answer(
     "RunDetails",
     "One run with how it was set up and what it used.",
@@ -229,7 +220,7 @@ def list_runs(
     after: AfterName = None,
 ) -> Any:
     """All runs that fit, the newest first."""
-    result = run_lines(app.database, command=command, text=text, most=limit + 1, after=after)
+    result = queries.run_lines(app.database, command=command, text=text, most=limit + 1, after=after)
     return first_of(result, limit, lambda one: one.summary.id)
 
 
@@ -257,12 +248,12 @@ def compare_several_runs(
 def get_run(app: App, user: Reader, run: RunId) -> Any:
     """One run: how it was set up, what it used, and what it stored."""
     found_summary(app, run)
-    [line] = run_lines(app.database, run=run, most=1)
-    config, seeds, error = run_settings(app.database, run)
+    [line] = queries.run_lines(app.database, run=run, most=1)
+    config, seeds, error = queries.run_settings(app.database, run)
     name = tables.results.c.name
     query = sa.select(name, sa.func.count()).where(tables.results.c.run == run).group_by(name).order_by(name)
     stored = {table: int(count) for table, count in app.database.rows(query)}
-    usage = usage_by_model(app.database, run)
+    usage = queries.usage_by_model(app.database, run)
     return {"run": line, "config": config, "seeds": seeds, "error": error, "usage": usage, "stored": stored}
 
 
@@ -299,7 +290,7 @@ def list_questions(
 ) -> Any:
     """The questions of an evaluation, in its order; `after` is the number of the last one."""
     index = index_of(app, run)
-    wanted = QuestionFilter(asked.benchmark, asked.kind, asked.level, model, asked.wrong, asked.text.strip())
+    wanted = QuestionFilter(**asdict(asked) | {"model": model, "text": asked.text.strip()})
     part = first_of(index.numbers(wanted, limit + 1, after=after), limit, lambda number: number)
     stored = index.part(part["items"])
     numbered = zip(part["items"], stored.questions, strict=True)
@@ -366,10 +357,10 @@ def _question(stored: StoredRun, number: int, key: tuple[str, str], model: str) 
 
 @router.get("/usage", response_model=listed(UsageData))
 def list_usage(
-    app: App, user: Annotator, by: Annotated[UsageGroup, Query(description="What is added up.")] = "model"
+    app: App, user: Annotator, by: Annotated[queries.UsageGroup, Query(description="What is added up.")] = "model"
 ) -> Any:
     """What all runs used: tokens, cost, failures, and what the records saved."""
-    return whole(usage_by(app.database, by))
+    return whole(queries.usage_by(app.database, by))
 
 
 @datasets.get("", response_model=listed(DatasetData))

@@ -1,0 +1,443 @@
+"""The commands of ``climassay confidence`` from files to files."""
+
+import json
+import re
+
+import pytest
+
+from climassay.confidence.linting import RULES
+from climassay.confidence.statement import read_statements
+from climassay.confidence.tagging import train_tagger
+from climassay.confidence.trends import read_predictions
+from climassay.learning import ClassifierSpec, PartSpec, Provenance
+from command_line import done, json_of, refused
+from confidence.tagging.planted import SIGNS, planted, write_climatex, write_extracted
+from confidence.tagging.test_insertion import labelled
+from planted_model import PlantedModel
+from tiny_models import save_tiny
+from word_counts import WordCounts
+
+REPORT = """# Seas
+
+Seas will rise (high confidence), but ice on land may stay (low confidence). Nobody has seen how fast it goes.
+
+GHGs warm the sea (medium to high confidence; Doe et al., 2013).
+"""
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, climassay):
+    monkeypatch.setenv("COLUMNS", "120")
+    (tmp_path / "report.md").write_text(REPORT, encoding="utf-8")
+
+    return lambda *arguments: climassay("confidence extract", *arguments)
+
+
+def test_statements_go_to_a_file_that_is_read_back(command, tmp_path):
+    code, out, err = command(tmp_path / "report.md", "-o", tmp_path / "s.jsonl", "--report", "AR5 WG2")
+    assert code == 0
+    assert "3 statements" in out
+    assert "AR5 WG2" in out
+    assert "s.jsonl" in err
+    found = read_statements(tmp_path / "s.jsonl")
+    assert [(one.tag, one.text) for one in found] == [
+        ("high", "Seas will rise."),
+        ("low", "Ice on land may stay."),
+        ("high", "Greenhouse gases warm the sea."),
+    ]
+    assert {(one.cycle, one.working_group) for one in found} == {("AR5", "WG2")}
+
+
+def test_nothing_found_is_said_in_a_sentence(command, tmp_path):
+    german = "Der Meeresspiegel wird weiter steigen (hohes Vertrauen). Das ist eine Folge der Erwärmung."
+    (tmp_path / "de.txt").write_text(german, encoding="utf-8")
+    code, _, err = command(tmp_path / "de.txt", "-o", tmp_path / "s.jsonl")
+    assert code == 0
+    assert "No level of confidence was found. Levels are read in English, French and Spanish." in err
+
+
+def test_files_of_earlier_versions_are_read(command, tmp_path):
+    command(tmp_path / "report.md", "-o", tmp_path / "s.jsonl")
+    one = json.loads((tmp_path / "s.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    new = ("sentence", "start", "end", "sure", "whole_paragraph", "label", "references")
+    old = {name: value for name, value in one.items() if name not in new}
+    lines = [{**old, "original": "Seas will rise (high confidence),"}, old]
+    (tmp_path / "old.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with_words, with_text = read_statements(tmp_path / "old.jsonl")
+    assert with_words.original == with_words.sentence == "Seas will rise (high confidence),"
+    assert with_text.original == with_text.text == "Seas will rise."
+
+
+def test_other_terms_are_rows_of_their_own(command, tmp_path):
+    text = "Seas will very likely rise by 1 m (0.5 to 2 m, very likely range) (robust evidence, high agreement).\n"
+    (tmp_path / "t.md").write_text(text, encoding="utf-8")
+    out = done(command(tmp_path / "t.md", "--terms", tmp_path / "t.jsonl", "--json"))
+    rows = json.loads(out)["terms"]
+    assert [(one["kind"], one["term"], one["names_range"]) for one in rows] == [
+        ("likelihood", "very likely", False),
+        ("likelihood", "very likely", True),
+        ("agreement", "high", False),
+        ("evidence", "robust", False),
+    ]
+    assert [text[one["start"] : one["end"]] for one in rows[:2]] == ["very likely"] * 2
+    written = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert written == rows
+    assert "very likely" in command(tmp_path / "t.md")[1]
+
+
+def test_review_page(command, tmp_path):
+    code, _, err = command(tmp_path / "report.md", "--html", tmp_path / "pages" / "review.html")
+    assert (code, "review.html" in err) == (0, True)
+    assert "Ice on land may stay." in (tmp_path / "pages" / "review.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Nothing to read"),
+        (("missing.pdf",), "missing.pdf"),
+        (("report.md", "--context", "99"), "context"),
+        (("report.md", "--column", "nonsense"), "nonsense"),
+        (("--collection", "nowhere"), "nowhere"),
+    ],
+    ids=["nothing", "missing", "context", "column", "collection"],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(command, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(tmp_path / "w"))
+    monkeypatch.chdir(tmp_path)
+    assert words in refused(command(*arguments), alone=False)
+
+
+OLD = "A.1 Glaciers in the Andes lost mass since 1970 (high confidence).\n\nA.2 Seas rise for ages (low confidence).\n"
+NEW = "A.1 Glaciers in the Andes lost mass since 1970 (medium confidence).\n"
+
+
+@pytest.fixture
+def compare(monkeypatch, climassay, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda *_: WordCounts())
+    (tmp_path / "old.md").write_text(OLD)
+    (tmp_path / "new.md").write_text(NEW)
+
+    def run(*args):
+        return climassay("confidence compare", *args)
+
+    return run
+
+
+def test_table_and_page(compare, tmp_path):
+    out = done(compare("old.md", "new.md", "-o", "pages/out.html"))
+    assert "level changed" in out
+    assert "dropped" in out
+    assert "side by side" in (tmp_path / "pages" / "out.html").read_text()
+
+
+def test_statements_of_extract_are_read(compare, climassay):
+    climassay("confidence extract", "old.md", "--untagged", "-o", "old.jsonl")
+    assert json_of(compare("old.jsonl", "old.md", "--json"))["counts"]["unchanged"] == 2
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["old.md"],
+        ["old.md", "none.md"],
+        ["none.jsonl", "new.md"],
+        ["old.md", "new.md", "--least-similar", "2"],
+        ["old.md", "new.md", "--kind", "chapters"],
+        ["old.md", "new.md", "-o", "old.md/x.csv"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_compared(compare, args):
+    code, out, err = compare(*args)
+    assert code == 2
+    assert out == ""
+    assert "Traceback" not in err
+
+
+DRAFT = "# Ice\n\nIce melts (moderate confidence).\nRain is very likely (66–100%), 100% sure.\n"
+
+
+@pytest.fixture
+def lint(monkeypatch, climassay, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "draft.md").write_text(DRAFT)
+    (tmp_path / "good.md").write_text("Ice melts (medium confidence).\n")
+
+    def run(*args):
+        return climassay("confidence lint", *args)
+
+    return run
+
+
+def test_lines_name_file_place_and_rule(lint):
+    code, out, err = lint("draft.md", "good.md")
+    assert code == 1
+    starts = [line.split(" ", 1)[0] for line in out.splitlines()]
+    assert starts == ["draft.md:3:12:", "draft.md:4:9:"]
+    assert "[confidence-vocabulary]" in out
+    assert "2 findings in 16 words." in err
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["good.md"], 0),
+        (["draft.md"], 1),
+        (["draft.md", "--exit-zero"], 0),
+        (["draft.md", "--rules", "wide-range"], 0),
+        (["draft.md", "--rules=-confidence-vocabulary,-likelihood-range"], 0),
+        (["none.md"], 2),
+        (["draft.md", "none.md"], 2),
+        (["draft.md", "--rules", "nonsense"], 2),
+        (["draft.md", "--tagger", "none.safetensors"], 2),
+        (["draft.md", "--json", "--format", "sarif"], 2),
+        (["draft.md", "--html", "good.md/page.html"], 2),
+        ([], 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_exit_codes(lint, args, code):
+    found, out, err = lint(*args)
+    assert found == code
+    assert "Traceback" not in err
+    if code == 2:
+        assert out == ""
+        assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("more", [[], ["--format", "github"], ["--html", "out.html"]], ids=["text", "github", "page"])
+def test_a_text_without_an_assessment_gets_no_all_clear(lint, tmp_path, more):
+    (tmp_path / "cake.md").write_text("Whisk the eggs. Bake the cake for an hour.\n")
+    code, out, err = lint("cake.md", *more)
+    assert (code, out) == (0, "")
+    page = (tmp_path / "out.html").read_text() if "--html" in more else err
+    for told in (" ".join(err.split()), page):
+        assert "There is nothing to check" in told
+        assert "Looked at: 2 sentences, 0 with a calibrated term" in told
+        assert "Not looked at: whether the evidence bears the level" in told
+
+
+def test_json(lint):
+    code, out, _ = lint("draft.md", "--json")
+    (file,) = json.loads(out)["files"]
+    assert code == 1
+    assert file["by_rule"]["likelihood-range"] == 1
+    (finding,) = [one for one in file["findings"] if one["rule"] == "likelihood-range"]
+    assert (finding["line"], finding["column"], finding["end_line"], finding["end_column"]) == (4, 9, 4, 29)
+    assert DRAFT.split("\n")[3][8:29] == finding["words"]
+
+
+def test_sarif(lint):
+    _, out, _ = lint("draft.md", "good.md", "--format", "sarif")
+    log = json.loads(out)
+    (run,) = log["runs"]
+    assert (log["version"], run["columnKind"]) == ("2.1.0", "unicodeCodePoints")
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        region = result["locations"][0]["physicalLocation"]["region"]
+        lines = DRAFT.split("\n")
+        # SARIF counts from 1, and the end stands behind the last character.
+        words = lines[region["startLine"] - 1][region["startColumn"] - 1 : region["endColumn"] - 1]
+        assert words == region["snippet"]["text"]
+    assert [result["level"] for result in run["results"]] == ["warning", "error"]
+
+
+def test_a_page_is_written(lint, tmp_path):
+    code, _, _ = lint("draft.md", "--html", "pages/out.html")
+    page = (tmp_path / "pages" / "out.html").read_text()
+    assert code == 1
+    for number in range(2):
+        assert f'href="#place-1-{number}"' in page
+        assert f'id="place-1-{number}"' in page
+    assert not re.search(r'(?:src|href)="(?!#)', page)
+
+
+def test_the_rules_are_explained(lint):
+    out = done(lint("--list-rules"))
+    assert all(f"{name} (" in out for name in RULES)
+    told = json_of(lint("--list-rules", "--json"))
+    assert [one["name"] for one in told] == list(RULES)
+
+
+TEXT = "The record unequivocally shows that carbon and ocean change."
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory):
+    """Reads words only, so that no encoder is loaded."""
+    path = tmp_path_factory.mktemp("tagger") / "t.safetensors"
+    specs, source = (ClassifierSpec("words", (PartSpec(("words",)),)),), Provenance(data="planted", licence="CC0")
+    train_tagger(planted(), specs=specs, folds=4, resamples=20, provenance=source).classifier.save(path)
+    return path
+
+
+@pytest.mark.parametrize("more", [(), ("--context", "[/bold]")])
+def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, more) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
+    out = done(climassay("confidence tag apply", tagger, text, *more))
+    assert text in " ".join(out.split())
+
+
+def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
+    file = tmp_path / "s.csv"
+    file.write_text(
+        "claim,around\n" + "".join(f"The record {sign} that ice and snow change.,It is so.\n" for sign in SIGNS),
+        encoding="utf-8",
+    )
+    output = tmp_path / "out.jsonl"
+    out = done(climassay(
+        "confidence tag apply", tagger, file, "--text", "claim", "--context-column", "around", "--mix", "equal",
+        "-o", output, "--json",
+    ))  # fmt: skip
+    assert [row["tag"] for row in json.loads(out)["statements"]] == ["low", "medium", "high", "very high"]
+    assert [json.loads(line)["tag"] for line in output.read_text().splitlines()] == [
+        "low",
+        "medium",
+        "high",
+        "very high",
+    ]
+
+
+def extracted(folder, tags=("low", "medium", "high", "very high")):
+    path = folder / "statements.jsonl"
+    pairs = [(one.item.text, tags[number % len(tags)]) for number, one in enumerate(planted(80, seed=5))]
+    return path, write_extracted(pairs, path)
+
+
+def test_a_file_of_extract_needs_no_column(climassay, tmp_path, tagger) -> None:
+    file, statements = extracted(tmp_path)
+    output = tmp_path / "tagged.jsonl"
+    done(climassay("confidence tag apply", tagger, file, "-o", output))
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["id"] for row in rows] == [one.id for one in statements]
+    assert [row["authors"] for row in rows] == [one.tag for one in statements]
+    assert sum(row["tag"] == row["authors"] for row in rows) > 70
+    assert set(read_predictions(output).probabilities) == {one.id for one in statements}
+
+
+def test_held_out_answers_are_written_for_the_report(monkeypatch, climassay, tmp_path) -> None:
+    file, statements = extracted(tmp_path)
+    output = tmp_path / "held-out.jsonl"
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
+    out = done(
+        climassay("confidence tag evaluate", file, "--method", "words", "--folds", 4, "--predictions", output, "--json")
+    )
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["id"] for row in rows] == [one.id for one in statements]
+    right = sum(row["tag"] == row["authors"] for row in rows) / len(rows)
+    assert right == pytest.approx(json.loads(out)["scores"][0]["natural"]["accuracy"]["value"])
+
+
+def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
+    file, output = write_climatex(tmp_path / "c.tsv"), tmp_path / "new.safetensors"
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
+    code, out, err = climassay("confidence tag train", file, "-o", output, "--method", "words", "--folds", 3)
+    assert code == 0, err
+    assert "Chosen: words" in out
+    assert "No context" in err
+    code, out, _ = climassay("confidence tag apply", output, TEXT, "--json")
+    assert json.loads(out)["statements"][0]["tag"] == "very high"
+    out = done(climassay("confidence tag evaluate", tagger, file, "--json"))
+    scores = json.loads(out)["scores"][0]
+    assert {mix: scores[mix]["mix"] for mix in ("natural", "equal", "climatex")} == {
+        "natural": None, "equal": [1, 1, 1, 1], "climatex": [50, 100, 100, 50],
+    }  # fmt: skip
+    assert scores["natural"]["accuracy"]["value"] > 0.95
+    assert "was trained on c.tsv" in refused(climassay("confidence tag evaluate", output, file))
+    more = tmp_path / "more.tsv"
+    new = file.read_text().splitlines()[1].replace("\tThe record", "\tAnother record")
+    more.write_text(f"{file.read_text()}{new}\n", encoding="utf-8")
+    out = done(climassay("confidence tag evaluate", output, more, "--json"))
+    assert json.loads(out)["statements"] == 1
+    assert json.loads(out)["left_out"] > 50
+
+
+def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, climassay, tmp_path, tagger) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    file, _ = extracted(tmp_path)
+    out = done(climassay("confidence tag evaluate", tagger, file))
+    natural, equal, climatex = (out.index(words) for words in ("as frequent as in", "equally frequent", "test mix"))
+    assert natural < equal < climatex < out.index("published: GPT-4")
+    # Without a statement of very high confidence nothing can be said of mixes that have such statements.
+    few, _ = extracted(tmp_path, ("low", "medium", "high"))
+    out = done(climassay("confidence tag evaluate", tagger, few))
+    assert "published" not in out
+    assert "Other mixes need statements of each level" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["  "], "nothing to tag"),
+        (["Seas rise.", "--mix", "many"], "--mix is natural"),
+        (["none.csv", "--text", "claim"], "no file"),
+        (["evaluate", "none.tsv"], "none.tsv"),
+        (["evaluate", "bundled"], "evaluate bundled LABELS"),
+        (["train", "none.tsv", "-o", "no/folder/t"], "folder"),
+    ],
+    ids=["blank", "mix", "no table", "no file", "no labels", "no folder"],
+)
+def test_bad_input_is_one_sentence(monkeypatch, climassay, tmp_path, tagger, arguments, said) -> None:
+    monkeypatch.chdir(tmp_path)
+    more = [] if arguments[0] in ("evaluate", "train") else ["apply", tagger]
+    assert said in refused(climassay("confidence tag", *more, *arguments))
+
+
+def test_a_file_needs_its_column(climassay, tmp_path, tagger) -> None:
+    file = tmp_path / "s.csv"
+    file.write_text('claim\nSeas rise.\n""\n', encoding="utf-8")
+    for arguments, said in (
+        ([], "name the column"),
+        (["--text", "text"], "no column 'text'"),
+        (["--text", "claim"], "Row 2"),
+    ):
+        assert said in refused(climassay("confidence tag apply", tagger, file, *arguments))
+
+
+@pytest.fixture
+def known(tmp_path):
+    """Statements of known level, as ``confidence extract`` writes them."""
+    path = tmp_path / "known.jsonl"
+    write_extracted([(one.item.text, one.tag) for one in labelled()], path)
+    return path
+
+
+def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climassay, tmp_path, known):
+    monkeypatch.setattr("climassay.models.load_model", lambda _: PlantedModel(noise=0.02))
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    new = labelled(12, start=500)
+    file, output = tmp_path / "new.csv", tmp_path / "tagged.jsonl"
+    file.write_text("id,claim\n" + "".join(f"{n},{one.item.text}\n" for n, one in enumerate(new)), encoding="utf-8")
+    arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--labelled", known, "--layer", -1)
+    found = json_of(climassay(*arguments, "--train-items", 48, "-o", output, "--json"))
+    assert sum(row["tag"] == one.tag for row, one in zip(found["statements"], new, strict=True)) >= 10
+    assert found["probe"]["pair_accuracy"]["value"] > 0.9
+    assert [json.loads(line) for line in output.read_text().splitlines()] == found["statements"]
+    out = done(climassay(*arguments, "--train-items", 48, "--probe", "pointwise"))
+    assert "pairs of held-out statements" in " ".join(out.split())
+
+
+def test_a_model_behind_a_server_shows_no_states(monkeypatch, climassay, known):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert "states of openai:any cannot be read" in refused(
+        climassay("confidence tag insert", "Seas rise.", "--labelled", known, "--model", "openai:any")
+    )
+
+
+@pytest.mark.model
+def test_a_pointwise_probe_on_states_is_trained_and_used(monkeypatch, climassay, tmp_path, known):
+    model = f"local:{save_tiny(tmp_path / 'tiny')}"
+    output = tmp_path / "states.safetensors"
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
+    done(climassay(
+        "confidence tag train", known, "-o", output, "--method", "mean states", "--model", model, "--layer", 1,
+        "--folds", 3,
+    ))  # fmt: skip
+    out = done(climassay("confidence tag apply", output, labelled()[3].item.text, "--json"))
+    row = json.loads(out)["statements"][0]
+    assert sum(row["probabilities"].values()) == pytest.approx(1)
+    assert json.loads(out)["tagger"]["sources"] == ["mean states"]
