@@ -625,7 +625,10 @@ class LockedQueue:
             written: Comments on items.
 
         Returns:
-            What became of them; labels and comments that cannot be stored are listed in it.
+            What became of them.
+
+        Raises:
+            InputError: There is no such dataset. Labels and comments that cannot be stored are listed in the result.
         """
         connection, dataset = self.connection, self.dataset
         names = list(dict.fromkeys(one.draft for one in given))
