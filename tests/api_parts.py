@@ -86,11 +86,9 @@ class Server:
         return answer.text
 
     def passages(self, document):
-        """The passages of a document, in its order."""
         return Collection.open(self.place.workspace, COLLECTION).document_passages(document)
 
     def ended(self, job):
-        """A job, once it has ended."""
         job_at_its_end(self.place.jobs, job)
         return self.get(f"/jobs/{job}", role="admin")
 

@@ -219,7 +219,6 @@ class ApiServer:
         return None if message is None else (400, {"error": {"message": message, "type": "test"}})
 
     def refusal(self, request: Request) -> str | None:
-        """Why a request is refused."""
         behaviour, body = self.behaviour, request.body
         if body.get("logprobs") and behaviour.logprobs == "refuse":
             return "This model does not support logprobs."

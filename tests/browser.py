@@ -265,11 +265,7 @@ def slow_down(page) -> None:
 
 @contextmanager
 def arriving(page):
-    """Wait for the page to which something done within leads, until it is loaded.
-
-    Playwright's click returns when the click is made: a look at the page that follows may still find the old one, or
-    the new one half read.
-    """
+    """Wait for the page to which something done within leads, until it is loaded."""
     with page.expect_navigation():
         yield
 

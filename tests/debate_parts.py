@@ -10,13 +10,7 @@ from word_encoder import WordEncoder
 
 
 class Shelf:
-    """A group of one collection, searched by shared words.
-
-    Args:
-        name: Of the collection; passages are called ``name-0`` and so on.
-        texts: Of the passages, or (text, document) pairs.
-        documents: What is stored about the documents.
-    """
+    """A group of one collection, searched by shared words."""
 
     def __init__(self, name, *texts, documents=(), encoder=None):
         pairs = [(one, "d") if isinstance(one, str) else one for one in texts]

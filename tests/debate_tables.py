@@ -227,8 +227,6 @@ def _option(line: str, view: View) -> str:
 
 @dataclass(frozen=True)
 class Held:
-    """A debate that was held."""
-
     transcript: Transcript
     script: Script
     events: list[Any]
@@ -250,15 +248,7 @@ PAMPHLET = AdvocateSettings(
 def hold(
     script: Script, *advocates: AdvocateSettings, claim: str = SUN, decide: Any = "mediator", **settings: Any
 ) -> Held:
-    """Hold a debate; the mediator's own model is the script, too.
-
-    Args:
-        script: Answers everything.
-        advocates: Who debates.
-        claim: What about.
-        decide: As in the mediator's settings.
-        settings: Of the debate that are to differ.
-    """
+    """Hold a debate; the mediator's own model is the script, too."""
     known: dict[str, Any] = {
         "model": "local:scripted",
         "scale": "climate-feedback",
@@ -301,5 +291,4 @@ SCORED = ProfileSettings("small", brief=False)
 
 
 def among(settings: AdvocateSettings, **changes: Any) -> AdvocateSettings:
-    """An advocate with other settings."""
     return replace(settings, **changes)

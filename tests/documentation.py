@@ -59,7 +59,6 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """Name of the file that it is."""
         return next((said.partition(":")[2].strip() for said in self.said if said.startswith("file:")), None)
 
     @property
@@ -87,7 +86,6 @@ def pages() -> list[Path]:
 
 
 def page_name(page: Path) -> str:
-    """A page as the name of a test."""
     return page.relative_to(ROOT).as_posix()
 
 
@@ -169,10 +167,7 @@ def _application() -> Any:
 
 
 def fault(words: list[str], *, whole: bool) -> str | None:
-    """What the application would say against a call, its files aside; None where it would begin to work.
-
-    ``whole`` is False for calls named in a sentence, which may leave arguments out.
-    """
+    """What the application would say against a call, its files aside; None where it would begin to work."""
     command = _application()
     path, words = "climassay", list(words)
     try:
@@ -242,11 +237,7 @@ class Reader:
     names: dict[str, object] = field(default_factory=lambda: {"__name__": "page"})
 
     def follow(self, page: Path) -> Iterator[tuple[Block, Step | None, str]]:
-        """Run a page's blocks in order; yields what each command and each piece of Python printed.
-
-        Raises:
-            AssertionError: A command ended with another exit code than 0, or Python raised.
-        """
+        """Run a page's blocks in order; yields what each command and each piece of Python printed."""
         for block in blocks(page):
             if block.why_not_run is not None:
                 continue
@@ -306,10 +297,7 @@ class Reader:
 
 
 def rewritten(page: Path, printed: dict[tuple[int, str], str]) -> str:
-    """A page's text with what its commands print in the places of what it showed.
-
-    Python's output is written into the ``text`` block that follows it, where there is one.
-    """
+    """A page's text with what its commands print in the places of what it showed."""
     lines = page.read_text(encoding="utf-8").splitlines()
     found = blocks(page)
     for place, block in reversed(list(enumerate(found))):

@@ -67,20 +67,12 @@ def drawn_outcome(cell, asked, skill, generator):
 
 
 def record(cell, **more):
-    """How a cell was asked."""
     given = {"setting": {"name": cell.setting}, "prompt": cell.task, "prompt_sha256": "0" * 64, "asked": 1, "failed": 0}
     return CellRecord(cell, f"local:{cell.model}", f"fingerprint of {cell.model}", **(given | more))
 
 
 def experiment(skills=None, *, questions=None, benchmark="primer", seed=0):
-    """A whole matrix.
-
-    Args:
-        skills: Probability of a right answer, by (model, setting).
-        questions: By default a few of every kind.
-        benchmark: Its name.
-        seed: Of the draws.
-    """
+    """A whole matrix."""
     skills = skills or {("small", "default"): 0.4, ("small", "rag-source"): 0.9, ("large", "default"): 0.7}
     asked = questions_of() if questions is None else tuple(questions)
     generator = random.Random(seed)

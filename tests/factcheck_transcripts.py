@@ -84,16 +84,7 @@ def debate(*rounds, scale=CLIMATE_FEEDBACK, reason="close verdicts"):
 
 
 def checked(text, *rounds, scale=CLIMATE_FEEDBACK, share=None, reason="close verdicts", **changes):
-    """A finished fact-check of a claim.
-
-    Args:
-        text: The claim.
-        rounds: Pairs of the advocates' verdicts by name and the mediator's.
-        scale: Its scale.
-        share: Probability of the verdict, None for a model that gives none.
-        reason: Why the debate closed.
-        changes: Fields of the transcript that are to differ; ``levels`` and ``explanation`` of the verdict.
-    """
+    """A finished fact-check of a claim."""
     label = rounds[-1][1]
     nei = label == scale.nei
     verdict = Verdict(

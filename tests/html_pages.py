@@ -13,11 +13,7 @@ def words(element) -> str:
 
 
 class Page:
-    """What an answer says.
-
-    Attributes:
-        markup: As it was sent.
-    """
+    """What an answer says."""
 
     def __init__(self, markup):
         self.markup = markup
@@ -34,7 +30,6 @@ class Page:
         return [one.attributes for one in self.root.css(tag) if wanted.items() <= one.attributes.items()]
 
     def tags_with(self, attribute):
-        """Attributes of the tags that have one, in order."""
         return [one.attributes for one in self.root.css(f"[{attribute}]")]
 
     @property
@@ -89,11 +84,7 @@ class Page:
 
 
 class Elements(HTMLParser):
-    """Every start tag with its attributes and the text right behind it; complains where one is not closed in order.
-
-    Attributes:
-        found: Tag, attributes and text of each element, in order.
-    """
+    """Every start tag with its attributes and the text right behind it; complains where one is not closed in order."""
 
     _VOID = frozenset({"meta", "br", "link", "img", "input", "circle", "line", "path"})
 
@@ -137,12 +128,10 @@ class Elements(HTMLParser):
 
     @property
     def tags(self):
-        """All tags, in order."""
         return [tag for tag, _, _ in self.found]
 
     @property
     def ids(self):
-        """All ids, in order."""
         return [attrs["id"] for _, attrs, _ in self.found if "id" in attrs]
 
     @property

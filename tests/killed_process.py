@@ -15,10 +15,7 @@ START = (sys.executable, "-c", "from climassay.cli.main import main; main()")
 
 
 def kill_when(happened: Callable[[], object], process: "subprocess.Popen[str]") -> str:
-    """Kill a process as soon as something is true, and give what it wrote to stdout.
-
-    The process has pipes for stdout and stderr, as text. One that ends before it is killed fails the test.
-    """
+    """Kill a process as soon as something is true, and give what it wrote to stdout."""
 
     def pause() -> None:
         with suppress(subprocess.TimeoutExpired):

@@ -80,12 +80,7 @@ class _Open:
 
 
 class ServerProcess:
-    """``climassay serve`` as a process of its own, on one port also after it was killed.
-
-    Args:
-        place: That it serves.
-        options: More of the command.
-    """
+    """``climassay serve`` as a process of its own, on one port also after it was killed."""
 
     def __init__(self, place: Place, *options: str) -> None:
         self._place = place
@@ -142,8 +137,6 @@ class ServerProcess:
 
 @dataclass(frozen=True)
 class Sent:
-    """One label as it was sent."""
-
     annotator: str
     draft: str
     key: str

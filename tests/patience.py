@@ -20,12 +20,7 @@ LOOK_EVERY = 0.005
 
 
 def until(happened: Callable[[], T], pause: Callable[[], object] | None = None) -> T:
-    """Wait until something is true, and give what it was.
-
-    Args:
-        happened: Looks once.
-        pause: Waits between two looks; without it, a nap of ``LOOK_EVERY``.
-    """
+    """Wait until something is true, and give what it was."""
     nap = pause or partial(threading.Event().wait, LOOK_EVERY)
     ends = time.monotonic() + PATIENCE
     while not (found := happened()):
@@ -35,15 +30,9 @@ def until(happened: Callable[[], T], pause: Callable[[], object] | None = None) 
 
 
 def reached(event: threading.Event) -> None:
-    """Wait for an event."""
     assert event.wait(PATIENCE), f"It has not happened within {PATIENCE:.0f} s."
 
 
 def job_at_its_end(jobs, job):
-    """A job of the server once it has ended.
-
-    Args:
-        jobs: The :class:`~climassay.web.jobs.Jobs` of a place.
-        job: Its id.
-    """
+    """A job of the server once it has ended."""
     return until(lambda: (found := jobs.get(job)).ended and found, lambda: jobs.wait_for_news(0.1))

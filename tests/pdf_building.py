@@ -39,13 +39,7 @@ def column(text: str, x: float, top: float, width: float, size: float = 10, lead
 
 
 def build_pdf(pages: Sequence[Sequence[Text]], title: str | None = None, image_pages: Sequence[int] = ()) -> bytes:
-    """A PDF file. F1 is Courier, F2 Courier-Bold, F3 Helvetica.
-
-    Args:
-        pages: The texts of each page, in the order they go into the file.
-        title: Goes into the file's metadata.
-        image_pages: Numbers (from 0) of pages that also show an image.
-    """
+    """A PDF file. F1 is Courier, F2 Courier-Bold, F3 Helvetica."""
     objects: list[bytes] = [b"", b""]  # catalogue and page tree come last, when they are known
     fonts = []
     for name in ("Courier", "Courier-Bold", "Helvetica"):

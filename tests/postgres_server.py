@@ -49,11 +49,7 @@ def find_program(name):
 
 @contextmanager
 def running_postgres():
-    """Start a server; it runs as the user postgres where we are root, which PostgreSQL refuses to be.
-
-    Raises:
-        LookupError: Something that it needs is not installed.
-    """
+    """Start a server; it runs as the user postgres where we are root, which PostgreSQL refuses to be."""
     if find_spec("psycopg") is None:
         raise LookupError("psycopg is not installed (the extra postgres brings it)")
     initdb, pg_ctl = find_program("initdb"), find_program("pg_ctl")

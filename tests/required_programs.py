@@ -14,10 +14,7 @@ SHOWN = {"postgres": "on PostgreSQL", "browser": "in a browser"}
 
 
 def missing(program: str, reason: str) -> None:
-    """Leave the test that asks for ``program`` ("browser" or "postgres"), which is not there.
-
-    Skips the test, or fails it where the environment says that the program must be there.
-    """
+    """Leave the test that asks for ``program`` ("browser" or "postgres"), which is not there."""
     required = {one.strip() for one in os.environ.get(REQUIRE_VARIABLE, "").split(",")}
     if program in required:
         pytest.fail(f"{REQUIRE_VARIABLE} asks for {program}, but {reason}", pytrace=False)
@@ -25,11 +22,7 @@ def missing(program: str, reason: str) -> None:
 
 
 def summary_of_skipped(reasons: list[str]) -> str:
-    """One line on what was not tested for want of programs; empty where nothing was skipped for that.
-
-    Args:
-        reasons: Reasons of all skipped tests, as pytest reports them.
-    """
+    """One line on what was not tested for want of programs; empty where nothing was skipped for that."""
     parts = []
     for program, shown in SHOWN.items():
         found = Counter(reason.partition(f"[{program}] ")[2] for reason in reasons if f"[{program}] " in reason)

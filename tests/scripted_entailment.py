@@ -2,11 +2,7 @@
 
 
 class ScriptedEntailment:
-    """Relations by a function of premise and statement, which gives None for a call that failed.
-
-    Attributes:
-        calls: How often it was asked.
-    """
+    """Relations by a function of premise and statement, which gives None for a call that failed."""
 
     name = "scripted"
 

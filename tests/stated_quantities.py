@@ -28,7 +28,6 @@ def spellings(draw, text):
 
 
 def all_statements():
-    """Every one of them."""
     return [
         "The change {} {}{}{}{}.".format(*parts) for parts in product(NEGATIONS, COMPARATORS, SIGNS, NUMBERS, UNITS)
     ]

@@ -42,20 +42,12 @@ class Costly:
 
 
 def ask(records, run, *texts, model=None):
-    """Ask a model within a run."""
     requests = [GenerationRequest((Message("user", text),)) for text in texts]
     RecordedModel(model or Costly(), records, run).generate(requests)
 
 
 def store_experiment(records, given=None, *, name="test", asked=()):
-    """A run of ``climassay evaluate run``.
-
-    Args:
-        records: Where to.
-        given: The experiment; by default a small one.
-        name: In its configuration.
-        asked: Prompts that it sent.
-    """
+    """A run of ``climassay evaluate run``."""
     config = {"name": name, "models": [{"name": "local:small"}], "prompts": {"mcq": "a" * 64}, "seed": 7}
     with records.run("evaluate run", config, {"plan": 7}) as run:
         if asked:

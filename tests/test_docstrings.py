@@ -85,10 +85,6 @@ def handles_arrays(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(ARRAYS.search(ast.unparse(one)) for one in annotations if one is not None)
 
 
-def without_words(public: Public) -> bool:
-    return not public.docstring
-
-
 def without_errors(public: Public) -> bool:
     said = "Raises:" in public.docstring or ELSEWHERE.search(public.docstring)
     return public.is_function and not said and bool(errors_raised(public.node)) and not is_shown_to_users(public)
@@ -133,7 +129,7 @@ def everything(modules):
 
 
 def test_everything_public_has_a_docstring(everything):
-    assert [public.where for public in everything if without_words(public)] == []
+    assert [public.where for public in everything if not public.docstring] == []
 
 
 def test_functions_that_raise_errors_of_the_family_say_so(everything):

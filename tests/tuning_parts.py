@@ -29,7 +29,6 @@ def parity(first: int, last: int, name: str = "parity") -> ChatData:
 
 
 def book(name: str, words: str, sentences: int = 12) -> TextDocument:
-    """A document of sentences that only it has."""
     paragraphs = tuple(f"The {words} number {n} of {name} is about {words} and more {words}." for n in range(sentences))
     return TextDocument(f"id-{name}", name, paragraphs)
 

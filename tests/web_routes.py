@@ -62,7 +62,6 @@ class Site:
         self._clients = {}
 
     def account(self, name, role="annotator", password=None):
-        """A user, made where there is none of that name."""
         accounts = self.place.accounts
         if name not in [user.name for user in accounts.users()]:
             accounts.add(name, role)
@@ -71,14 +70,7 @@ class Site:
         return name
 
     def visitor(self, role=None, *, name=None, token=True, **options) -> TestClient:
-        """Somebody of a role, in a session of their own; None: nobody signed in.
-
-        Args:
-            role: The user is called so, too.
-            name: Of an account of that role, instead.
-            token: Whether the visitor has loaded a page, and sends its CSRF token with every request.
-            **options: For the client.
-        """
+        """Somebody of a role, in a session of their own; None: nobody signed in."""
         options = {"raise_server_exceptions": False, "follow_redirects": False, "base_url": ORIGIN, **options}
         client = TestClient(self.app, **options)
         client.portal = event_loop()

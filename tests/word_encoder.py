@@ -7,11 +7,7 @@ import numpy as np
 
 
 class WordEncoder:
-    """Unit vectors of the words of a text, hashed.
-
-    Attributes:
-        encoded: Every text that it was asked to encode, in order.
-    """
+    """Unit vectors of the words of a text, hashed."""
 
     def __init__(self, name="words", *, width=4096, fingerprint="w" * 64):
         self.name, self.width, self.fingerprint = name, width, fingerprint

@@ -15,7 +15,6 @@ class RandomEncoder:
     name, fingerprint, width = "random", "r" * 64, 384
 
     def encode(self, texts, *, role="passage", on_progress=None):
-        """As an encoder does."""
         drawn = [np.random.default_rng(zlib.crc32(text.encode())).standard_normal(self.width) for text in texts]
         vectors = np.stack(drawn).astype(np.float32) if drawn else np.zeros((0, self.width), dtype=np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -277,7 +277,6 @@ def files_below(folder):
 
 
 def holding(canary, texts):
-    """Names of texts that hold a canary."""
     return [
         name for name, text in texts.items() if canary in (text if isinstance(text, str) else text.decode("latin-1"))
     ]

@@ -297,7 +297,6 @@ class WritingCommand(LongCommand):
     """What must be said to write once more over what is there."""
 
     def target(self, folder: Path) -> Path:
-        """What is written into a folder."""
         (named,) = (part for part in shlex.split(self.arguments) if part.startswith(TARGET))
         return Path(named.format(target=folder / "out"))
 
@@ -448,15 +447,13 @@ ELSEWHERE = {
 
 
 def offered() -> set[str]:
-    """Every option, and every argument, that says what to write, by its command, for example ``publish --output``.
-
-    The option that saves a result as the file's ending says has one writer for all commands: a few stand for all.
-    """
+    """Every option, and every argument, that says what to write, by its command, for example ``publish --output``."""
     found = set()
     for command, made in walk():
         for option in made.params:
             said = (getattr(option, "help", None) or "").lower()
             named = option.name in {"output", "html"} or "write" in said
+            # The option that saves a result as the file's ending says has one writer: a few commands stand for all.
             saves = {"--output", "--markdown"} <= set(option.opts)
             if named and not saves and not getattr(option, "is_flag", False):
                 found.add(f"{command} {option.opts[0]}")

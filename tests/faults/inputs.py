@@ -36,7 +36,6 @@ asked = 8
 
 
 def write_inputs(given: Path, url: str) -> None:
-    """All inputs of all commands."""
     from climassay.generation import Decision, Wording, write_drafts
     from confidence.tagging.planted import LEVELS, planted, write_climatex, write_extracted
     from generated_drafts import draft

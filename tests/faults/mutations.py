@@ -91,7 +91,6 @@ def _recode(data: bytes, draw: random.Random) -> bytes:
 
 
 def _other_file(data: bytes, draw: random.Random) -> bytes:
-    """What is no such file at all."""
     return draw.choice((b"", b"\n", b"\0" * 5000, draw.randbytes(3000), b"%PDF-1.7\n", b"PK\3\4", b"PAR1", b"\x1f\x8b"))
 
 

@@ -213,6 +213,5 @@ def _trained() -> list[Reader]:
 
 @cache
 def readers() -> dict[str, Reader]:
-    """All of them, by name."""
     rooms = (_corpus, _tables, _generation, _configurations, _confidence, _trained)
     return {reader.name: reader for room in rooms for reader in room()}

@@ -164,15 +164,11 @@ def test_calibration_is_over_both_orders() -> None:
     assert scored(items, Planted(items), method="direct").calibration is None
 
 
-def pairs_of(groups: int, each: int) -> np.ndarray:
-    return np.array([(g * each + a, g * each + b) for g in range(groups) for a in range(each) for b in range(a)])
-
-
 def test_an_interval_over_groups_does_not_shrink_with_more_pairs_of_the_same_groups() -> None:
     """Ten articles right throughout or wrong throughout: n is ten, however many summaries each has."""
     widths = []
     for each in (2, 12):
-        pairs = pairs_of(10, each)
+        pairs = np.array([(g * each + a, g * each + b) for g in range(10) for a in range(each) for b in range(a)])
         right = (pairs[:, 0] // each % 2).astype(float)
         figure = Units.of([f"g{index // each}" for index in range(10 * each)], seed=1).mean(right, pairs)
         assert figure.value == pytest.approx(0.5)

@@ -1,14 +1,18 @@
-"""A classifier of texts: chosen on held-out groups, saved as it is, refused with other models."""
+"""What is read of a text, classifiers learned from it, and their files."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
-from climassay.errors import InputError
+from climassay.errors import InputError, ModelError
 from climassay.learning.calibration import reweighted
-from climassay.learning.features import FeatureModels
-from climassay.learning.model_file import Provenance
+from climassay.learning.features import FeatureModels, Vocabulary, ngrams, read_source, text_states
+from climassay.learning.model_file import ModelFormat, Provenance, checked_array
 from climassay.learning.text_classifier import (
     BOTH,
     CONSTANT,
@@ -18,6 +22,8 @@ from climassay.learning.text_classifier import (
     train_text_classifier,
 )
 from climassay.models.contract import Encoder
+from planted_model import PlantedModel
+from tiny_models import save_tiny
 
 TOPICS = {"sea": "waves tides salt shore depth", "air": "wind cloud storm gust haze", "ice": "snow frost glacier floe"}
 
@@ -119,3 +125,113 @@ def test_a_text_without_words_and_an_unknown_label_are_named(trained):
         trained.classifier.predict(["sea", "12 %"])
     with pytest.raises(InputError, match="'fire' is none of"):
         trained.classifier.score(["sea"], ["fire"])
+
+
+def test_ngrams_leave_numbers_out() -> None:
+    assert ngrams("Sea-level rose 3.2 mm", 2) == ["sea-level", "rose", "mm", "sea-level rose", "rose mm"]
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=6))
+def test_rows_of_words_have_length_one_or_none(texts) -> None:
+    read = Vocabulary.learn(texts, least=1).read(texts).toarray()
+    lengths = np.linalg.norm(read, axis=1)
+    assert all(length == pytest.approx(1) or length == 0 for length in lengths)
+    assert [length > 0 for length in lengths] == [bool(ngrams(text, 1)) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    from climassay.models.local.model import LocalModel
+
+    return LocalModel(f"local:{save_tiny(tmp_path_factory.mktemp('tiny'))}")
+
+
+@pytest.mark.model
+def test_states_of_a_text_are_its_tokens_own(model) -> None:
+    texts = ["Ice melts.", "Seas rise in many places of the world."]
+    found = text_states(model, texts, [1, -1])
+    assert found.shape == (2, 2, 2, 32)
+    assert np.isfinite(found).all()
+    # A text has the same states whatever is read beside it.
+    assert np.array_equal(text_states(model, texts[1:], [1, -1])[0], found[1])
+    given = [(text, "") for text in texts]
+    assert np.array_equal(read_source("last states", given, FeatureModels(None, model, -1)), found[:, 1, 1])
+    assert np.array_equal(read_source("mean states", given, FeatureModels(None, model, 1)), found[:, 0, 0])
+
+
+@pytest.mark.model
+def test_the_mean_leaves_out_the_bracket_and_what_stands_before(model) -> None:
+    import torch
+
+    text = "Ice melts."
+    tokens = [*model.prompts.encode("<|endoftext|>")[:1], *model.prompts.encode(text), *model.prompts.encode(" (")]
+    with torch.inference_mode():
+        states = model.network.model(torch.tensor([tokens]), output_hidden_states=True).hidden_states[2][0].numpy()
+    last = len(model.prompts.encode(" ("))
+    found = text_states(model, [text], [2])[0, 0]
+    assert found[0] == pytest.approx(states[1:-last].mean(axis=0), abs=1e-5)
+    assert found[1] == pytest.approx(states[-1], abs=1e-5)
+
+
+@pytest.mark.model
+def test_a_model_without_states_or_without_the_layer_is_refused(model) -> None:
+    with pytest.raises(InputError, match="give a local: model"):
+        text_states(PlantedModel(), ["x"], [1])
+    with pytest.raises(ModelError, match="has no layer 9"):
+        text_states(model, ["x"], [9])
+
+
+KIND = ModelFormat("climassay-thing", 2, "thing", "climassay thing train")
+
+
+def both(facts, arrays):
+    return facts, arrays
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.lists(st.integers(-(2**31), 2**31), max_size=20))
+def test_everything_comes_back_as_the_same_numbers(tmp_path_factory, number, integers):
+    path = tmp_path_factory.mktemp("things") / "thing.safetensors"
+    weights = np.array([number, *integers], dtype=np.float64)
+    KIND.save(path, {"weights": weights[::-1]}, {"number": number, "words": ["ä", None, {"a": integers}]})
+    facts, arrays = KIND.load(path, both)
+    assert arrays["weights"].tobytes() == np.ascontiguousarray(weights[::-1]).tobytes()
+    assert facts["number"] == number
+    assert facts["words"] == ["ä", None, {"a": integers}]
+    assert [file.name for file in path.parent.iterdir()] == ["thing.safetensors"]
+
+
+def test_what_is_no_such_file_is_said(tmp_path):
+    with pytest.raises(InputError, match=r"There is no thing .*: train one with climassay thing train"):
+        KIND.load(tmp_path / "none", both)
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(InputError, match="is damaged"):
+        KIND.load(tmp_path / "text", both)
+    save_file({"a": np.zeros(2)}, tmp_path / "foreign")
+    with pytest.raises(InputError, match="no thing of climassay"):
+        KIND.load(tmp_path / "foreign", both)
+    save_file({"a": np.zeros(2)}, tmp_path / "newer", {"format": json.dumps("climassay-thing"), "version": "3"})
+    with pytest.raises(InputError, match="format version 3, newer"):
+        KIND.load(tmp_path / "newer", both)
+    save_file({"a": np.zeros(2)}, tmp_path / "odd", {"format": json.dumps("climassay-thing"), "version": "{"})
+    with pytest.raises(InputError, match="is damaged"):
+        KIND.load(tmp_path / "odd", both)
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InputError, match="x cannot be written"):
+        KIND.save(tmp_path / "file" / "x", {}, {})
+    KIND.save(tmp_path / "x", {"a": np.ones(1)}, {})
+    with pytest.raises(TypeError):
+        KIND.save(tmp_path / "x", {"a": np.zeros(1)}, {"bad": object()})
+    assert KIND.load(tmp_path / "x", both)[1]["a"] == 1
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros((2, 2)), np.zeros(3), np.zeros(2, dtype=np.float32), np.array([1.0, np.nan]), np.array([1.0, np.inf])],
+    ids=["rank", "length", "type", "nan", "infinity"],
+)
+def test_arrays_are_checked(array):
+    with pytest.raises(ValueError, match="weights"):
+        checked_array("weights", array, (2,))

@@ -186,8 +186,6 @@ def test_a_schema_that_pydantic_writes_can_be_used() -> None:
         certainty: float = Field(ge=0, le=1)
 
     class Verdict(BaseModel):
-        """A verdict."""
-
         verdict: Literal["true", "false"]
         facts: list[Fact] = Field(max_length=2)
         remark: str | None = Field(default=None, max_length=9)

@@ -67,5 +67,4 @@ USUAL, *OTHERS = MANNERS
 
 @pytest.fixture(params=[USUAL, *(pytest.param(name, marks=pytest.mark.faults) for name in OTHERS)])
 def tour(tours, request):
-    """The tour of each manner."""
     return tours(request.param)

@@ -96,8 +96,6 @@ FACTS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What it says."""
-
     text: str
     alternatives: tuple[str, ...] = ()
     """What it might have said instead, where it chose among a few short answers."""

@@ -89,11 +89,7 @@ class Subject:
         return out
 
     def kill_at(self, folder: Path, name: str, requests: int, delay: float) -> bool:
-        """Start, wait until so many of its requests have arrived, wait a moment more, kill.
-
-        Returns:
-            Whether it was still alive then.
-        """
+        """Start, wait until so many of its requests have arrived, wait a moment more, kill."""
         process = self.start(folder, name)
         with self._server.log.open(encoding="utf-8") as log:
             arrived, pause = 0, threading.Event()
@@ -122,11 +118,7 @@ def stored(folder: Path) -> set[Asked]:
 
 
 def killed_lives(subject: Subject, folder: Path, needed: int) -> list[Life]:
-    """Run and kill until there have been enough kills, then let it finish.
-
-    A fifth of the kills fall before the first request (start-up, opening and making the database), the others after a
-    random number of requests, small enough that work is left for all of them.
-    """
+    """Run and kill until there have been enough kills, then let it finish."""
     draw = random.Random(SEED)
     lives: list[Life] = []
     while sum(life.killed for life in lives) < KILLS:

@@ -1,12 +1,17 @@
-"""Usage, look-up and export, counted by hand."""
+"""Runs and what is asked of the records: status, results, usage, look-up and export, counted by hand."""
 
 import csv
 import json
+import subprocess
+import sys
+import time
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
+import climassay
 from climassay.errors import InputError, RecordsError
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
 from climassay.records import RecordedModel, Records, tables
@@ -14,6 +19,7 @@ from climassay.records.queries import (
     answers_to,
     iterate_answers,
     list_runs,
+    run_details,
     seconds_per_answer,
     usage_by_model,
 )
@@ -161,3 +167,102 @@ def test_usage_of_one_run_is_what_it_asked(store):
     assert (b.answers, b.prompt_tokens) == (1, 7)
     with pytest.raises(RecordsError, match="There is no run r00000000"):
         usage_by_model(store.database, "r00000000")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    with Records(f"sqlite:///{tmp_path}/records.sqlite") as opened:
+        yield opened
+
+
+def only_run(runs):
+    (run,) = list_runs(runs.database)
+    return run
+
+
+def test_a_run_is_running_and_then_done(runs):
+    with runs.run("evaluate mcq", {"file": "q.csv", "k": 3}, {"orders": 7}) as run:
+        assert only_run(runs).status == "running"
+        assert only_run(runs).ended_at is None
+    details = run_details(runs.database, run.id)
+    assert details.summary.status == "done"
+    assert details.summary.command == "evaluate mcq"
+    assert details.summary.version == climassay.__version__
+    assert details.summary.started_at <= details.summary.ended_at
+    assert (details.config, details.seeds, details.error) == ({"file": "q.csv", "k": 3}, {"orders": 7}, None)
+
+
+def test_an_error_makes_it_failed_with_the_reason(runs):
+    with pytest.raises(InputError), runs.run("test", {}) as run:
+        raise InputError("The file is empty.")
+    assert run_details(runs.database, run.id).error == "The file is empty."
+    assert only_run(runs).status == "failed"
+
+
+def test_ctrl_c_makes_it_interrupted(runs):
+    with pytest.raises(KeyboardInterrupt), runs.run("test", {}):
+        raise KeyboardInterrupt
+    assert only_run(runs).status == "interrupted"
+
+
+@pytest.mark.core
+@pytest.mark.process
+def test_a_killed_run_is_interrupted_once_it_has_been_silent(runs, tmp_path, monkeypatch):
+    program = (
+        "import os, signal, sys\n"
+        "from climassay.records import Records\n"
+        "with Records(sys.argv[1]).run('killed', {}): os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, f"sqlite:///{tmp_path}/records.sqlite"], check=False)
+    assert only_run(runs).status == "running", "it may still be alive"
+    later = time.time() + 100
+    monkeypatch.setattr("time.time", lambda: later)
+    assert only_run(runs).status == "interrupted"
+    with runs.run("next", {}):
+        killed, following = list_runs(runs.database)
+    assert (killed.status, following.status) == ("interrupted", "running")
+    assert killed.ended_at is not None
+    assert killed.ended_at < following.started_at
+
+
+def test_a_silent_run_gives_signs_of_life(runs, monkeypatch):
+    monkeypatch.setattr("climassay.records.store.HEARTBEAT_SECONDS", 0.01)
+    seen = set()
+    with runs.run("slow", {}), runs.database.read() as connection:
+        connection.rollback()
+        while len(seen) < 3:
+            seen.add(connection.exec_driver_sql("SELECT seen_at FROM runs").scalar())
+            connection.rollback()
+    assert only_run(runs).status == "done"
+
+
+def test_results_are_kept_by_table_in_their_order(runs):
+    rows = [{"level": "base", "n": np.int64(3), "accuracy": np.float32(0.5)}, {"level": "all", "none": None}]
+    with runs.run("test", {"path": __import__("pathlib").Path("a/b")}) as run:
+        run.save_results("scores", [{"old": 1}] * 5)
+        run.save_results("scores", rows)
+        run.save_results("empty", [])
+    kept = run_details(runs.database, run.id)
+    assert kept.results == {"scores": [{"level": "base", "n": 3, "accuracy": 0.5}, {"level": "all", "none": None}]}
+    assert kept.config == {"path": "a/b"}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), object()])
+def test_results_that_are_no_results_are_refused(runs, value):
+    with runs.run("test", {}) as run:
+        with pytest.raises(RecordsError, match="The row 1 of scores cannot be stored as JSON"):
+            run.save_results("scores", [{"fine": 1}, {"accuracy": value}])
+        assert run_details(runs.database, run.id).results == {}
+
+
+def test_nothing_about_the_machine_is_kept(runs, tmp_path):
+    import getpass
+    import socket
+
+    with runs.run("test", {}):
+        pass
+    runs.close()
+    content = (tmp_path / "records.sqlite").read_bytes()
+    assert socket.gethostname().encode() not in content
+    assert str(tmp_path).encode() not in content
+    assert getpass.getuser() == "r" or f"/{getpass.getuser()}/".encode() not in content

@@ -1,5 +1,11 @@
-import re
+"""Figures: colours that keep their meaning, and marked words."""
 
+import itertools
+import re
+from importlib.resources import files
+from itertools import pairwise
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +16,7 @@ from climassay.reporting import (
     Cloud,
     Dot,
     DotPlot,
+    Label,
     LinePlot,
     Point,
     Report,
@@ -19,7 +26,7 @@ from climassay.reporting import (
     StackedBar,
     StackedBars,
 )
-from climassay.reporting.html import as_svg
+from climassay.reporting.html import as_svg, marked
 from html_pages import Elements
 
 SHARE = Axis("share", 0, 1, (0, 0.5, 1), percent=True)
@@ -186,3 +193,97 @@ def test_every_speck_is_drawn_once_and_no_cloud_covers_the_other():
 def test_a_point_costs_few_bytes():
     many = ScatterPlot("Map", (Cloud("a", TWO_CLOUDS[0].points * 500, 0.5),), SPECKS.x, SPECKS.y, small=True)
     assert len(report_of(many).to_html()) - len(report_of(SPECKS).to_html()) < 10_000 * 16
+
+
+SIGHT = {
+    "all colours": np.eye(3),
+    "no red": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no green": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+}
+"""Machado, Oliveira and Fernandes 2009, severity 1, on linear light."""
+
+
+def levels(theme):
+    """The five colours from --least over --mid to --most of a theme, as linear light."""
+    css = (files("climassay.reporting") / "templates" / "colours.css.j2").read_text()
+    light, dark = css.split("prefers-color-scheme: dark")
+    found = re.findall(r"--(least|mid|most): #(\w{6})", light if theme == "light" else dark)
+    least, mid, most = (np.array([int(colour[n : n + 2], 16) for n in (0, 2, 4)]) for _, colour in found)
+    mixed = np.array([least, (least + mid) / 2, mid, (mid + most) / 2, most]) / 255
+    return np.where(mixed <= 0.04045, mixed / 12.92, ((mixed + 0.055) / 1.055) ** 2.4)
+
+
+def lab(light):
+    """CIELAB of linear sRGB, shape [colours, 3]."""
+    to_xyz = np.array([[0.4124, 0.2126, 0.0193], [0.3576, 0.7152, 0.1192], [0.1805, 0.0722, 0.9505]])
+    xyz = np.clip(light, 0, 1) @ to_xyz
+    part = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 0.008856))
+    return np.stack([116 * part[:, 1] - 16, 500 * (part[:, 0] - part[:, 1]), 200 * (part[:, 1] - part[:, 2])], axis=1)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("sight", SIGHT)
+def test_any_two_levels_differ(theme, sight):
+    colours = lab(levels(theme) @ np.array(SIGHT[sight]).T)
+    apart = np.linalg.norm(colours[:, None] - colours[None], axis=2)[np.triu_indices(5, 1)]
+    # A difference of 2.3 is just noticed; small dots need several times as much.
+    assert apart.min() > 12
+
+
+@pytest.mark.parametrize(
+    ("groups", "tones"), [(("clear", "not"), {"g0", "g1"}), (("not",), {"g1"}), (("clear",), {"g0"})]
+)
+def test_a_group_keeps_its_colour_where_others_are_empty(groups, tones):
+    dots = tuple(Dot(f"Topic {group}", group, 0.1, 0.0, 0.2) for group in groups)
+    plot = DotPlot("Differences", dots, scale=Axis.over("score", [0, 0.2]), order=("clear", "not"))
+    page = Report("R", "lead", (Section("S", (plot,)),)).to_html()
+    assert set(re.findall(r'class="dot (g\d)"', page)) == tones
+    # The legend names the groups that are there, in their colours, and no other.
+    assert re.findall(r"</svg>(\w+)</li>", page) == list(groups)
+    assert set(re.findall(r'class="dot (g\d)"', as_svg(plot))) == tones
+
+
+def test_labels_do_not_cover_each_other_and_stay_within_the_map():
+    axis = Axis("", 0.0, 1.0, ())
+    labels = (*tuple(Label(0.5, 0.5, f"A long name, {n}") for n in range(5)), Label(1.0, 0.0, "At the corner"))
+    plot = ScatterPlot("Map", (Cloud("a", ((0.5, 0.5),), 0.5),), axis, axis, small=True, labels=labels)
+    placed = plot.placed_labels(484)
+    assert [one.text for one in placed] == [*(f"A long name, {n}" for n in range(3)), "At the corner"]
+    ys = sorted(one.y for one in placed[:3])
+    assert all(second - first >= 14 for first, second in itertools.pairwise(ys))
+    assert placed[-1].x < 484
+    assert len(plot.placed_labels(60)) == 0
+    assert as_svg(plot).count('class="place"') == 4
+
+
+def shown(text: str, *words: str) -> str:
+    """The text with brackets around what is marked."""
+    return "".join(f"[{piece}]" if is_marked else piece for piece, is_marked in marked(text, words))
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("Glaciers melt; the GLACIER melted.", ("glacier",), "[Glaciers] melt; the [GLACIER] melted."),
+        ("The warmed ocean keeps warming.", ("warm",), "The [warmed] ocean keeps [warming]."),
+        ("Cloud feedback is positive.", ("feedbacks of clouds",), "[Cloud feedback] is positive."),
+        ("Ice-albedo feedback", ("albedo", "ice"), "[Ice-albedo] feedback"),
+        ("La Niña and El Nino", ("nino", "niña"), "La [Niña] and El [Nino]"),
+        ("It is 1.5 °C, not 15 or 1.2.", ("1.5 °C",), "It is [1.5] °[C], not 15 or 1.2."),
+        ("The sea and the ice of the sea.", ("the of and",), "The sea and the ice of the sea."),
+        ("CO2 rises.", ("co2",), "[CO2] rises."),
+        ("catastrophe", ("cat",), "catastrophe"),
+        ("<b>ocean</b>", ("ocean",), "<b>[ocean]</b>"),
+    ],
+    ids=["plural", "forms", "phrase", "hyphen", "accents", "numbers", "stop-words", "formula", "whole-word", "markup"],
+)
+def test_words_are_found_in_all_their_forms(text: str, words: tuple[str, ...], expected: str) -> None:
+    assert shown(text, *words) == expected
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=20), max_size=4))
+def test_the_pieces_are_the_text_in_turns(text: str, words: list[str]) -> None:
+    pieces = marked(text, words)
+    assert "".join(piece for piece, _ in pieces) == text
+    assert all(piece for piece, _ in pieces)
+    assert all(left[1] != right[1] for left, right in pairwise(pieces))

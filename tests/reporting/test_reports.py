@@ -170,7 +170,6 @@ class Figures(Result):
     """A room's record, which says no more than its tables."""
 
     def tables(self):
-        """One table."""
         return (Table.of("Figures", ("name", "n"), [("ice", "2")]),)
 
 

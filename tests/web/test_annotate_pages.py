@@ -32,7 +32,6 @@ def field(page, name):
 
 
 def send(client, page, verdict="valid", **fields):
-    """What the form of a page sends."""
     term = {"term": "dust"} if 'name="term"' in page.text else {}
     said = {"key": field(page, "key"), "verdict": verdict, **term, **fields}
     return post(client, f"{HOME}/{shown(page)}", said)

@@ -5,18 +5,11 @@ from dataclasses import asdict
 import pytest
 
 from annotated_dataset import fill
-from api_parts import serving
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
 from climassay.generation.annotation.long_answers import finished_rubrics, rubric_drafts
 from climassay.questions import Question
 
 WRONG = {"accepted": False, "reasons": ["wrong answer"]}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("api")) as made:
-        yield made
 
 
 class Queue:

@@ -2,19 +2,13 @@
 
 import pytest
 
-from api_parts import COLLECTION, finished_check, serving
+from api_parts import COLLECTION, finished_check
 from check_parts import SUN
 from climassay import __version__
 from climassay.corpus import Collection
 from climassay.factcheck import from_data
 from climassay.web.checks.store import checks_of
 from climassay.web.library.cache import library_of
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("api")) as made:
-        yield made
 
 
 def test_me(server):

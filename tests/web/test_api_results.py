@@ -2,10 +2,7 @@
 
 import re
 
-import pytest
-
 from annotated_dataset import DATASET
-from api_parts import serving
 from climassay.evaluation import load_experiment
 from climassay.evaluation.comparing import compare_runs
 from climassay.evaluation.results import experiment_of
@@ -15,14 +12,7 @@ from climassay.records.queries import run_details
 from stored_runs import ask, store_long_answer
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("api")) as made:
-        yield made
-
-
 def begin_run(server, command="ask"):
-    """A run that asked one thing."""
     with server.place.records.run(command, {"question": "What melts?"}) as run:
         ask(server.place.records, run, f"What melts, {run.id}?")
     return run.id

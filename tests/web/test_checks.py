@@ -393,7 +393,6 @@ def test_checks_that_fit_are_taken_along_as_a_table_a_workbook_and_lines(client_
 
 
 def workbook_rows(content):
-    """The rows of a workbook, as texts."""
     with zipfile.ZipFile(io.BytesIO(content)) as book:
         sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"

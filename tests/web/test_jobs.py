@@ -11,7 +11,7 @@ from web_parts import application_over, post
 
 
 def counting(place, payload, report):
-    for number in range(report.events_before, payload["to"]):
+    for number in range(place.jobs.last_events([report.job]).get(report.job, 0), payload["to"]):
         report.event("number", {"n": number})
         report.progress(number + 1, payload["to"], f"counted {number}")
     return {"page": "/counted"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.datastructures import UploadFile
 
 from climassay.errors import InputError
 from climassay.web.failures import TooLarge
@@ -15,7 +16,6 @@ from climassay.web.library.uploads import (
     ABANDONED_SECONDS,
     LONGEST_NAME,
     MOST_FILES,
-    SentFile,
     allowed_suffix,
     is_web_address,
     optional_address,
@@ -45,7 +45,7 @@ def other_zip():
 
 
 def sent(*files):
-    return [SentFile(name, io.BytesIO(content)) for name, content in files]
+    return [UploadFile(io.BytesIO(content), filename=name) for name, content in files]
 
 
 def left(folder):
@@ -170,7 +170,7 @@ def test_a_file_over_the_limit_ends_the_upload_and_leaves_nothing(tmp_path):
 
     endless = Endless()
     with pytest.raises(TooLarge, match=r"big\.txt is larger than 3 MB"):
-        receive(tmp_path, [*sent(("a.txt", b"The sea.")), SentFile("big.txt", endless)], 3 << 20)
+        receive(tmp_path, [*sent(("a.txt", b"The sea.")), UploadFile(endless, filename="big.txt")], 3 << 20)
     assert endless.taken <= 5 << 20
     assert left(tmp_path) == []
 
@@ -183,7 +183,9 @@ def test_a_connection_that_breaks_leaves_nothing(tmp_path):
             return super().read(5)
 
     with pytest.raises(ConnectionResetError):
-        receive(tmp_path, [*sent(("a.txt", b"The sea.")), SentFile("broken.txt", Broken(b"The ice."))], 10**6)
+        receive(
+            tmp_path, [*sent(("a.txt", b"The sea.")), UploadFile(Broken(b"The ice."), filename="broken.txt")], 10**6
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -60,7 +60,9 @@ def test_the_questions_that_fit_are_those_found_by_looking_at_all(place, run):
         (False, True),
         ("", "C OF", "100%"),
     ):
-        wanted = QuestionFilter(*values)
+        wanted = QuestionFilter(
+            **dict(zip(("benchmark", "kind", "level", "model", "wrong", "text"), values, strict=True))
+        )
         expected = by_hand(stored, wanted)
         assert index.count(wanted) == len(expected), wanted
         assert index.numbers(wanted, 1000) == expected, wanted

@@ -14,6 +14,7 @@ from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import Generator, Usage
 from climassay.primer import book_path, question_paths
 from climassay.prompts import ProfileSettings, load_prompt
+from climassay.questions import PRIMER
 from climassay.reporting import Table
 from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session, one_or_several
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from climassay.grounding.text_check import CheckedSentence, Evidence
 
 
-PRIMER = "primer"
-"""Names the bundled books and questions where a file can be named; ``primer:BOOK`` names one book."""
 MOST_REASONS = 3
 """Files that could not be read whose reasons are given where there is nothing to add."""
 

@@ -203,13 +203,7 @@ class JudgeSpec:
     def opened(
         self, workspace: Place, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
     ) -> Iterator[Judge]:
-        """Open the judge in a run of its own.
-
-        Args:
-            workspace: Where records lie.
-            command: Name of the run.
-            config: What the run is to remember beside the judge.
-            seeds: Seeds of the run.
+        """Open the judge in a run of its own, which remembers ``config`` beside the judge.
 
         Raises:
             InputError: No quality is known, or the judge needs another model.
@@ -701,10 +695,6 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
 
     Each pair is compared once, in both orders, which the probe averages; within its tie band there is no winner. The
     model is the one that it was trained on.
-
-    Args:
-        session: Loads the model and keeps its answers.
-        file: From :func:`train_judge`.
 
     Raises:
         InputError: The file is no judge, or its model is not at hand.

@@ -13,7 +13,7 @@ from climassay.errors import InputError
 from climassay.models import OpenWeights
 from climassay.models.provider import is_served
 from climassay.models.servers import OPENAI, find_server
-from climassay.questions import read_questions
+from climassay.questions import PRIMER, read_questions
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Shown
 from climassay.reporting.tables import skipped_note
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from climassay.generation.masking import ExpertChoice, WordStatistics
     from climassay.generation.validation import Reader, Training, Validator
 
-PRIMER = "primer"
 LEFT_OUT = "trained"
 """Names a masker that is fitted on all other statements than the one that it is measured on."""
 
@@ -42,14 +41,6 @@ def open_reader(
     subject: "Subject | None" = None,
 ) -> "Reader":
     """What a validator that is to be trained with ``features`` or as a ``probe`` reads of drafts.
-
-    Args:
-        session: Loads the model or the encoder.
-        method: ``features`` or ``probe``.
-        model: Local model for a probe.
-        encoder: Encoder of features.
-        layers: Layers of a probe, side by side.
-        subject: The science, as prompts name it.
 
     Raises:
         InputError: The model does not show its states.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from climassay.api import judges as api
+from climassay.api.claims import PRIMER_CLAIMS
 from climassay.cli.options import (
     HTML_REPORT,
     OUTPUT,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 app = CommandGroup(no_args_is_help=True)
 
-PRIMER_CLAIMS = "primer:claims"
 JudgeArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A probe's file, or zero-shot, pairs, direct, direct-expected.")
 ]

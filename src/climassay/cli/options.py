@@ -232,11 +232,7 @@ def emit(
 ) -> None:
     """Give out what a job gave back: files first, then one JSON document, or lines and tables with notes on stderr.
 
-    Args:
-        result: What the job gave back.
-        as_json: Print JSON.
-        files: Files to save it in, each as its ending says.
-        written: Files that hold parts of it already.
+    ``files`` are those to save it in, each as its ending says; ``written`` hold parts of it already.
 
     Raises:
         InputError: A file cannot be written.
@@ -301,14 +297,7 @@ def opened_session(
     where: "RayOptions | None" = None,
     records_url: str | None = None,
 ) -> Iterator[Session]:
-    """The session of a command.
-
-    Args:
-        workspace: As the user named it.
-        options: How models are loaded and asked.
-        as_json: Tell no progress.
-        where: Workers of a cluster.
-        records_url: Database of the records; by default the workspace's.
+    """The session of a command; beside JSON no progress is told.
 
     Raises:
         InputError: The workspace cannot be made, or the cluster cannot be joined.

@@ -92,11 +92,8 @@ def serve_pages(
 ) -> None:
     """Serve the pages of a workspace until the process is told to end.
 
-    Args:
-        workspace: What is served.
-        settings: Where, to whom, and with which models.
-        on_ready: Told when the server begins, with a link that lets the first admin in where nobody has a password.
-        on_waiting: Told that the workspace is served already, and waited for.
+    ``on_ready`` is told when the server begins, with a link that lets the first admin in where nobody has a password,
+    ``on_waiting`` that the workspace is served already, and waited for.
 
     Raises:
         InputError: The port is in use, or the workspace is served by another server that does not end.

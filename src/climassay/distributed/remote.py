@@ -181,12 +181,6 @@ class DistributedModel(DescribedModel):
     It has the name and the fingerprint of the model it stands for and renders the same prompts, so that records and
     activations made with it are found without it, and the other way round. Each request carries its own seed, so an
     answer does not depend on the worker that gave it. Answers come, and are recorded, job by job.
-
-    Args:
-        pool: The workers.
-        spec: What they load.
-        name: Name of the model, as the user wrote it.
-        info: What it says about itself.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: ModelInfo) -> None:
@@ -289,12 +283,6 @@ class DistributedEncoder:
     """Encodes in many workers what another encoder would encode here, to the same vectors.
 
     It has the name and the fingerprint of that encoder: a collection made with it is searched and added to without it.
-
-    Args:
-        pool: The workers.
-        spec: What they load.
-        name: Name of the encoder, as the user wrote it.
-        info: What it says about itself.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: EncoderInfo) -> None:

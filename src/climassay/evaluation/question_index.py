@@ -4,8 +4,8 @@ A run keeps its answers as JSON rows. To filter 300,000 of them, a page would ha
 by is written into tables when an experiment ends, or for runs of before when somebody first looks at the questions.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from climassay.evaluation.comparing import metrics_in
 from climassay.evaluation.report import experiment_report, is_wrong
-from climassay.evaluation.results import Experiment
+from climassay.evaluation.results import Cell, Experiment
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import Kind, Question
 from climassay.records import tables
@@ -175,19 +175,46 @@ def write_index(
     """
     asked = answered_questions(experiment)
     numbers = {key: number for number, key in enumerate(asked)}
-    listed = experiment.questions.items() if experiment else ()
-    saved = (key for name, ones in listed for key in ((name, one.id) for one in ones))
-    result = {key: place for place, key in enumerate(saved)} if places is None else places
-    found_answers = list(_answer_rows(run, experiment, numbers, positions))
-    answer_rows = [row for row, _ in found_answers]
-    scored = [
-        {"run": run, "number": row["number"], "position": row["position"], "score": score}
-        for row, score in found_answers
-        if score is not None
-    ]
-    wrong: dict[int, int] = defaultdict(int)
-    for row in answer_rows:
-        wrong[row["number"]] += row["wrong"]
+    if experiment is None:
+        experiment, positions = Experiment(run, "", {}, (), (), {}), None
+    if places is None:
+        saved = ((name, one.id) for name, ones in experiment.questions.items() for one in ones)
+        places = {key: place for place, key in enumerate(saved)}
+    if positions is None:
+        positions = range(len(experiment.outcomes))
+
+    @cache
+    def sorted_by(task: Kind, names: tuple[str, ...]) -> Metric | None:
+        metrics = [one for one in METRICS.ordered(names) if one.scores(task)]
+        return next((one for one in metrics if one.binary), metrics[0] if metrics else None)
+
+    chosen: dict[tuple[Cell, str], set[int | None]] = defaultdict(set)
+    for cell, ones in experiment.predictions.items():
+        for one in ones:
+            chosen[cell, one.question].add(one.chosen)
+    answer_rows, scored = [], []
+    wrong: Counter[int] = Counter()
+    for position, outcome in zip(positions, experiment.outcomes, strict=True):
+        number = numbers.get((outcome.cell.benchmark, outcome.question))
+        if number is None:
+            continue
+        place = {"run": run, "number": number, "position": position}
+        metric = sorted_by(outcome.cell.task, tuple(outcome.scores))
+        if metric is not None:
+            score = outcome.scores[metric.name]
+            scored.append({**place, "score": -score if metric.lower else score})
+        answer_rows.append(
+            {
+                **place,
+                "model": outcome.cell.model,
+                "setting": outcome.cell.setting,
+                "wrong": is_wrong(outcome),
+                "invalid": outcome.error is not None or bool(outcome.violations),
+                "unstable": len(chosen[outcome.cell, outcome.question]) > 1,
+                "words": outcome.answer.lower(),
+            }
+        )
+        wrong[number] += is_wrong(outcome)
     lines = [
         {
             "run": run,
@@ -198,7 +225,7 @@ def write_index(
             "level": one.level or "",
             "wrong": wrong[number],
             "words": "\n".join((one.id, one.question, one.answer, *one.options)).lower(),
-            "position": result.get(key),
+            "position": places.get(key),
         }
         for number, (key, one) in enumerate(asked.items())
     ]
@@ -213,41 +240,3 @@ def write_index(
         connection.execute(indexes.insert(), [{"run": run, "rows": rows}])
 
     database.write(work)
-
-
-def _answer_rows(
-    run: str,
-    experiment: Experiment | None,
-    numbers: Mapping[tuple[str, str], int],
-    positions: Sequence[int] | None,
-) -> Iterator[tuple[dict[str, Any], float | None]]:
-    if experiment is None:
-        return
-
-    @cache
-    def sorted_by(task: Kind, names: tuple[str, ...]) -> Metric | None:
-        metrics = [one for one in METRICS.ordered(names) if one.scores(task)]
-        return next((one for one in metrics if one.binary), metrics[0] if metrics else None)
-
-    chosen: dict[tuple[Any, str], set[int | None]] = defaultdict(set)
-    for cell, predictions in experiment.predictions.items():
-        for one in predictions:
-            chosen[cell, one.question].add(one.chosen)
-    places = range(len(experiment.outcomes)) if positions is None else positions
-    for position, outcome in zip(places, experiment.outcomes, strict=True):
-        key = (outcome.cell.benchmark, outcome.question)
-        if key in numbers:
-            metric = sorted_by(outcome.cell.task, tuple(outcome.scores))
-            score = None if metric is None else outcome.scores[metric.name]
-            row = {
-                "run": run,
-                "number": numbers[key],
-                "position": position,
-                "model": outcome.cell.model,
-                "setting": outcome.cell.setting,
-                "wrong": is_wrong(outcome),
-                "invalid": outcome.error is not None or bool(outcome.violations),
-                "unstable": len(chosen[outcome.cell, outcome.question]) > 1,
-                "words": outcome.answer.lower(),
-            }
-            yield row, -score if score is not None and metric is not None and metric.lower else score

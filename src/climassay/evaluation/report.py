@@ -362,11 +362,8 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     failed = sum(count.failed for count in counts)
     unparsed = sum(count.unparsed for count in counts)
     broken = sum(count.violations for count in counts)
-    blocks.append(
-        Prose(
-            f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
-        )
-    )
+    said = f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
+    blocks.append(Prose(said))
     # What questions share with texts has a table of its own, with every cell.
     shared = {record.overlap for record in experiment.cells}
     notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)

@@ -46,7 +46,7 @@ from climassay.metrics.entailment import RelationScorer
 from climassay.metrics.factual_accuracy import judged_answers
 from climassay.metrics.long_answers import assessed_answers, assessment_scores
 from climassay.metrics.registry import METRICS, Answered, LongAnswer, Scorer
-from climassay.models.contract import Generator, OptionScorer, Usage, number_format
+from climassay.models.contract import Generator, OptionScorer, number_format
 from climassay.models.provider import load_as_set
 from climassay.prompts import Prompt, profile_of
 from climassay.questions import LONG_ANSWERS, PRIMER, TYPES, Question, QuestionSet, join_questions, read_questions
@@ -274,12 +274,7 @@ def run_experiment(
             preferences=preferences,
             constants=tuple(work.constants.values()),
             groups=work.groups,
-            tally=RequestCounts(
-                sum(one.hits for one in work.tallies),
-                sum(one.asked for one in work.tallies),
-                sum(one.failed for one in work.tallies),
-                sum((one.usage for one in work.tallies), Usage()),
-            ),
+            tally=sum(work.tallies, RequestCounts()),
         )
         work.progress.on_end("Keeping the answers")
         save_experiment(run, experiment)
@@ -328,19 +323,18 @@ def _by_adapter(
     model: ModelSpec, settings: Sequence[Setting], resources: EvaluationResources
 ) -> "Iterator[tuple[Adapter | None, list[Setting]]]":
     """Settings without an adapter come first, together; then each of the others."""
-    plain = [setting for setting in settings if not _tuned(setting.spec)]
+    plain: list[Setting] = []
+    tuned: list[Setting] = []
+    for one in settings:
+        adapted = one.spec.adapter or one.spec.training is not None or SETTINGS.find(one.spec.kind).tuned
+        (tuned if adapted else plain).append(one)
     if plain:
         yield None, plain
-    for setting in settings:
-        if _tuned(setting.spec):
-            adapter = resources.adapter(model, setting.spec)
-            if adapter is None:
-                raise InputError(f"The setting {setting.name} needs an adapter or a training to make one.")
-            yield adapter, [setting]
-
-
-def _tuned(spec: SettingSpec) -> bool:
-    return bool(spec.adapter) or spec.training is not None or SETTINGS.find(spec.kind).tuned
+    for setting in tuned:
+        adapter = resources.adapter(model, setting.spec)
+        if adapter is None:
+            raise InputError(f"The setting {setting.name} needs an adapter or a training to make one.")
+        yield adapter, [setting]
 
 
 def _run_setting(work: _Run, model: ModelSpec, loaded: Generator, setting: Setting, adapter: Adapter | None) -> None:

@@ -459,18 +459,19 @@ class CheckStore:
 
     def topics(self) -> "Sequence[str]":
         """The contrarian claims that checks were found to make, in order."""
-        query = sa.select(checks.c.topic).where(checks.c.topic.is_not(None)).distinct().order_by(checks.c.topic)
-        return [row.topic for row in self._database.rows(query)]
+        return self._each_once(checks.c.topic)
 
     def collections(self) -> "Sequence[str]":
         """Names of the collections that were read for checks, in alphabetical order."""
-        names = check_collections.c.collection
-        return [row.collection for row in self._database.rows(sa.select(names).distinct().order_by(names))]
+        return self._each_once(check_collections.c.collection)
 
     def reviewers(self) -> "Sequence[str]":
         """Names of the accounts that have reviewed checks, in alphabetical order."""
-        names = check_reviews.c.by
-        return [row.by for row in self._database.rows(sa.select(names).distinct().order_by(names))]
+        return self._each_once(check_reviews.c.by)
+
+    def _each_once(self, column: sa.Column[Any]) -> "Sequence[str]":
+        query = sa.select(column).where(column.is_not(None)).distinct().order_by(column)
+        return [row[0] for row in self._database.rows(query)]
 
     def durations(self, model: str, advocates: int) -> "Sequence[float]":
         """Seconds that the latest debates of a model with so many advocates took, fifty at most."""

@@ -69,18 +69,9 @@ def publish_benchmark(
     Writing the same benchmark again changes nothing; a framework left out the second time stays. Neither framework
     needs to be installed.
 
-    Args:
-        file: ``primer``, or a question file in any known format.
-        output: The folder; made where it is missing.
-        inspect: Write ``eval.yaml`` and ``inspect_tasks.py``.
-        lm_eval: Write the folder ``lm_eval`` for ``lm_eval --include_path``.
-        name: Begins the names of its tasks; by default from the file's name.
-        kinds: Publish these kinds of questions.
-        examples: Worked examples in every prompt.
-        pool: Where they are drawn from, never from the test.
-        seed: Seed of the draw.
-        prompts: Folder of templates that replace built-in ones.
-        force: Replace another benchmark in the folder.
+    ``inspect`` asks for ``eval.yaml`` and ``inspect_tasks.py``, ``lm_eval`` for the folder ``lm_eval`` that
+    ``lm_eval --include_path`` takes; ``force`` replaces another benchmark in the folder ``output``. The other arguments
+    are those of :func:`open_benchmark`.
 
     Raises:
         InputError: The questions cannot be read, or the folder holds something else and ``force`` is not given.

@@ -176,8 +176,17 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
     learning: list[Block] = []
     reliability: list[Block] = []
     for quality, ours in qualities.items():
-        if (plot := _agreement_plot(quality, ours)) is not None:
-            agreement.append(plot)
+        dots = [
+            Dot(result.scores.method, result.scores.method, right.value, right.low, right.high, longer.value)
+            for result in ours
+            if (right := result.scores.agreement.accuracy_differing).value is not None
+            and right.low is not None
+            and right.high is not None
+            and (longer := result.scores.baselines["longer"].accuracy_differing)
+        ]
+        if dots:
+            note = "Dots: accuracy on pairs that differ. Bars: 95% interval. Dashed tick: 'the longer text is better'."
+            agreement.append(DotPlot(quality.capitalize(), tuple(dots), note=note))
         if (plot := _learning_plot(quality, ours)) is not None:
             learning.append(plot)
         curves = [(one.scores.method, one.scores.calibration) for one in ours if one.scores.calibration is not None]
@@ -187,19 +196,6 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
     if learning or reliability:
         sections.append(Section("Learning and calibration", (*learning, *reliability)))
     return sections
-
-
-def _agreement_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    dots = [
-        Dot(result.scores.method, result.scores.method, ours.value, ours.low, ours.high, longer.value)
-        for result in results
-        if (ours := result.scores.agreement.accuracy_differing).value is not None
-        and ours.low is not None
-        and ours.high is not None
-        and (longer := result.scores.baselines["longer"].accuracy_differing)
-    ]
-    note = "Dots: accuracy on pairs that differ. Bars: 95% interval. Dashed tick: 'the longer text is better'."
-    return DotPlot(quality.capitalize(), tuple(dots), note=note) if dots else None
 
 
 def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:

@@ -59,6 +59,11 @@ class RequestCounts:
     usage: Usage = field(default_factory=Usage)
     """Tokens and cost of what was asked, without what the records served."""
 
+    def __add__(self, other: "RequestCounts") -> "RequestCounts":
+        """Both together."""
+        hits, asked, failed = self.hits + other.hits, self.asked + other.asked, self.failed + other.failed
+        return RequestCounts(hits, asked, failed, self.usage + other.usage)
+
 
 class RecordedModel:
     """A generator and option scorer that looks up first, asks only what is missing and stores before handing on.

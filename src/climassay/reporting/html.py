@@ -358,10 +358,7 @@ def render_page(template: str, **values: Any) -> str:
 def render_block(block: Block, section: str, number: int) -> Any:
     """One block as safe HTML, for a page that is made elsewhere; it needs :func:`block_style`.
 
-    Args:
-        block: What is shown.
-        section: Id of the section that it appears in.
-        number: Its number there; both make the ids within it unique.
+    The ids within it are made of the section's id and the block's number there.
 
     Returns:
         Escaped ``markupsafe.Markup`` without any inline style or script.

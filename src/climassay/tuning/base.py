@@ -51,7 +51,16 @@ class TuningBase:
                 f"Tuning needs the package {missing}: install it with `pip install 'climassay[local]'`."
             )
         self.name = name if name.startswith("local:") else f"local:{name}"
-        self.device = _checked_device(device) if device else default_device()
+        if device:
+            import torch
+
+            try:
+                kind = torch.device(device).type
+            except RuntimeError as error:
+                raise InputError(f"There is no device {device!r}: use cpu, cuda, cuda:1 or mps.") from error
+            if kind == "cuda" and not torch.cuda.is_available():
+                raise InputError(f"The device {device} is not there: torch sees no GPU on this machine.")
+        self.device = device or default_device()
         self.dtype = cast(Dtype, dtype or default_dtype(self.device))
         self.folder = find_folder(self.name.removeprefix("local:"))
         self._loaded: LoadedModel | None = None
@@ -115,15 +124,3 @@ def default_dtype(device: str) -> str:
     if kind == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     return fastest_cpu_dtype() if kind == "cpu" else "float32"
-
-
-def _checked_device(device: str) -> str:
-    import torch
-
-    try:
-        kind = torch.device(device).type
-    except RuntimeError as error:
-        raise InputError(f"There is no device {device!r}: use cpu, cuda, cuda:1 or mps.") from error
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"The device {device} is not there: torch sees no GPU on this machine.")
-    return device

@@ -24,7 +24,7 @@ from climassay.prompts import profile_of
 from climassay.reporting import counted
 from climassay.web.access import Asker, Reader, may_stop
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.store import ASK, chosen, plain, refuse_crowds
+from climassay.web.checks.store import ASK, chosen, job_title, plain, refuse_crowds
 from climassay.web.failures import Failure, Missing
 from climassay.web.jobs import Interrupted, Job, JobReport, Stopped, interrupting
 from climassay.web.library.cache import found_passage, library_of
@@ -38,7 +38,6 @@ PASSAGES = 4
 """Passages that an answer is written from."""
 WRITTEN = "written"
 """What a job tells while it writes: first its result as it will be, without sentences, then the sentences so far."""
-_TITLE_CHARACTERS = 80
 
 router = APIRouter(include_in_schema=False)
 
@@ -76,9 +75,7 @@ def submit_question(request: Request, app: App, user: Asker, asked: Annotated[Qu
         if by is not None and job.by == by and payload.items() <= job.payload.items():
             return back_to(f"/ask/{job.id}")
     payload["asker"] = refuse_crowds(app, request, user)
-    shown = payload["question"][:_TITLE_CHARACTERS]
-    title = f"Question: {shown}{'' if shown == payload['question'] else '…'}"
-    return back_to(f"/ask/{app.jobs.submit(ASK, title, payload, by)}")
+    return back_to(f"/ask/{app.jobs.submit(ASK, job_title('Question', payload['question']), payload, by)}")
 
 
 def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
@@ -148,19 +145,6 @@ def answer_it(app: AppState, payload: dict[str, Any], report: JobReport) -> dict
     return kept(answer)
 
 
-def _written_so_far(app: AppState, job: Job) -> tuple[dict[str, Any] | None, int]:
-    """What a job has written, in the form of its result (None: nothing yet), and the number of its last event."""
-    shown: dict[str, Any] | None = None
-    last = 0
-    for event in app.jobs.events(job.id):
-        last = event.number
-        if "answer" in event.body:
-            shown = event.body
-        elif shown is not None:
-            shown["answer"]["sentences"] = event.body["sentences"]
-    return shown, last
-
-
 def _holder(app: AppState, names: list[str], passage: str) -> str:
     """The first collection that holds a passage; empty where none does any more."""
     for name in names:
@@ -205,8 +189,13 @@ def _page(
     shown |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0}
     if job is not None:
         result = job.result
-        if not job.ended:
-            result, shown["last"] = _written_so_far(app, job)
+        for event in () if job.ended else app.jobs.events(job.id):
+            # What is written so far has the form of the result.
+            shown["last"] = event.number
+            if "answer" in event.body:
+                result = event.body
+            elif result is not None:
+                result["answer"]["sentences"] = event.body["sentences"]
         if result is not None:
             shown |= _answer_values(app, result)
     return page(
@@ -255,11 +244,12 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
         notes.append(f"Sentences whose passages were found by comparison, not named by the model: {attributed}.")
     unchecked = unchecked_note(name for one in sentences for name in one.unchecked_references)
     notes += filter(None, (removed_note(answer["removed_citations"]), unchecked))
-    references = [
-        f"[{number}] {source.citation}. {_address(app, source)}".rstrip()
-        for number, source in sources.items()
-        if number in cited
-    ]
+    references = []
+    for number in cited:
+        if (source := sources.get(number)) is not None:
+            at = f"/library/{quote(source.collection)}/passages/{quote(source.passage.id)}"
+            address = f" {app.settings.root}{at}" if source.collection else ""
+            references.append(f"[{number}] {source.citation}.{address}")
     copied = [answer["question"], answer["text"], "\n".join(references), f"Written by {answer['model']}."]
     return {
         "answer": answer,
@@ -274,9 +264,3 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
         "notes": notes,
         "copied": "\n\n".join(filter(None, copied)),
     }
-
-
-def _address(app: AppState, source: PassageCitation) -> str:
-    if not source.collection:
-        return ""
-    return f"{app.settings.root}/library/{quote(source.collection)}/passages/{quote(source.passage.id)}"

@@ -156,11 +156,6 @@ class JobReport:
         self._number: int = owner.database.scalar(last) or 0
 
     @property
-    def events_before(self) -> int:
-        """Events that an earlier, interrupted attempt has reported already."""
-        return self._number
-
-    @property
     def stopped(self) -> bool:
         """Whether the work should end: somebody stopped it, another server does it now, or this server ends."""
         if time.monotonic() - self._asked > QUIET_SECONDS:
@@ -196,9 +191,8 @@ class JobReport:
         if done < total and now - self._written < QUIET_SECONDS:
             return
         self._written = now
-        values = {"done": done, "total": total, "message": message}
-        ours = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner).values(values)
-        self._jobs.database.execute(ours)
+        ours = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner)
+        self._jobs.database.execute(ours.values(done=done, total=total, message=message))
         self._jobs.announce(self.job)
 
     def event(self, kind: str, body: dict[str, Any]) -> None:
@@ -209,14 +203,8 @@ class JobReport:
         """
         if self.stopped:
             raise Stopped
-        row = {
-            "job": self.job,
-            "number": self._number + 1,
-            "kind": kind,
-            "body": json.dumps(body, ensure_ascii=False),
-            "told_at": time.time(),
-        }
-        self._jobs.database.execute(job_events.insert().values(row))
+        told = {"kind": kind, "body": json.dumps(body, ensure_ascii=False), "told_at": time.time()}
+        self._jobs.database.execute(job_events.insert().values(job=self.job, number=self._number + 1, **told))
         self._number += 1
         self._jobs.announce(self.job)
 
@@ -261,9 +249,8 @@ class Jobs:
         self._queue_again(jobs.c.owner != self.owner)
 
     def _queue_again(self, *whose: sa.ColumnElement[bool]) -> None:
-        ours = sa.and_(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *whose))
-        cut = jobs.update().where(ours).values(state="queued", owner=None)
-        self.database.execute(cut)
+        cut = jobs.update().where(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *whose))
+        self.database.execute(cut.values(state="queued", owner=None))
 
     def _live(self) -> None:
         """Give signs of life for the jobs that are done here, and queue again those of servers that give none."""
@@ -292,28 +279,16 @@ class Jobs:
         """Queue a job; gives its id."""
         lane, _ = self._works[kind]
         job = "j" + os.urandom(6).hex()
-        row = {
-            "id": job,
-            "kind": kind,
-            "lane": lane,
-            "title": title,
-            "payload": json.dumps(payload, ensure_ascii=False),
-            "state": "queued",
-            "done": 0,
-            "total": 0,
-            "message": "",
-            "by": by,
-            "made_at": time.time(),
-        }
-        self.database.execute(jobs.insert().values(row))
+        row = {"id": job, "kind": kind, "lane": lane, "title": title, "by": by, "made_at": time.time()}
+        row |= {"payload": json.dumps(payload, ensure_ascii=False), "state": "queued", "done": 0, "total": 0}
+        self.database.execute(jobs.insert().values(message="", **row))
         self.announce(job)
         return job
 
     def stop(self, job: str) -> None:
         """Stop a job; one that has ended stays as it is."""
-        ours = sa.and_(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
-        ended = jobs.update().where(ours).values(state="stopped", ended_at=time.time())
-        self.database.execute(ended)
+        ours = jobs.update().where(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
+        self.database.execute(ours.values(state="stopped", ended_at=time.time()))
         self.announce(job)
 
     def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
@@ -363,13 +338,9 @@ class Jobs:
 
     def events(self, job: str, after: int = 0, most: int = 500) -> "Sequence[JobEvent]":
         """What a job has reported, in order."""
-        query = (
-            sa.select(job_events)
-            .where(job_events.c.job == job, job_events.c.number > after)
-            .order_by(job_events.c.number)
-            .limit(most)
-        )
-        return [record_of(JobEvent, row, body=json.loads(row.body)) for row in self.database.rows(query)]
+        query = sa.select(job_events).where(job_events.c.job == job, job_events.c.number > after)
+        rows = self.database.rows(query.order_by(job_events.c.number).limit(most))
+        return [record_of(JobEvent, row, body=json.loads(row.body)) for row in rows]
 
     def wait_for_news(self, seconds: float) -> None:
         """Wait until any job tells something, at most so long."""
@@ -378,8 +349,7 @@ class Jobs:
 
     def _give_sign(self) -> None:
         mine = sa.and_(jobs.c.state == "running", jobs.c.owner == self.owner)
-        alive = jobs.update().where(mine).values(seen_at=time.time())
-        self.database.execute(alive, durable=False)
+        self.database.execute(jobs.update().where(mine).values(seen_at=time.time()), durable=False)
 
     def _work_lane(self, context: Any, lane: Lane) -> None:
         while not self._stopping.is_set():
@@ -427,9 +397,8 @@ class Jobs:
             values["ended_at"] = time.time()
         if result is not None:
             values["result"] = json.dumps(result, ensure_ascii=False)
-        mine = sa.and_(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
-        ours = jobs.update().where(mine).values(values)
-        self.database.execute(ours)
+        mine = jobs.update().where(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
+        self.database.execute(mine.values(values))
         self.announce(job)
 
     def announce(self, job: str) -> None:

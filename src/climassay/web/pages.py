@@ -18,6 +18,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from climassay import __version__
+from climassay.questions import option_letter
 from climassay.reporting import counted
 from climassay.web.access import (
     CSRF_FIELD,
@@ -37,6 +38,7 @@ PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
 Search = Annotated[str, Query(max_length=200)]
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
+_STYLES = {area: f"{area}.css" for area in ("annotate", "api", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -54,7 +56,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
     Args:
         request: What is answered.
-        template: Below ``climassay/web/templates``; extends ``base.html.j2``.
+        template: Below ``climassay/web/templates``; extends ``base.html.j2``, and has the style of its folder.
         status: HTTP status.
         **values: For the template, every one escaped.
     """
@@ -75,6 +77,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             csrf_field=field,
             version=__version__,
             root=app.settings.prefix,
+            style=_STYLES.get(template.partition("/")[0]),
             **values,
         )
     )
@@ -248,7 +251,7 @@ def environment() -> Any:
         lstrip_blocks=True,
     )
     made.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
-    made.globals |= {"explain": explained, "in_words": plainly}
+    made.globals |= {"explain": explained, "in_words": plainly, "letter": option_letter}
     made.filters["moment"] = day_and_time
     made.filters |= {"duration": duration, "rough_duration": rough_duration, "explained": explained, "plainly": plainly}
     made.filters["laid_out"] = laid_out

@@ -376,14 +376,8 @@ def test_what_goes_wrong_is_one_sentence(monkeypatch, folder, error, word):
         push_dataset(folder, "me/climate")
 
 
-@pytest.mark.parametrize("name", ["climate", "me/", "me/a b", "/x", "a/b/c"])
-def test_a_name_that_is_none_is_refused_before_anything_is_sent(monkeypatch, folder, name):
+@pytest.mark.parametrize("name", ["climate", "me/", "me/a b", "/x", "a/b/c", None])
+def test_what_is_no_name_or_no_dataset_is_refused_before_anything_is_sent(monkeypatch, tmp_path, folder, name):
     monkeypatch.setattr(HfApi, "create_repo", refusing(AssertionError("sent")))
-    with pytest.raises(InputError, match="OWNER/NAME"):
-        push_dataset(folder, name)
-
-
-def test_only_a_published_dataset_is_sent(monkeypatch, tmp_path):
-    monkeypatch.setattr(HfApi, "create_repo", refusing(AssertionError("sent")))
-    with pytest.raises(InputError, match="not a dataset"):
-        push_dataset(tmp_path, "me/climate")
+    with pytest.raises(InputError, match="OWNER/NAME" if name else "not a dataset"):
+        push_dataset(folder if name else tmp_path, name or "me/climate")

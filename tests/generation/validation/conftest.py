@@ -102,5 +102,4 @@ def labels():
 
 @pytest.fixture
 def expert():
-    """A decision of an expert."""
     return lambda accepted, reason="": Decision("expert", "anna", accepted, reason)

@@ -92,7 +92,6 @@ class RoundOpinions(NamedTuple):
 def give_opinions(
     advocate: Advocate,
     context: DebateContext,
-    subclaims: Sequence[Subclaim],
     exhibits: Sequence[Sequence[RetrievedPassage]],
     said: Exchanges,
     before: AdvocateOpinion | None,
@@ -101,18 +100,16 @@ def give_opinions(
     number = 1 if before is None else before.round + 1
     context.tell(advocate.name, "judging", number)
     if context.config.elicitation == "schema":
-        given = yield from _judge_at_once(advocate, context, subclaims, exhibits, said, number)
+        given = yield from _judge_at_once(advocate, context, exhibits, said, number)
     else:
         parts = yield from gather(
             [
                 _judge(advocate, context, subclaim, shown, said, number)
-                for subclaim, shown in zip(subclaims, exhibits, strict=True)
+                for subclaim, shown in zip(context.subclaims, exhibits, strict=True)
             ]
         )
         kept = tuple(parts) if len(parts) > 1 else ()
-        whole = (
-            (yield from _aggregate(advocate, context, subclaims, parts)) if kept else replace(parts[0], subclaim=None)
-        )
+        whole = (yield from _aggregate(advocate, context, parts)) if kept else replace(parts[0], subclaim=None)
         given = RoundOpinions(whole, kept)
     # A call that failed is not a change of view: it must not keep a debate open that would close without it.
     verdict = given.opinion.verdict
@@ -135,7 +132,6 @@ def _empty(
 def _judge_at_once(
     advocate: Advocate,
     context: DebateContext,
-    subclaims: Sequence[Subclaim],
     exhibits: Sequence[Sequence[RetrievedPassage]],
     said: Exchanges,
     number: int,
@@ -146,7 +142,7 @@ def _judge_at_once(
     """
     shown = list({exhibit.number: exhibit for some in exhibits for exhibit in some}.values())
     empty = _empty(advocate, context, number, None, shown)
-    several = subclaims if len(subclaims) > 1 else ()
+    several = context.subclaims if len(context.subclaims) > 1 else ()
     parts = tuple(
         _empty(advocate, context, number, one.number, some) for one, some in zip(several, exhibits, strict=False)
     )
@@ -156,7 +152,7 @@ def _judge_at_once(
         return RoundOpinions(
             replace(empty, unasked=True), tuple(replace(part, unasked=True) for part in parts), unheard
         )
-    interview = _interview(advocate, context, subclaims, shown, said, questions)
+    interview = _interview(advocate, context, context.subclaims, shown, said, questions)
     assessment = yield from assess(interview, context.config)
     if assessment.error is not None:
         failed = assessment.error
@@ -348,9 +344,7 @@ def find_contradiction(
     return (right > wrong) != context.scale.is_correct(verdict)
 
 
-def _aggregate(
-    advocate: Advocate, context: DebateContext, subclaims: Sequence[Subclaim], parts: Sequence[AdvocateOpinion]
-) -> Steps[AdvocateOpinion]:
+def _aggregate(advocate: Advocate, context: DebateContext, parts: Sequence[AdvocateOpinion]) -> Steps[AdvocateOpinion]:
     """The whole claim: subclaims without information count for nothing, the model weighs the others."""
     first = parts[0]
     gathered = AdvocateOpinion(
@@ -382,7 +376,7 @@ def _aggregate(
                     "statement": BLANK if blank else as_one_line(subclaim.text),
                     "verdict": BLANK if blank else part.verdict,
                 }
-                for subclaim, part in zip(subclaims, parts, strict=True)
+                for subclaim, part in zip(context.subclaims, parts, strict=True)
             ],
             claim=BLANK if blank else as_one_line(context.claim),
         )

@@ -29,6 +29,7 @@ from climassay.factcheck.transcript import (
     PassageCitation,
     Quotation,
     Retrieval,
+    Subclaim,
     cited_numbers,
     merge_quotations,
     takes_side,
@@ -129,6 +130,8 @@ class DebateContext:
     has_head: bool
     on_event: Callable[[Event], None]
     """Told of everything as it happens."""
+    subclaims: tuple[Subclaim, ...] = ()
+    """The claim's statements, worded as the claim is."""
     sources: SourceBook = field(default_factory=SourceBook)
     activities: dict[str, Activity] = field(default_factory=dict)
     """What each participant does, by its name."""

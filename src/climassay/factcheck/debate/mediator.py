@@ -38,7 +38,6 @@ from climassay.factcheck.transcript import (
     OpenReason,
     PassageCitation,
     Round,
-    Subclaim,
     Verdict,
     cited_numbers,
     withheld_caveat,
@@ -106,7 +105,6 @@ round can follow."""
 def consolidate(
     mediator: Mediator,
     context: DebateContext,
-    subclaims: Sequence[Subclaim],
     opinions: Sequence[AdvocateOpinion],
     parts: Sequence[AdvocateOpinion],
     follow_ups: Sequence[FollowUp],
@@ -125,47 +123,8 @@ def consolidate(
     numbers = {number for one in heard for number in cited_numbers(one.explanation, one.quotations)}
     numbers |= {number for one in follow_ups for number in cited_numbers(one.reply)}
     brought = [source for source in context.sources.citations() if source.number in numbers]
-    interview = _interview(mediator, context, subclaims, opinions, parts, follow_ups, brought, asking)
-    assessment = yield from assess(interview, context.config)
-    probabilities = pool(informed, mediator.weights) if mediator.settings.decide == "pool" else ()
-    if probabilities and assessment.error is None:
-        verdict = context.scale.labels[most_probable(probabilities)]
-        # The explanation goes on from the answer: its line with the verdict, wherever it is, becomes the pooled one.
-        lines = assessment.answer.split("\n")
-        answer = "\n".join(
-            f"Verdict: {verdict}" if line == f"Verdict: {assessment.verdict}" else line for line in lines
-        )
-        assessment = replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
-    return Consolidation(interview, assessment, informed, spread, tuple(follow_ups), tuple(brought))
-
-
-def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> Asking:
-    """Whether the mediator is to put questions after a round, of at most ``limit``; :func:`decide` goes by it."""
-    informed = informed_opinions(opinions)
-    changed = any(opinion.changed for opinion in opinions)
-    if (
-        number >= limit
-        or not informed
-        or sum(one.verdict is not None for one in opinions) < 2
-        or (number > 1 and not changed)
-    ):
-        return "no"
-    return "may" if number > 1 or are_close(spread_of(informed, scale), scale) else "must"
-
-
-def _interview(
-    mediator: Mediator,
-    context: DebateContext,
-    subclaims: Sequence[Subclaim],
-    opinions: Sequence[AdvocateOpinion],
-    parts: Sequence[AdvocateOpinion],
-    follow_ups: Sequence[FollowUp],
-    brought: Sequence[PassageCitation],
-    asking: Asking,
-) -> AssessmentPrompt:
-    informed = informed_opinions(opinions)
-    statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in subclaims}
-    several, asks = len(subclaims) > 1, asking != "no"
+    statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in context.subclaims}
+    several, asks = len(context.subclaims) > 1, asking != "no"
     views = [
         {
             **participant(opinion.advocate, mediator.profiles.get(opinion.advocate)),
@@ -220,7 +179,7 @@ def _interview(
     blanks = [{"name": BLANK, "authority": BLANK, **hidden, "quotations": [], "parts": []}]
     blank = context.messages("mediator", **common, claim=BLANK, opinions=blanks, silent=[], exchanges=[], passages=[])
     names = tuple(opinion.advocate for opinion in opinions if opinion.verdict is not None)
-    return AssessmentPrompt(
+    interview = AssessmentPrompt(
         mediator.model,
         prompt.messages,
         blank.messages,
@@ -231,6 +190,31 @@ def _interview(
         statements=tuple(statements) if several else (),
         apart=False,
     )
+    assessment = yield from assess(interview, context.config)
+    probabilities = pool(informed, mediator.weights) if mediator.settings.decide == "pool" else ()
+    if probabilities and assessment.error is None:
+        verdict = context.scale.labels[most_probable(probabilities)]
+        # The explanation goes on from the answer: its line with the verdict, wherever it is, becomes the pooled one.
+        lines = assessment.answer.split("\n")
+        answer = "\n".join(
+            f"Verdict: {verdict}" if line == f"Verdict: {assessment.verdict}" else line for line in lines
+        )
+        assessment = replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
+    return Consolidation(interview, assessment, informed, spread, tuple(follow_ups), tuple(brought))
+
+
+def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> Asking:
+    """Whether the mediator is to put questions after a round, of at most ``limit``; :func:`decide` goes by it."""
+    informed = informed_opinions(opinions)
+    changed = any(opinion.changed for opinion in opinions)
+    if (
+        number >= limit
+        or not informed
+        or sum(one.verdict is not None for one in opinions) < 2
+        or (number > 1 and not changed)
+    ):
+        return "no"
+    return "may" if number > 1 or are_close(spread_of(informed, scale), scale) else "must"
 
 
 def _why_silent(opinion: AdvocateOpinion) -> str:

@@ -457,23 +457,29 @@ def debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None] =
 def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None]) -> Steps[Transcript]:
     settings, profile = setup.settings, setup.profile
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
-    context = DebateContext(
-        prefix + claim.text, setup.scale, setup.config, setup.templates, setup.encoder, bool(settings.head), on_event
-    )
     reading = yield from read_claim(claim.text, settings.split, settings.model, profile, setup.templates)
     if reading.kind != "checkable" and settings.check_claims:
         return setup.unchecked(claim, reading.kind, reading.reason)
     on_event(reading.subclaims)
-    asked = [replace(one, text=prefix + one.text) for one in reading.subclaims]
+    context = DebateContext(
+        prefix + claim.text,
+        setup.scale,
+        setup.config,
+        setup.templates,
+        setup.encoder,
+        bool(settings.head),
+        on_event,
+        tuple(replace(one, text=prefix + one.text) for one in reading.subclaims),
+    )
     for advocate in setup.advocates:
         if advocate.settings.kind != "plain":
             context.tell(advocate.name, "searching", 1)
     grader = Grader(settings.model, setup.templates["grade"]) if profile.grade_passages else None
-    evidence = yield from find_evidence(setup.advocates, asked, context.claim, grader)
-    rounds, result = yield from _hold_rounds(context, setup, asked, evidence)
+    evidence = yield from find_evidence(setup.advocates, context.subclaims, context.claim, grader)
+    rounds, result = yield from _hold_rounds(context, setup, evidence)
     context.tell(NAME, "concluding", len(rounds))
     verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], result)
-    without = (yield from _leave_one_out(context, setup, asked, rounds[-1], result)) if settings.leave_one_out else ()
+    without = (yield from _leave_one_out(context, setup, rounds[-1], result)) if settings.leave_one_out else ()
     transcript = replace(
         setup.transcript(claim, verdict),
         subclaims=reading.subclaims,
@@ -492,7 +498,7 @@ def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None])
 
 
 def _hold_rounds(
-    context: DebateContext, setup: DebateSetup, subclaims: Sequence[Subclaim], evidence: Evidence
+    context: DebateContext, setup: DebateSetup, evidence: Evidence
 ) -> Steps[tuple[list[Round], Consolidation]]:
     """Rounds until the debate closes; the mediator's consolidation of the last one."""
     # Numbered after all searches have come back, so that the numbers do not depend on who was faster.
@@ -515,7 +521,7 @@ def _hold_rounds(
         last = {one.advocate: one for one in rounds[-1].opinions} if rounds else {}
         heard = yield from gather(
             [
-                give_opinions(advocate, context, subclaims, shown, said, last.get(advocate.name))
+                give_opinions(advocate, context, shown, said, last.get(advocate.name))
                 for advocate, shown in zip(setup.advocates, exhibits, strict=True)
             ]
         )
@@ -526,7 +532,7 @@ def _hold_rounds(
         asking = whether_to_ask(number, limit, opinions, setup.scale)
         asked = (*earlier, *questions)
         context.tell(NAME, "weighing", number)
-        result = yield from consolidate(setup.mediator, context, subclaims, opinions, parts, asked, asking)
+        result = yield from consolidate(setup.mediator, context, opinions, parts, asked, asking)
         changed = any(opinion.changed for opinion in opinions)
         decision = yield from decide(context, number, limit, result, changed)
         rounds.append(Round(number, questions, opinions, parts, decision))
@@ -604,7 +610,7 @@ def _ask_others(
 
 
 def _leave_one_out(
-    context: DebateContext, setup: DebateSetup, subclaims: Sequence[Subclaim], last: Round, found: Consolidation
+    context: DebateContext, setup: DebateSetup, last: Round, found: Consolidation
 ) -> Steps[tuple[tuple[str, str | None], ...]]:
     """The verdict that the mediator would have given without each informed advocate in turn."""
     informed = [opinion.advocate for opinion in found.informed]
@@ -613,7 +619,6 @@ def _leave_one_out(
             consolidate(
                 setup.mediator,
                 context,
-                subclaims,
                 [opinion for opinion in last.opinions if opinion.advocate != name],
                 [part for part in last.parts if part.advocate != name],
                 [one for one in found.follow_ups if name not in (one.to, one.asker)],

@@ -199,8 +199,22 @@ def search_all(
     results: dict[tuple[int, str], list[Found]] = {}
     for name in dict.fromkeys(name for ask in asks for name in ask.collections):
         places = [place for place, ask in enumerate(asks) if name in ask.collections]
-        lists = _search_one([asks[place] for place in places], name, collections[name], latest_of)
-        results.update(((place, name), some) for place, some in zip(places, lists, strict=True))
+        group = collections[name]
+        [collection] = group.collections
+        measured = RELEVANCE_COSINE.get(collection.settings.encoder)
+        alike: dict[tuple[Any, ...], list[int]] = {}
+        for place in places:
+            ask = asks[place]
+            alike.setdefault((ask.passages, ask.min_cosine, ask.rerank, ask.latest_only), []).append(place)
+        for (passages, limit, rerank, latest_only), together in alike.items():
+            wanted = passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
+            queries = [asks[place].query for place in together]
+            hits = group.search_many(queries, k=wanted, min_cosine=measured if limit is None else limit)
+            if latest_only:
+                hits = [[hit for hit in some if hit.passage.document_id in latest_of(name)] for some in hits]
+            chosen = cut_out([asks[place] for place in together], hits, group.encoder)
+            for place, some in zip(together, chosen, strict=True):
+                results[place, name] = [Found(hit.passage, name, hit.cosine, excerpt) for hit, excerpt in some]
     merged = []
     for place, ask in enumerate(asks):
         # The first of each collection, then the second of each and so on: their similarities need not compare.
@@ -209,28 +223,6 @@ def search_all(
         ranked.sort(key=lambda entry: entry[:2])
         merged.append(tuple(one for _, _, one in ranked[: ask.passages]))
     return merged
-
-
-def _search_one(
-    asks: Sequence[AskPassages], name: str, group: CollectionGroup, latest_of: Callable[[str], frozenset[str]]
-) -> list[list[Found]]:
-    [collection] = group.collections
-    measured = RELEVANCE_COSINE.get(collection.settings.encoder)
-    results: list[list[Found]] = [[] for _ in asks]
-    keys = [(ask.passages, ask.min_cosine, ask.rerank, ask.latest_only) for ask in asks]
-    for key in dict.fromkeys(keys):
-        places = [place for place, other in enumerate(keys) if other == key]
-        passages, limit, rerank, latest_only = key
-        wanted = passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
-        queries = [asks[place].query for place in places]
-        hits = group.search_many(queries, k=wanted, min_cosine=measured if limit is None else limit)
-        if latest_only:
-            kept = latest_of(name)
-            hits = [[hit for hit in some if hit.passage.document_id in kept] for some in hits]
-        chosen = cut_out([asks[place] for place in places], hits, group.encoder)
-        for place, some in zip(places, chosen, strict=True):
-            results[place] = [Found(hit.passage, name, hit.cosine, excerpt) for hit, excerpt in some]
-    return results
 
 
 def cut_out(
@@ -303,10 +295,13 @@ class RequestBatcher:
         answers: dict[int, Any] = {}
         ways: tuple[tuple[type[Ask], Callable[[Sequence[Any]], Sequence[Any]]], ...] = (
             (AskPassages, lambda asks: search_all(asks, self._collections, self._latest_of)),
-            (AskHead, self._judge),
+            (AskHead, lambda asks: _given(self._head, "a verdict head")([(one.claim, one.evidence) for one in asks])),
             (AskOptions, self._weigh),
             (AskText, self._write),
-            (AskEntailment, self._entail),
+            (
+                AskEntailment,
+                lambda asks: _given(self._entailment, "entailment")([(one.premise, one.statement) for one in asks]),
+            ),
         )
         for kind, give in ways:
             places = [place for place, ask in enumerate(asks) if isinstance(ask, kind)]
@@ -342,15 +337,11 @@ class RequestBatcher:
             self._latest[name] = latest_editions(collection.documents())
         return self._latest[name]
 
-    def _judge(self, asks: Sequence[AskHead]) -> list[tuple[float, ...] | None]:
-        if self._head is None:
-            raise ModelError("A debate asks for a verdict head, but none was loaded.")
-        return self._head([(ask.claim, ask.evidence) for ask in asks])
 
-    def _entail(self, asks: Sequence[AskEntailment]) -> list[float | None]:
-        if self._entailment is None:
-            raise ModelError("A debate asks for entailment, but nothing that measures it was loaded.")
-        return self._entailment([(ask.premise, ask.statement) for ask in asks])
+def _given(scorer: T | None, what: str) -> T:
+    if scorer is None:
+        raise ModelError(f"A debate asks for {what}, but nothing that gives it was loaded.")
+    return scorer
 
 
 Watch = Callable[[Sequence[Ask]], None]

@@ -110,7 +110,11 @@ class _Builder:
             return _either([self.value(option, f"{place}.anyOf[{i}]") for i, option in enumerate(schema["anyOf"])])
         kind = schema.get("type")
         if isinstance(kind, Sequence) and not isinstance(kind, str) and kind:
-            return _either([self.value(_only(schema, one), place) for one in kind])
+            # Each of several types, with the keywords that belong to it.
+            words = frozenset[str]().union(*_KNOWN.values())
+            others = [words - _KNOWN.get(one, frozenset()) for one in kind]
+            parts = [{key: schema[key] for key in schema if key not in other} for other in others]
+            return _either([self.value(part | {"type": one}, place) for part, one in zip(parts, kind, strict=True)])
         if kind not in _KNOWN:
             raise ModelError(f"The schema at {place} has no type that can be enforced (it says {kind!r}).")
         self._check_known(schema, _KNOWN[kind] | {"type"}, place)
@@ -241,14 +245,6 @@ def _blocks(numbers: Collection[int]) -> list[str]:
         ]
         rules.append(f"many{most} ::= many{most}in{blocks}")
     return rules
-
-
-def _only(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """One of several types, with the keywords that belong to it."""
-    others = frozenset[str]().union(*(words for name, words in _KNOWN.items() if name != kind)) - _KNOWN.get(
-        kind, frozenset()
-    )
-    return {key: value for key, value in schema.items() if key not in others} | {"type": kind}
 
 
 def _either(pieces: Sequence[Piece]) -> Piece:

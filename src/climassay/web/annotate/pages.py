@@ -4,12 +4,13 @@ What is written to files and read from them is what ``climassay annotate export`
 """
 
 import io
+import shutil
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, BinaryIO, NamedTuple, cast
+from typing import Annotated, Any, cast
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Depends, Form, Request, UploadFile
@@ -37,7 +38,6 @@ from climassay.web.accounts import User
 from climassay.web.annotate.views import (
     KIND,
     LabelForm,
-    LabelInput,
     Participant,
     address,
     agreement_of,
@@ -105,10 +105,9 @@ RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with i
 """The format of what people wrote in a dataset of rubrics; it is not imported."""
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 """Endings of files that are imported; the table readers go by them."""
-BLOCK = 2**20
-"""Bytes of an upload that are held at once."""
+
 _FILES = {"jsonl": "labels.jsonl", "csv": "labels.csv", "rubrics": "rubrics.jsonl"}
-_MEDIA_TYPES = {".csv": "text/csv; charset=utf-8", ".jsonl": "application/jsonl"}
+_MEDIA_TYPES = {".csv": "text/csv; charset=utf-8", ".jsonl": "application/jsonl", ".zip": "application/zip"}
 
 
 class SettingsForm(BaseModel):
@@ -276,11 +275,23 @@ def retrain(asked: ByAdmin) -> Response:
 @router.post("/{dataset}/import")
 def import_file(asked: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
     """Take labels from a file; sent twice it changes nothing."""
+    suffix = PurePosixPath(file.filename or "").suffix.lower()
     try:
-        imported = import_labels(asked.app, asked.dataset, format, file.file, file.filename or "")
+        _check_format(format, FORMATS)
+        if suffix not in SUFFIXES:
+            raise InputError(f"The name of a file of labels ends in {', '.join(SUFFIXES)}; this one does not.")
+        with TemporaryDirectory() as made:
+            path = Path(made) / f"labels{suffix}"
+            with path.open("wb") as kept:
+                shutil.copyfileobj(file.file, kept)
+            try:
+                result = annotation.import_labels(asked.dataset, path, cast(Any, format), workspace=asked.app)
+            except InputError as error:
+                # Where the file lies here is nobody's business.
+                raise InputError(str(error).replace(str(path), "The file")) from None
     except InputError as error:
         return _settings_page(asked, error=str(error))
-    return _settings_page(asked, imported=imported)
+    return _settings_page(asked, imported=result.to_dict())
 
 
 def _settings_page(asked: DatasetRequest, **values: Any) -> Response:
@@ -340,8 +351,14 @@ def decide(asked: ByAdjudicator, draft: str, form: Annotated[DecisionForm, Form(
         if form.act:
             return _conflict_page(asked, item, form=form)
     try:
-        told = (_like(form, item) if form.like else read_form(form, item.draft))._asdict()
-        del told["seconds"]  # The time that a decision takes is not kept.
+        if not form.like:
+            told = read_form(form, item.draft)._asdict()
+            del told["seconds"]  # The time that a decision takes is not kept.
+        elif label := next((label for label in item.labels if label.key == form.like), None):
+            told = {name: getattr(label, name) for name in ("accepted", "reasons", "remark", "wording")}
+            told["key"] = form.key
+        else:
+            raise Missing("This label was withdrawn in the meantime.")
         asked.store.adjudicate(asked.dataset, draft, asked.user.name, **told)
     except InputError as error:
         return _conflict_page(asked, item, form=form, error=str(error))
@@ -358,14 +375,6 @@ def comment_on_conflict(asked: ByAdjudicator, draft: str, form: Annotated[Commen
     except InputError as error:
         return _conflict_page(asked, item, error=str(error))
     return asked.back("conflicts", draft, done="comment", anchor="#discussion")
-
-
-def _like(form: DecisionForm, item: Item) -> LabelInput:
-    """What one of the labels says."""
-    label = next((label for label in item.labels if label.key == form.like), None)
-    if label is None:
-        raise Missing("This label was withdrawn in the meantime.")
-    return LabelInput(label.accepted, label.reasons, label.remark, label.wording, None, form.key)
 
 
 def _conflict_page(
@@ -421,10 +430,23 @@ def export(asked: ByAdjudicator, format: str = "") -> Response:
         counts = {"label": len(said) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
         formats = RUBRICS | FORMATS if holds_rubrics(store, dataset) else FORMATS
         return asked.show("export", formats=formats, progress=progress, counts=counts)
-    result = export_labels(asked.app, dataset, format)
+    _check_format(format, FORMATS | RUBRICS)
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        annotation.export_labels(dataset, folder / _FILES.get(format, ""), cast(Any, format), workspace=asked.app)
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        if len(files) == 1:
+            content, suffix = files[0].read_bytes(), files[0].suffix
+            name = f"{dataset}{'' if format in RUBRICS else '-labels'}{suffix}"
+        else:
+            archive = io.BytesIO()
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+                for path in files:
+                    packed.write(path, path.relative_to(folder))
+            content, suffix, name = archive.getvalue(), ".zip", f"{dataset}-{format}.zip"
     # The name goes into a header: a dataset may be called anything.
-    kept = f"attachment; filename*=UTF-8''{quote(result.name, safe='')}"
-    return Response(result.content, media_type=result.media_type, headers={"Content-Disposition": kept})
+    kept = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+    return Response(content, media_type=_MEDIA_TYPES.get(suffix, "application/octet-stream"), headers=kept)
 
 
 @router.get("")
@@ -465,9 +487,8 @@ def questions(
 ) -> Response:
     """The questions of a dataset that fit, a part of them on each page."""
     store, dataset, user = asked.store, asked.dataset, asked.user
-    result, total = store.find(
-        dataset, user.name, ItemFilter(q, kind, state), MOST_FOUND, start=(number - 1) * MOST_FOUND
-    )
+    wanted, start = ItemFilter(q, kind, state), (number - 1) * MOST_FOUND
+    result, total = store.find(dataset, user.name, wanted, MOST_FOUND, start=start)
     listed, given = [(one, _place(one, dataset, user)) for one in result], {"q": q, "kind": kind, "state": state}
     return asked.show(
         "questions",
@@ -574,63 +595,6 @@ def skip(asked: ByAnnotator, draft: str) -> Response:
     asked.own_item(draft)
     asked.store.skip(asked.dataset, draft, asked.user.name)
     return asked.back(done="skip")
-
-
-class Download(NamedTuple):
-    """A file for a browser to keep."""
-
-    name: str
-    content: bytes
-    media_type: str
-
-
-def export_labels(app: AppState, dataset: str, name: str) -> Download:
-    """The labels of a dataset as one file: what the format writes, or an archive of it where that is several files.
-
-    Raises:
-        InputError: There is no such format, or nothing to write in it.
-    """
-    _check_format(name, FORMATS | RUBRICS)
-    with TemporaryDirectory() as made:
-        folder = Path(made)
-        annotation.export_labels(dataset, folder / _FILES.get(name, ""), cast(Any, name), workspace=app)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        if len(files) == 1:
-            ending = "" if name in RUBRICS else "-labels"
-            suffix = files[0].suffix
-            media_type = _MEDIA_TYPES.get(suffix, "application/octet-stream")
-            return Download(f"{dataset}{ending}{suffix}", files[0].read_bytes(), media_type)
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-            for path in files:
-                packed.write(path, path.relative_to(folder))
-        return Download(f"{dataset}-{name}.zip", archive.getvalue(), "application/zip")
-
-
-def import_labels(app: AppState, dataset: str, name: str, given: BinaryIO, file_name: str) -> dict[str, Any]:
-    """Import the labels of a file into a dataset; those that are there already stay as they are.
-
-    Returns:
-        Labels ``stored``, ``known`` and ``withdrawn``, ``comments``, and a sentence for each row that was ``refused``.
-
-    Raises:
-        InputError: There is no such format, or the file is not of it.
-    """
-    _check_format(name, FORMATS)
-    suffix = PurePosixPath(file_name).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InputError(f"The name of a file of labels ends in {', '.join(SUFFIXES)}; this one does not.")
-    with TemporaryDirectory() as made:
-        path = Path(made) / f"labels{suffix}"
-        with path.open("wb") as kept:
-            while block := given.read(BLOCK):
-                kept.write(block)
-        try:
-            result: dict[str, Any] = annotation.import_labels(dataset, path, cast(Any, name), workspace=app).to_dict()
-        except InputError as error:
-            # Where the file lies here is nobody's business.
-            raise InputError(str(error).replace(str(path), "The file")) from None
-    return result
 
 
 def _check_format(name: str, known: dict[str, tuple[str, str]]) -> None:

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -44,7 +44,6 @@ from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import missing
 from climassay.web.jobs import Job, JobReport
-from climassay.web.pages import is_web_address
 
 LEVELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
 LONGEST_TEXT = 10_000
@@ -177,6 +176,12 @@ def read_form(form: LabelForm, draft: Draft) -> LabelInput:
     for text in (form.remark, form.term, form.question, form.answer, *form.option):
         if len(text) > LONGEST_TEXT:
             raise InputError(f"A text has {len(text)} characters; at most {LONGEST_TEXT} are taken.")
+    try:
+        seconds = float(form.seconds or 0)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds) or seconds < 0:
+        raise InputError(f"The time spent is a number of seconds, not {form.seconds[:40]!r}.")
     accepted = form.verdict != "invalid"
     wording = _wording(form, draft) if accepted else None
     return LabelInput(
@@ -184,7 +189,7 @@ def read_form(form: LabelForm, draft: Draft) -> LabelInput:
         reasons=() if accepted else tuple(dict.fromkeys(form.reason)),
         remark=_plain(form.remark),
         wording=None if wording == draft.wording else wording,
-        seconds=_seconds(form.seconds),
+        seconds=min(seconds, LONGEST_TIME) if form.seconds else None,
         key=form.key,
     )
 
@@ -219,18 +224,6 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _seconds(text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not math.isfinite(seconds) or seconds < 0:
-        raise InputError(f"The time spent is a number of seconds, not {text[:40]!r}.")
-    return min(seconds, LONGEST_TIME)
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """One part of a wording before and after; what differs is marked on both sides."""
@@ -243,31 +236,23 @@ class Change:
 
 def changes(before: Wording, after: Wording) -> tuple[Change, ...]:
     """The parts of a wording that were changed, in the order in which they are read."""
-    return tuple(
-        Change(part, *_compared(first, second)) for part, first, second in _parts(before, after) if first != second
-    )
-
-
-def _parts(before: Wording, after: Wording) -> Iterator[tuple[str, str, str]]:
-    yield "question", before.question, after.question
-    if not before.options and not after.options:
-        yield "answer", before.answer, after.answer
-        return
-    for place, (first, second) in enumerate(zip_longest(before.options, after.options, fillvalue="")):
-        yield f"option {option_letter(place)}", first, second
-    first, second = ("" if one.correct is None else option_letter(one.correct) for one in (before, after))
-    yield "correct option", first, second
-
-
-def _compared(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    first, second = _TOKEN.findall(before), _TOKEN.findall(after)
-    left: list[Piece] = []
-    right: list[Piece] = []
-    for kind, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
-        for pieces, tokens in ((left, first[a:b]), (right, second[c:d])):
-            if tokens:
-                pieces.append(("".join(tokens), kind != "equal"))
-    return tuple(left), tuple(right)
+    parts = [("question", before.question, after.question)]
+    if before.options or after.options:
+        pairs = zip_longest(before.options, after.options, fillvalue="")
+        parts += [(f"option {option_letter(place)}", *pair) for place, pair in enumerate(pairs)]
+        letters = ["" if one.correct is None else option_letter(one.correct) for one in (before, after)]
+        parts.append(("correct option", letters[0], letters[1]))
+    else:
+        parts.append(("answer", before.answer, after.answer))
+    results = []
+    for part, *texts in parts:
+        first, second = map(_TOKEN.findall, texts)
+        spans = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+        left = tuple(("".join(first[a:b]), kind != "equal") for kind, a, b, _, _ in spans if b > a)
+        right = tuple(("".join(second[c:d]), kind != "equal") for kind, _, _, c, d in spans if d > c)
+        if left != right:
+            results.append(Change(part, left, right))
+    return tuple(results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,32 +337,17 @@ def item_view(
     cloze = draft.type.gap
     # What the passages have to say for the draft to be right; the C of °C and the like are everywhere.
     support = [word for word in _WORD.findall(draft.type.support(draft.content)) if len(word) > 1 or word.isdigit()]
-    passages = [
-        {
-            "source": source,
-            "title": f"Passage {place + 1}" if place else "Main passage",
-            "pieces": marked(source.text, support),
-            "url": source.url if is_web_address(source.url) else None,
-        }
-        for place, source in enumerate(draft.passages)
-    ]
     return {
         "id": draft.id,
         "type": draft.type,
-        "kind_words": draft.type.title,
         "level_words": LEVELS[draft.level],
-        "question": wording.question,
-        "answer": wording.answer,
-        # Letter, text, and whether it is the one that is said to be right.
-        "options": [
-            (option_letter(place), text, place == wording.correct) for place, text in enumerate(wording.options)
-        ],
+        "wording": wording,
         # Whether other words than the draft's are shown, which "valid" then stands for; a term alone is none of them.
         "reworded": wording != (replace(first, answer=wording.answer) if cloze else first),
         "first_term": first.answer if cloze else "",
         "parts": statement_parts(wording.question, term, item.term_candidates) if cloze else (),
         "suggested": item.suggested_term if cloze else None,
-        "passages": passages,
+        "passages": [(source, marked(source.text, support)) for source in draft.passages],
         "reasons": [(reason, reason.name in chosen) for reason in ANNOTATION_REASONS],
         "rating": _rating(item, own, form) if is_rating(draft.wording) else None,
         "rubric": _rubric(item, own, form) if is_rubric(draft.wording) else None,
@@ -477,8 +447,7 @@ def label_view(label: Label, item: Item, by: str = "") -> dict[str, Any]:
         "by": by,
         "rubric": rubric,
         "place": item.labels.index(label) if label in item.labels else 0,
-        "kind_words": item.draft.type.title,
-        "question": before.question,
+        "draft": item.draft,
         "term": (after or before).answer if item.draft.type.gap and label.accepted else "",
         "ratings": ratings,
         "changes": () if after is None or ratings or is_rubric(before) else changes(before, after),
@@ -512,8 +481,7 @@ def holds_rubrics(store: AnnotationStore, dataset: str) -> bool:
 
 def own_label(item: Item, user: User) -> Label | None:
     """What somebody said about an item, and what still counts."""
-    said = (label for label in item.labels if label.annotator == user.name and not label.adjudicates)
-    return next(said, None)
+    return next((one for one in item.labels if one.annotator == user.name and not one.adjudicates), None)
 
 
 def total_of(progress: Progress) -> int:
@@ -540,14 +508,10 @@ def trainings(app: AppState, dataset: str) -> list[Job]:
     return [job for job in app.jobs.list(KIND) if job.payload["dataset"] == dataset][:MOST_SHOWN]
 
 
-def open_training(app: AppState, dataset: str) -> str | None:
-    """Id of a training of a dataset that waits or runs; None where there is none."""
-    return next((job.id for job in trainings(app, dataset) if not job.ended), None)
-
-
 def train(app: AppState, dataset: str, user: User) -> str:
     """Have a validator trained, where no such job waits or runs already; gives the id of the job."""
     queue_of(app, dataset)
-    return open_training(app, dataset) or app.jobs.submit(
-        KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name
-    )
+    for job in trainings(app, dataset):
+        if not job.ended:
+            return job.id
+    return app.jobs.submit(KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name)

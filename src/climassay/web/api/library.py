@@ -30,7 +30,7 @@ from climassay.web.api.base import (
 from climassay.web.app_state import App
 from climassay.web.library import pages
 from climassay.web.library.cache import Contents, found_passage, library_of
-from climassay.web.library.uploads import RESERVED, SentFile, plain_text, receive_addition, submit
+from climassay.web.library.uploads import RESERVED, plain_text, receive_addition, submit
 
 router = area("/library", "library")
 CollectionName = Annotated[str, named("Name of the collection.", "primer")]
@@ -153,8 +153,7 @@ def add_documents(
     """
     if collection.lower() in RESERVED:
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
-    sent = [SentFile(file.filename or "", file.file) for file in files]
-    addition = receive_addition(app, sent, collection=collection, title=title, licence=licence, url=url)
+    addition = receive_addition(app, files, collection=collection, title=title, licence=licence, url=url)
     return {
         "job": submit(app, addition, user.name),
         "collection": collection,
@@ -223,7 +222,7 @@ def search_in_collection(
 ) -> Any:
     """Search one collection."""
     wanted = _with_words(pages.search_spec(q, mode, document, everything, limit))
-    return _search(pages.search_collection(library_of(app), collection, wanted))
+    return _search(pages.search_library(library_of(app), wanted, collection))
 
 
 @router.get("/search", response_model=SearchData)
@@ -231,7 +230,9 @@ def search_everywhere(
     app: App, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
 ) -> Any:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare."""
-    return _search(pages.search_all(library_of(app), _with_words(pages.search_spec(q, mode, "", everything, limit))))
+    return _search(
+        pages.search_library(library_of(app), _with_words(pages.search_spec(q, mode, "", everything, limit)))
+    )
 
 
 def _with_words(wanted: pages.SearchSpec) -> pages.SearchSpec:

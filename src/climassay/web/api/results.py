@@ -1,6 +1,7 @@
 """Results in the API: runs, their tables as data, questions one by one, comparisons, usage, generated datasets."""
 
 import json
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
@@ -289,7 +290,7 @@ def list_questions(
 ) -> Any:
     """The questions of an evaluation, in its order; `after` is the number of the last one."""
     index = index_of(app, run)
-    wanted = QuestionFilter(asked.benchmark, asked.kind, asked.level, model, asked.wrong, asked.text.strip())
+    wanted = QuestionFilter(**asdict(asked) | {"model": model, "text": asked.text.strip()})
     part = first_of(index.numbers(wanted, limit + 1, after=after), limit, lambda number: number)
     stored = index.part(part["items"])
     numbered = zip(part["items"], stored.questions, strict=True)

@@ -326,7 +326,13 @@ def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks,
     results = (shown_to(user, one, called) for one in checks.each(wanted, debates=form == "jsonl"))
     if form == "jsonl":
         return as_file((json.dumps(one, ensure_ascii=False) + "\n" for one in results), name)
-    rows = (_row(app, one) for one in results)
+
+    def row(check: Mapping[str, Any]) -> dict[str, Any]:
+        failure, topic = check["error"] and plainly(check["error"]), CLAIMS.get(check["topic"] or "")
+        more = {"failure": failure, "topic_in_words": topic, "page": f"{app.settings.root}/checks/{check['id']}"}
+        return {name: more[name] if name in more else check[name] for name in COLUMNS}
+
+    rows: Iterable[dict[str, Any]] = map(row, results)
     if form == "csv":
         return as_file(csv_lines(COLUMNS, rows), name)
     if user is None:
@@ -336,25 +342,16 @@ def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks,
         def public(cell: Any) -> Any:
             return view.shown(cell.encode("utf-8", "replace")).decode("utf-8", "replace")
 
-        rows = ({name: public(one) if isinstance(one, str) else one for name, one in row.items()} for row in rows)
-    return as_file(_workbook(rows), name)
+        rows = ({key: public(cell) if isinstance(cell, str) else cell for key, cell in one.items()} for one in rows)
 
+    def workbook() -> Iterator[bytes]:
+        with tempfile.TemporaryFile() as file:
+            write_workbook(file, COLUMNS, rows)
+            file.seek(0)
+            while block := file.read(_BLOCK):
+                yield block
 
-def _row(app: AppState, check: Mapping[str, Any]) -> dict[str, Any]:
-    more = {
-        "failure": check["error"] and plainly(check["error"]),
-        "topic_in_words": CLAIMS.get(check["topic"] or ""),
-        "page": f"{app.settings.root}/checks/{check['id']}",
-    }
-    return {name: more[name] if name in more else check[name] for name in COLUMNS}
-
-
-def _workbook(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    with tempfile.TemporaryFile() as file:
-        write_workbook(file, COLUMNS, rows)
-        file.seek(0)
-        while block := file.read(_BLOCK):
-            yield block
+    return as_file(workbook(), name)
 
 
 def shown_to(viewer: User | None, check: dict[str, Any], name: Callable[[str | None], str]) -> dict[str, Any]:
@@ -403,30 +400,19 @@ def download_text(request: Request, app: App, _user: Asker, text: Text = "", col
 def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
     text, names = readable_text(text, LONGEST_TEXT, "text"), tuple(dict.fromkeys(names))
     try:
-        result = _checked_text(app, text, names)
+        if not text.strip():
+            raise InputError("Paste a text to check.")
+        if not names:
+            raise InputError("Choose at least one collection to compare the text with.")
+        for name in names:
+            library_of(app).browse(name)
+        scorer = app.shared("entailment", lambda: load_entailment(encoder=app.encoder()))
+        sentences = check_sentences(text, app.collections(names), scorer=scorer, overstated=overstatement)
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else getattr(error, "status", 503)
         return _text_page(request, app, text, names, error=str(error), status=status)
-    return as_file(result.page(), "checked-text.html") if download else _text_page(request, app, text, names, result)
-
-
-def _checked_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
-    """A text beside collections.
-
-    Raises:
-        InputError: It is empty, or no collection is chosen.
-        Missing: There is no such collection.
-        ModelError: The encoder of a collection is not here.
-    """
-    if not text.strip():
-        raise InputError("Paste a text to check.")
-    if not names:
-        raise InputError("Choose at least one collection to compare the text with.")
-    for name in names:
-        library_of(app).browse(name)
-    scorer = app.shared("entailment", lambda: load_entailment(encoder=app.encoder()))
-    result = check_sentences(text, app.collections(names), scorer=scorer, overstated=overstatement)
-    return TextCheck("the text", tuple(names), result, scorer.name)
+    found = TextCheck("the text", names, sentences, scorer.name)
+    return as_file(found.page(), "checked-text.html") if download else _text_page(request, app, text, names, found)
 
 
 def _text_page(

@@ -83,7 +83,14 @@ def set_ups(app: AppState) -> tuple[SetUp, ...]:
         return app.shared("debate set-ups", lambda: _from_files(app.settings.debates))
     names = library_of(app).with_passages()
     if names:
-        return (SetUp("every collection", DebateSettings(_advocates(names), model=app.settings.model)),)
+        # An advocate for each collection, under its name as far as that can be an advocate's.
+        made: dict[str, AdvocateSettings] = {}
+        for name in names:
+            own = name
+            while own.lower() in ("mediator", *made):
+                own += "_"
+            made[own.lower()] = AdvocateSettings(own, collections=(name,))
+        return (SetUp("every collection", DebateSettings(tuple(made.values()), model=app.settings.model)),)
     plain = (AdvocateSettings("model", "plain"),)
     return (SetUp("the model alone", DebateSettings(plain, model=app.settings.model)),)
 
@@ -116,19 +123,6 @@ def _from_files(paths: Sequence[Path]) -> tuple[SetUp, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"Two files that set up debates are called {twice}: rename one.")
-    return tuple(made)
-
-
-def _advocates(collections: Sequence[str]) -> tuple[AdvocateSettings, ...]:
-    """One for each collection, under its name as far as that can be an advocate's."""
-    taken = {"mediator"}
-    made = []
-    for collection in collections:
-        name = collection
-        while name.lower() in taken:
-            name += "_"
-        taken.add(name.lower())
-        made.append(AdvocateSettings(name, collections=(collection,)))
     return tuple(made)
 
 
@@ -183,11 +177,15 @@ def seconds_spent(jobs: Jobs, job: str, now: float | None = None) -> float | Non
     return None if began is None else (now or told[-1]) - began
 
 
+def job_title(what: str, text: str) -> str:
+    """What a job about a claim or question is called."""
+    return f"{what}: {text[:_TITLE_CHARACTERS]}{'…' if len(text) > _TITLE_CHARACTERS else ''}"
+
+
 def send_to_work(app: AppState, about: CheckSummary, asker: str = "") -> None:
     """Queue the debate of a check that waits, or that ended without a result, for somebody whose place it takes."""
     checks_of(app).reopen(about.id)
-    shown = about.claim.text[:_TITLE_CHARACTERS]
-    title = f"Check: {shown}{'' if shown == about.claim.text else '…'}"
+    title = job_title("Check", about.claim.text)
     before = 0.0 if about.job is None else seconds_spent(app.jobs, about.job) or 0.0
     job = app.jobs.submit(KIND, title, {"check": about.id, "asker": asker, "before": before}, about.by)
     checks_of(app).give_to(about.id, job)
@@ -240,7 +238,13 @@ def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None
     if kept.transcript is None or not publisher:
         return None
     scale = load_scale(kept.settings.scale)
-    if reader_view(kept.transcript, scale).verdict.outcome != "verdict" or not _is_approved(app, about):
+    if reader_view(kept.transcript, scale).verdict.outcome != "verdict":
+        return None
+    # An adjudicator or admin who is still let in must agree, and nobody disagree.
+    people = {user.name for user in app.accounts.users() if user.active and user.may("adjudicator")}
+    current = [one for one in checks_of(app).reviews(about.id) if one.current]
+    agree = any(one.opinion == "agree" and one.by in people for one in current)
+    if not agree or any(one.opinion == "disagree" for one in current):
         return None
     return claim_review(
         kept.transcript,
@@ -249,14 +253,6 @@ def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None
         published=None if about.ended_at is None else iso_time(about.ended_at)[:10],
         scale=scale,
     )
-
-
-def _is_approved(app: AppState, about: CheckSummary) -> bool:
-    """Whether an adjudicator or admin who is still let in agrees with a check, and nobody disagrees."""
-    people = {user.name for user in app.accounts.users() if user.active and user.may("adjudicator")}
-    current = [one for one in checks_of(app).reviews(about.id) if one.current]
-    agree = any(one.opinion == "agree" and one.by in people for one in current)
-    return agree and not any(one.opinion == "disagree" for one in current)
 
 
 def claim_review_of(app: AppState, check: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import JSONResponse, Response
 
-from climassay.corpus.collection import LONGEST_TITLE, Collection, remove_collection
+from climassay.corpus.collection import LONGEST_TITLE, remove_collection
 from climassay.corpus.collection_storage import PASSAGE_COLUMNS
 from climassay.corpus.documents import Hit, Passage, excerpt, shared_start, split_sentences
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
@@ -30,8 +30,6 @@ from climassay.web.library.uploads import (
     ALLOWED_SUFFIXES,
     KIND,
     MOST_FILES,
-    Addition,
-    SentFile,
     add_documents,
     addition_of,
     outcomes_of,
@@ -121,37 +119,52 @@ class SearchResults:
     """Why collections could not be searched, a sentence each."""
 
 
-def search_collection(library: CollectionCache, name: str, wanted: SearchSpec) -> SearchResults:
-    """Search one collection.
+def search_library(library: CollectionCache, wanted: SearchSpec, only: str = "") -> SearchResults:
+    """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare.
+
+    A collection that cannot be searched, as when its encoder is not here, is reported and does not stop the others.
+
+    Args:
+        library: The collections.
+        wanted: What is looked for.
+        only: The one collection to search, whose errors are raised; empty for all.
 
     Raises:
         Missing: There is no such collection.
         InputError: It, or its encoder, cannot be used.
         ModelError: Its encoder is not here.
     """
-    hits = _hits(library, name, wanted)
-    hidden = not hits and _threshold(library.browse(name), wanted) is not None
-    return SearchResults(_views([(name, hit) for hit in hits[: wanted.hits]], wanted), hidden, len(hits) > wanted.hits)
-
-
-def search_all(library: CollectionCache, wanted: SearchSpec) -> SearchResults:
-    """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare.
-
-    A collection that cannot be searched, as when its encoder is not here, is reported and does not stop the others.
-    """
     rankings: list[list[tuple[str, Hit]]] = []
     failed, hidden = [], False
-    for contents in library.all_contents():
+    for name in [only] if only else [contents.name for contents in library.all_contents()]:
         try:
-            hits = _hits(library, contents.name, wanted)
+            collection = library.browse(name)
+            threshold = None if wanted.everything or wanted.mode == "bm25" else collection.relevance_threshold
+            # Words alone need no encoder, so that a collection can be read where its encoder is not.
+            collection = collection if wanted.mode == "bm25" else library.search(name)
+            hits = collection.search(
+                wanted.words, k=wanted.hits + 1, mode=wanted.mode, min_cosine=threshold, document=wanted.document
+            )
         except ClimassayError as error:
-            failed.append(f"{contents.name} was not searched: {error}")
+            if only:
+                raise
+            failed.append(f"{name} was not searched: {error}")
             continue
-        rankings.append([(contents.name, hit) for hit in hits])
-        hidden = hidden or _threshold(library.browse(contents.name), wanted) is not None
-    fused = rankings[0] if len(rankings) == 1 else _fused(rankings)
-    shown = _views(fused[: wanted.hits], wanted)
-    return SearchResults(shown, hidden and not shown, len(fused) > wanted.hits, tuple(failed))
+        rankings.append([(name, hit) for hit in hits])
+        hidden = hidden or threshold is not None
+    fused = [one for ranking in rankings for one in ranking]
+    if len(rankings) > 1:
+        scored = [(1 / (RRF_CONSTANT + hit.rank), name, hit) for name, hit in fused]
+        scored.sort(key=lambda row: (-row[0], -(row[2].cosine or 0.0), row[1], row[2].passage.id))
+        fused = [(name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(scored, 1)]
+    stemmed = set(stems(wanted.words))
+    results = []
+    for name, hit in fused[: wanted.hits]:
+        sentences = split_sentences(hit.passage.text)
+        shared = np.array([len(stemmed.intersection(stems(one))) for one in sentences], dtype=np.float64)
+        text = excerpt(sentences, shared, EXCERPT_WORDS) if sentences else hit.passage.text
+        results.append(SearchHit(name, hit, marked(text, [wanted.words])))
+    return SearchResults(tuple(results), hidden and not results, len(fused) > wanted.hits, tuple(failed))
 
 
 def hit_row(found: SearchHit) -> dict[str, Any]:
@@ -159,39 +172,6 @@ def hit_row(found: SearchHit) -> dict[str, Any]:
     hit, passage = found.hit, found.hit.passage
     values = {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "collection": found.collection}
     return values | {"passage": passage.id} | {name: getattr(passage, name) for name in _OF_PASSAGE}
-
-
-def shown_excerpt(text: str, words: str) -> tuple[Piece, ...]:
-    """The sentences of a passage that hold most of the words looked for, with these marked."""
-    wanted = set(stems(words))
-    sentences = split_sentences(text)
-    shared = np.array([len(wanted.intersection(stems(sentence))) for sentence in sentences], dtype=np.float64)
-    return marked(excerpt(sentences, shared, EXCERPT_WORDS) if sentences else text, [words])
-
-
-def _hits(library: CollectionCache, name: str, wanted: SearchSpec) -> list[Hit]:
-    if not wanted.words:
-        return []
-    threshold = _threshold(library.browse(name), wanted)
-    # Words alone need no encoder, so that a collection can be read where its encoder is not.
-    collection = library.browse(name) if wanted.mode == "bm25" else library.search(name)
-    return collection.search(
-        wanted.words, k=wanted.hits + 1, mode=wanted.mode, min_cosine=threshold, document=wanted.document
-    )
-
-
-def _threshold(collection: Collection, wanted: SearchSpec) -> float | None:
-    return None if wanted.everything or wanted.mode == "bm25" else collection.relevance_threshold
-
-
-def _fused(rankings: Sequence[Sequence[tuple[str, Hit]]]) -> list[tuple[str, Hit]]:
-    scored = [(1 / (RRF_CONSTANT + hit.rank), name, hit) for hits in rankings for name, hit in hits]
-    scored.sort(key=lambda row: (-row[0], -(row[2].cosine or 0.0), row[1], row[2].passage.id))
-    return [(name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(scored, start=1)]
-
-
-def _views(hits: Sequence[tuple[str, Hit]], wanted: SearchSpec) -> tuple[SearchHit, ...]:
-    return tuple(SearchHit(name, hit, shown_excerpt(hit.passage.text, wanted.words)) for name, hit in hits)
 
 
 def register(app: AppState) -> None:
@@ -204,20 +184,20 @@ def register(app: AppState) -> None:
 def search(request: Request, app: App, reader: Reader, wanted: SearchQuery) -> Response:
     """Search all collections."""
     library = library_of(app)
-    results = search_all(library, wanted) if wanted.words else None
+    results = search_library(library, wanted) if wanted.words else None
     return page(request, "library/search.html.j2", **_search_values(library, "/library/search", wanted, results))
 
 
 @router.get("/search.{ending}")
 def search_file(app: App, reader: Reader, wanted: SearchQuery, ending: str) -> Response:
     """What a search of all collections found, as CSV or JSON."""
-    return _file(search_all(library_of(app), wanted), wanted, ending, "search")
+    return _file(app, wanted, ending)
 
 
 @router.get("/{collection}/search.{ending}")
 def collection_search_file(app: App, reader: Reader, wanted: SearchQuery, collection: str, ending: str) -> Response:
     """What a search of one collection found, as CSV or JSON."""
-    return _file(search_collection(library_of(app), collection, wanted), wanted, ending, f"{collection}-search")
+    return _file(app, wanted, ending, collection)
 
 
 def _search_values(
@@ -243,14 +223,13 @@ def _search_values(
 
 def _fields(wanted: SearchSpec) -> dict[str, str | int]:
     fields: dict[str, str | int] = {"q": wanted.words, "mode": wanted.mode, "hits": wanted.hits}
-    if wanted.document:
-        fields["document"] = wanted.document
-    if wanted.everything:
-        fields["all"] = "true"
-    return fields
+    fields |= {"document": wanted.document} if wanted.document else {}
+    return fields | ({"all": "true"} if wanted.everything else {})
 
 
-def _file(results: SearchResults, wanted: SearchSpec, ending: str, name: str) -> Response:
+def _file(app: AppState, wanted: SearchSpec, ending: str, only: str = "") -> Response:
+    results = search_library(library_of(app), wanted, only) if wanted.words else SearchResults((), False, False)
+    name = f"{only}-search" if only else "search"
     rows = [hit_row(result) for result in results.found]
     if ending == "csv":
         return as_file(csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
@@ -282,8 +261,15 @@ def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormDa
     fields = {name: form.get(name, "") for name in ("collection", "new_collection", "title", "licence", "url")}
     given = {name: value if isinstance(value, str) else "" for name, value in fields.items()}
     from_script = request.headers.get("accept", "").startswith("application/json")
+    files = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
+    collection = given["new_collection"].strip() or given["collection"]
     try:
-        job = submit(app, _addition(app, form, given), user.name)
+        if not collection:
+            raise InputError("Choose a collection, or name a new one.")
+        if not given["new_collection"].strip():
+            library_of(app).browse(collection)
+        told = {name: given[name] for name in ("title", "licence", "url")}
+        job = submit(app, receive_addition(app, files, collection=collection, **told), user.name)
     except InputError as error:
         if from_script:
             return JSONResponse({"error": str(error)}, 400)
@@ -340,25 +326,6 @@ def remove(
     return back_to("/library")
 
 
-def _addition(app: AppState, form: FormData, given: dict[str, str]) -> Addition:
-    """What the form asks for, its files received.
-
-    Raises:
-        InputError: Something in it makes no sense, or no file can be taken.
-        Missing: The chosen collection is not there any more.
-    """
-    collection = given["new_collection"].strip()
-    if not collection:
-        collection = given["collection"]
-        if not collection:
-            raise InputError("Choose a collection, or name a new one.")
-        library_of(app).browse(collection)
-    files = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
-    sent = [SentFile(file.filename or "", file.file) for file in files]
-    told = {name: given[name] for name in ("title", "licence", "url")}
-    return receive_addition(app, sent, collection=collection, **told)
-
-
 def _form(request: Request, app: AppState, given: dict[str, str], *, error: str = "", status: int = 200) -> Response:
     return page(
         request,
@@ -391,7 +358,7 @@ def show_collection(
 ) -> Response:
     """A collection: its documents, and what a search in it finds."""
     contents = library_of(app).contents(collection)
-    results = search_collection(library_of(app), collection, wanted) if wanted.words else None
+    results = search_library(library_of(app), wanted, collection) if wanted.words else None
     values = _search_values(library_of(app), f"/library/{collection}", wanted, results)
     return page(
         request,
@@ -493,26 +460,20 @@ def show_document(
 
 def _bibtex(passage: Passage, address: str) -> str:
     year = _YEAR.search(passage.date or "")
+    pages = dict.fromkeys(str(one) for one in (passage.first_page, passage.last_page) if one is not None)
     fields = {
         "title": escape_latex(passage.document),
         "series": escape_latex(passage.report or ""),
         "edition": escape_latex(passage.edition or ""),
         "chapter": escape_latex(passage.chapter or ""),
         "year": year.group() if year else "",
-        "pages": _pages(passage),
+        "pages": "--".join(pages),
         "url": _plain_address(passage.url) if is_web_address(passage.url) else "",
         "note": escape_latex(f"Passage {passage.id} of {passage.source}"),
         "annote": _plain_address(address),
     }
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     return "\n".join([f"@misc{{{_KEY.sub('-', passage.id)},", *lines, "}"])
-
-
-def _pages(passage: Passage) -> str:
-    if passage.first_page is None:
-        return ""
-    last = passage.last_page
-    return str(passage.first_page) if last in (None, passage.first_page) else f"{passage.first_page}--{last}"
 
 
 def _plain_address(address: str | None) -> str:

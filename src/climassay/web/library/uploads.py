@@ -19,10 +19,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal
 
 from pydantic import TypeAdapter
+from starlette.datastructures import UploadFile
 
 from climassay.corpus.collection import AddProgress
 from climassay.corpus.collection_storage import check_name
-from climassay.corpus.documents import ReadOptions, Skipped
+from climassay.corpus.documents import ReadOptions
 from climassay.corpus.readers.file_types import file_endings
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import decode
@@ -162,15 +163,6 @@ def _is_text_of(kind: str, start: bytes, shown: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SentFile:
-    """A file on its way in."""
-
-    name: str
-    """As its sender calls it."""
-    content: BinaryIO
-
-
-@dataclass(frozen=True, slots=True)
 class KeptFile:
     """A file that was received."""
 
@@ -202,7 +194,7 @@ def uploads_folder(workspace: Workspace) -> Path:
     return workspace.root / "uploads"
 
 
-def receive(folder: Path, sent: Sequence[SentFile], most_bytes: int) -> Upload:
+def receive(folder: Path, sent: Sequence[UploadFile], most_bytes: int) -> Upload:
     """Keep the files that are what they claim to be; the others are reported and do not stop them.
 
     Raises:
@@ -220,9 +212,9 @@ def receive(folder: Path, sent: Sequence[SentFile], most_bytes: int) -> Upload:
         files: dict[str, KeptFile] = {}
         refused = []
         for one in sent:
-            shown = shown_name(one.name)
+            shown = shown_name(one.filename or "")
             try:
-                kept = _keep(here, one.content, shown, most_bytes)
+                kept = _keep(here, one.file, shown, most_bytes)
                 if kept.stored in files:
                     raise InputError(f"{shown} is the same file as {files[kept.stored].shown}.")
                 files[kept.stored] = kept
@@ -300,7 +292,7 @@ def addition_of(job: Job) -> Addition:
 
 
 def receive_addition(
-    app: AppState, sent: Sequence[SentFile], *, collection: str, title: str = "", licence: str = "", url: str = ""
+    app: AppState, sent: Sequence[UploadFile], *, collection: str, title: str = "", licence: str = "", url: str = ""
 ) -> Addition:
     """Keep files that somebody sends, for a job to add to a collection, which need not be there yet.
 
@@ -378,21 +370,19 @@ def _add_file(app: AppState, addition: Addition, file: KeptFile, where: str, rep
     path = uploads_folder(app.workspace) / addition.upload.id / file.stored
     options = ReadOptions(title=addition.title, licence=addition.licence, url=addition.url)
     read = read_sandboxed(path, options, source=file.shown, on_page=on_page)
-    if not read.documents:
-        return FileOutcome(file.shown, "refused", notes=_notes(read.skipped))
-    try:
-        collection = library_of(app).search_or_make(addition.collection)
-        added = collection.add(read.documents, keep_originals=app.settings.originals, on_progress=on_progress)
-    except InputError as error:
-        return FileOutcome(file.shown, "refused", notes=(str(error),))
-    documents = tuple((stored.id, stored.title) for stored in (*added.added, *added.already_there))
-    notes = _notes([*read.skipped, *added.skipped])
-    if not documents:
-        return FileOutcome(file.shown, "refused", notes=notes)
-    outcome: Outcome = "added" if added.added else "already there"
-    return FileOutcome(file.shown, outcome, documents, added.passages, notes)
-
-
-def _notes(skipped: Sequence[Skipped]) -> tuple[str, ...]:
-    listed = tuple(item.reason for item in skipped[:MOST_NOTES])
-    return listed if len(skipped) <= MOST_NOTES else (*listed, f"And {len(skipped) - MOST_NOTES:,} more.")
+    outcome: Outcome = "refused"
+    documents: tuple[tuple[str, str], ...] = ()
+    passages, skipped = 0, list(read.skipped)
+    if read.documents:
+        try:
+            collection = library_of(app).search_or_make(addition.collection)
+            added = collection.add(read.documents, keep_originals=app.settings.originals, on_progress=on_progress)
+        except InputError as error:
+            return FileOutcome(file.shown, "refused", notes=(str(error),))
+        documents = tuple((stored.id, stored.title) for stored in (*added.added, *added.already_there))
+        skipped += added.skipped
+        if documents:
+            outcome, passages = "added" if added.added else "already there", added.passages
+    notes = tuple(item.reason for item in skipped[:MOST_NOTES])
+    notes = notes if len(skipped) <= MOST_NOTES else (*notes, f"And {len(skipped) - MOST_NOTES:,} more.")
+    return FileOutcome(file.shown, outcome, documents, passages, notes)

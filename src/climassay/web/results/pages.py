@@ -29,6 +29,7 @@ from climassay.generation.dataset_results import dataset_report, dataset_stats
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.metrics.registry import METRICS
 from climassay.records.queries import (
+    RunList,
     RunOrder,
     UsageGroup,
     UsageRow,
@@ -285,21 +286,18 @@ def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Re
     parts = ("comparison", *((one.id, count_rows(app.database, one.id)) for one in summaries), metric, level)
 
     def make() -> dict[str, Any]:
-        return report_data(_compared_report(compared(app, runs, metric, level)))
+        found = compared(app, runs, metric, level)
+        figure, tests = comparison_figure(found), comparison_test_table(found)
+        sections = [Section("Scores", (Prose("No run has a score in this metric and level."),))]
+        if figure is not None:
+            sections = [Section("Scores", (comparison_table(found), figure))]
+            if tests is not None or len({one.run for one in found.scores}) > 1:
+                words = "These runs have no question in common, so that nothing can be tested question by question."
+                sections.append(Section("Paired tests", (tests or Prose(words),)))
+        return report_data(Report("Comparison", "", tuple(sections)))
 
     going = any(one.status == "running" for one in summaries)
     return report_from_data(make() if going else app.computed.get(parts, lambda: cached(app.database, parts, make)))
-
-
-def _compared_report(found: RunComparison) -> Report:
-    figure, tests = comparison_figure(found), comparison_test_table(found)
-    if figure is None:
-        return Report("Comparison", "", (Section("Scores", (Prose("No run has a score in this metric and level."),)),))
-    sections = [Section("Scores", (comparison_table(found), figure))]
-    if tests is not None or len(dict.fromkeys(one.run for one in found.scores)) > 1:
-        words = "These runs have no question in common, so that nothing can be tested question by question."
-        sections.append(Section("Paired tests", (tests or Prose(words),)))
-    return Report("Comparison", "", tuple(sections))
 
 
 def compared(app: AppState, names: Sequence[str], metric: str, level: str) -> RunComparison:
@@ -391,18 +389,16 @@ def show_runs(
 ) -> Response:
     """All runs, filtered, sorted and paged."""
     chosen = cast(RunOrder, order if order in get_args(RunOrder) else "started")
-    listed: dict[str, Any] = {
-        "command": command,
-        "text": text.strip(),
-        "order": chosen,
-        "descending": direction == "down",
-        "most": PAGE,
-    }
-    result = list_run_page(app.database, skip=(number - 1) * PAGE, **listed)
+    filters: dict[str, Any] = {"command": command, "text": text.strip()}
+
+    def listed(number: int) -> RunList:
+        skip, descending = (number - 1) * PAGE, direction == "down"
+        return list_run_page(app.database, **filters, order=chosen, descending=descending, most=PAGE, skip=skip)
+
+    result = listed(number)
     if number > within(number, result.total, PAGE):
         number = within(number, result.total, PAGE)
-        result = list_run_page(app.database, skip=(number - 1) * PAGE, **listed)
-    filters: dict[str, Any] = {"command": command, "text": text.strip()}
+        result = listed(number)
     sorting = {"order": "" if chosen == "started" else chosen, "direction": "" if direction == "down" else direction}
     return page(
         request,
@@ -435,6 +431,13 @@ def show_run(
     summary = found_summary(app, run)
     data = run_data(app, summary, published, wait=wait)
     config, seeds, error = run_settings(app.database, run)
+
+    def is_prompt(name: str) -> bool:
+        return (name.startswith("prompts.") and not name.endswith(".origin")) or name == "prompt_sha256"
+
+    settings = [(name, value) for name, value in flat_values(config) if not is_prompt(name)]
+    if len(settings) > MOST_LINES:
+        settings[MOST_LINES:] = [("…", f"{len(settings) - MOST_LINES} more in the run's JSON")]
     # Name of the dataset that the run made.
     made_dataset = summary.command == "generate run" and isinstance(config.get("recipe"), dict)
     return page(
@@ -442,9 +445,9 @@ def show_run(
         "results/run.html.j2",
         run=summary,
         ready=data is not None,
-        settings=_settings_lines(config),
-        seeds=_settings_lines(seeds),
-        prompts=[(name.removeprefix("prompts."), value) for name, value in flat_values(config) if _is_prompt(name)],
+        settings=settings,
+        seeds=list(flat_values(seeds)),
+        prompts=[(name.removeprefix("prompts."), value) for name, value in flat_values(config) if is_prompt(name)],
         dataset=config["recipe"].get("name", "") if made_dataset else "",
         error=error,
         usage=usage_by_model(app.database, run),
@@ -475,27 +478,8 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: S
             for place, one in enumerate(sections)
         )
         sections = [one for one in kept if one.blocks]
-    return {
-        "report": report,
-        "sections": sections,
-        "show": show,
-        "experiment": data["metrics"] is not None,
-        "questions": data["questions"],
-        "claims": data["claims"],
-        "published": published,
-    }
-
-
-def _settings_lines(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Names and values of a configuration, however deep, without the prompts."""
-    lines = [(name, value) for name, value in flat_values(config) if not _is_prompt(name)]
-    if len(lines) <= MOST_LINES:
-        return tuple(lines)
-    return (*lines[:MOST_LINES], ("…", f"{len(lines) - MOST_LINES} more in the run's JSON"))
-
-
-def _is_prompt(name: str) -> bool:
-    return (name.startswith("prompts.") and not name.endswith(".origin")) or name == "prompt_sha256"
+    counts = {"questions": data["questions"], "claims": data["claims"], "experiment": data["metrics"] is not None}
+    return {"report": report, "sections": sections, "show": show, "published": published, **counts}
 
 
 @block_files(router, "/results/{run}")
@@ -509,7 +493,21 @@ def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "
 @router.get("/results/{run}/run.json")
 def send_run(app: App, _user: Reader, run: str) -> Response:
     """A whole run: summary, configuration, seeds, usage and every stored row."""
-    return as_file(_run_pieces(asdict(found_run(app, run).details)), f"{run}.json")
+    data = asdict(found_run(app, run).details)
+    results = data.pop("results")
+
+    def pieces() -> Iterator[str]:
+        # The tables of results by some rows at a time, for they are what is long.
+        yield json.dumps(data, ensure_ascii=False)[:-1] + ', "results": {'
+        for place, (name, rows) in enumerate(results.items()):
+            yield (", " if place else "") + json.dumps(name) + ": ["
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                lines = (json.dumps(row, ensure_ascii=False) for row in rows[start : start + ROWS_AT_ONCE])
+                yield (",\n" if start else "\n") + ",\n".join(lines)
+            yield "]"
+        yield "}}\n"
+
+    return as_file(pieces(), f"{run}.json")
 
 
 @router.get("/results/{run}/report.html")
@@ -532,19 +530,6 @@ def send_answers(app: App, _user: Reader, run: str) -> Response:
     bundles = iterate_answers(app.database, run)
     lines = ("".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in bundle) for bundle in bundles)
     return as_file(lines, f"{run}-answers.jsonl")
-
-
-def _run_pieces(data: dict[str, Any]) -> Iterator[str]:
-    """JSON in pieces: the tables of results by some rows at a time, for they are what is long."""
-    results = data.pop("results")
-    yield json.dumps(data, ensure_ascii=False)[:-1] + ', "results": {'
-    for place, (name, rows) in enumerate(results.items()):
-        yield (", " if place else "") + json.dumps(name) + ": ["
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            lines = (json.dumps(row, ensure_ascii=False) for row in rows[start : start + ROWS_AT_ONCE])
-            yield (",\n" if start else "\n") + ",\n".join(lines)
-        yield "]"
-    yield "}}\n"
 
 
 @router.get("/results/{run}/claims")
@@ -630,7 +615,7 @@ def show_usage(request: Request, app: App, _user: Annotator) -> Response:
     names = [one.name for one in fields(UsageRow) if one.name not in ("name", "cost")]
     counts = {name: sum(getattr(line, name) for line in lines) for name in names}
     costs = [line.cost for line in lines if line.cost is not None]
-    total = UsageRow("all", cost=sum(costs) if costs else None, **counts)
+    total = UsageRow(name="all", cost=sum(costs) if costs else None, **counts)
     return page(
         request,
         "results/usage.html.j2",
@@ -646,24 +631,23 @@ def usage_blocks(app: App, _user: Annotator) -> tuple[Report, str]:
     return _usage_report(app), "usage"
 
 
-def _usage_table(lines: Sequence[UsageRow], group: UsageGroup) -> Table:
+def _usage_report(app: AppState) -> Report:
     counts = ("answers", "failed", "served", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens")
-    rows = []
-    for line in lines:
-        cells = [f"{getattr(line, name):,}" for name in counts]
-        cost = ("unknown" if line.unpriced else "–") if line.cost is None else f"{line.cost:.4f}"
-        cost += f" + {line.unpriced:,} unpriced" if line.cost is not None and line.unpriced else ""
-        rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost))
-    headings = [group, "asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens"]
+    headings = ["asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens", "thought"]
     note = (
         "from records: answers of earlier runs that nobody had to pay again; share: of all answers that runs got. "
         "sent: requests with their repetitions. thought: completion tokens before the answers. cost: in US dollars, of "
         "what has a price."
     )
-    return Table.of(f"Tokens, cost and failures by {group}", [*headings, "thought", "cost"], rows, note=note)
-
-
-def _usage_report(app: AppState) -> Report:
     groups: tuple[UsageGroup, ...] = get_args(UsageGroup)
-    tables = [(group, _usage_table(usage_by(app.database, group), group)) for group in groups]
-    return Report("Usage", "", tuple(Section(f"By {group}", (table,)) for group, table in tables))
+    sections = []
+    for group in groups:
+        rows = []
+        for line in usage_by(app.database, group):
+            cells = [f"{getattr(line, name):,}" for name in counts]
+            cost = ("unknown" if line.unpriced else "–") if line.cost is None else f"{line.cost:.4f}"
+            cost += f" + {line.unpriced:,} unpriced" if line.cost is not None and line.unpriced else ""
+            rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost))
+        title = f"Tokens, cost and failures by {group}"
+        sections.append(Section(f"By {group}", (Table.of(title, [group, *headings, "cost"], rows, note=note),)))
+    return Report("Usage", "", tuple(sections))

@@ -28,7 +28,6 @@ from climassay.evaluation.question_index import (
 from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
-from climassay.metrics.registry import Metric
 from climassay.questions import Kind, Level, Question, option_letter
 from climassay.records import tables
 from climassay.records.queries import (
@@ -72,28 +71,6 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionFilter:
-    """Which questions a reader wants to see."""
-
-    benchmark: str = ""
-    kind: str = ""
-    level: str = ""
-    model: str = ""
-    """Only this model's answers count as wrong."""
-    wrong: bool = False
-    text: str = ""
-    """In the question, its reference or an answer, whatever its case."""
-    right: Column | None = None
-    """Only questions that are answered rightly here."""
-    fails: Column | None = None
-    """Only questions that are answered wrongly here."""
-    invalid: bool = False
-    """Only questions with an answer that failed or breaks the rules of an answer."""
-    unstable: bool = False
-    """Only questions to which the option orders of a model disagree."""
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionQuery:
     """Which questions of a run are asked for, in the addresses of pages and of the API."""
 
@@ -102,6 +79,22 @@ class QuestionQuery:
     level: Annotated[Level | Literal[""], Query(description="Only questions of this level.")] = ""
     text: Annotated[Word, Query(description="In the question, its reference or an answer.")] = ""
     wrong: Annotated[bool, Query(description="Only questions with a wrong answer.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFilter(QuestionQuery):
+    """Which questions are shown: those asked for, of answers by a model or in a column."""
+
+    model: str = ""
+    """Only this model's answers count as wrong."""
+    right: Column | None = None
+    """Only questions that are answered rightly here."""
+    fails: Column | None = None
+    """Only questions that are answered wrongly here."""
+    invalid: bool = False
+    """Only questions with an answer that failed or breaks the rules of an answer."""
+    unstable: bool = False
+    """Only questions to which the option orders of a model disagree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +110,9 @@ class GridQuery(QuestionQuery):
     def filter(self, columns: Sequence[Column], model: str = "") -> QuestionFilter:
         """The filter that is asked for; a column that is not there excludes nothing."""
         good, bad = (None if place is None else next(iter(columns[place:]), None) for place in (self.right, self.fails))
-        words = self.text.strip()
-        return QuestionFilter(
-            self.benchmark, self.kind, self.level, model, self.wrong, words, good, bad, self.invalid, self.unstable
-        )
+        given = asdict(self) | {"text": self.text.strip(), "model": model, "right": good, "fails": bad}
+        del given["beside"]
+        return QuestionFilter(**given)
 
 
 class QuestionIndex:
@@ -249,19 +241,20 @@ class QuestionIndex:
             # Their positions are not those of predictions, which are found by their questions.
             results.pop("predictions", None)
             said_of += [("predictions", "question", {row["question"] for row in results["outcomes"]})] * orders
+        row = tables.results.c.row
         for name, first, values in said_of:
-            if values:
-                results |= run_rows(self._database, self.run, _beginning(name, first, values))
+            # Rows whose first field has one of these values are found by how such a row begins.
+            beginnings = (f'{{"{first}": {json.dumps(one, ensure_ascii=False)}' for one in sorted(values))
+            starts = [row.startswith(one, autoescape=True) for one in beginnings]
+            if starts:
+                results |= run_rows(self._database, self.run, (tables.results.c.name == name) & sa.or_(*starts))
         return StoredRun(RunDetails(self.summary, config, seeds, error, (), results))
 
     def _fitting(self, *columns: Any, wanted: QuestionFilter) -> sa.Select[Any]:
         query = sa.select(*columns).select_from(questions).where(questions.c.run == self.run)
-        for column, value in (
-            (questions.c.benchmark, wanted.benchmark),
-            (questions.c.kind, wanted.kind),
-            (questions.c.level, wanted.level),
-        ):
-            query = query.where(column == value) if value else query
+        for name in ("benchmark", "kind", "level"):
+            value = getattr(wanted, name)
+            query = query.where(questions.c[name] == value) if value else query
         theirs = answers.select().where(answers.c.run == self.run, answers.c.number == questions.c.number)
         if wanted.model:
             theirs = theirs.where(answers.c.model == wanted.model)
@@ -278,15 +271,6 @@ class QuestionIndex:
             said = theirs.where(answers.c.words.contains(words, autoescape=True)).exists()
             query = query.where(questions.c.words.contains(words, autoescape=True) | said)
         return query
-
-
-def _beginning(name: str, first: str, values: set[str]) -> sa.ColumnElement[bool]:
-    """Rows of a table whose first field has one of these values, found by how such a row begins."""
-    row = tables.results.c.row
-    starts = (
-        row.startswith(f'{{"{first}": {json.dumps(one, ensure_ascii=False)}', autoescape=True) for one in sorted(values)
-    )
-    return (tables.results.c.name == name) & sa.or_(*starts)
 
 
 def _answered(cell: Column, *, wrong: bool) -> sa.ColumnElement[bool]:
@@ -327,19 +311,19 @@ def show_questions(
     total = index.count(wanted)
     shown = within(number, total, PAGE)
     by: Any = next(iter(columns[int(order) :]), "") if order.isdigit() else order
-    backwards = direction == "down"
-    result = index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE, by=by, backwards=backwards) if total else []
+
+    result = index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE, by=by, backwards=direction == "down") if total else []
     lines = [
-        {"question": row.question, "benchmark": row.key[0], "address": _address(run, row.key)}
-        | {
-            "marks": [
+        (
+            row,
+            _address(run, row.key),
+            [
                 cell and mark_of(cell.outcome, f"{_address(column.run, row.key)}#answer-{cell.place}")
                 for column, cell in zip(columns, row.cells, strict=True)
-            ]
-        }
+            ],
+        )
         for row in grid_rows(index, other, result)
     ]
-    runs = [(one.run, one.summary.name, len(one.columns())) for one in (index, other) if one]
     listed = [
         line.summary for command in COMMANDS for line in run_lines(app.database, command=command, most=MOST_BESIDE)
     ]
@@ -353,19 +337,17 @@ def show_questions(
         request,
         "results/questions.html.j2",
         run=index.summary,
+        index=index,
         part=part_of(lines, shown, total, PAGE, address, {**filters, "order": order, "direction": direction}),
         headings=part_of((), 1, 0, PAGE, address, filters),
-        lines=lines,
         wanted=wanted,
         choices=index.choices(),
         columns=columns,
-        runs=runs,
+        other=other,
         others=others,
-        right=filters.get("right", ""),
-        fails=filters.get("fails", ""),
+        filters=filters,
         order=order,
         direction=direction,
-        beside=other.run if other else "",
     )
 
 
@@ -434,16 +416,14 @@ def mark_of(said: Outcome, address: str) -> AnswerMark:
     metrics = metrics_of([said])
     if not any(metric.binary for metric in metrics):
         score = said.scores.get(metrics[0].name) if metrics else None
-        return AnswerMark(
-            "–" if score is None else f"{score:.2f}", "", metrics[0].label if metrics else "no score", address
-        )
-    wrong = is_wrong(said)
-    words = ("wrong" if wrong else "right") + (f" ({', '.join(said.violations)})" if said.violations else "")
+        text = "–" if score is None else f"{score:.2f}"
+        return AnswerMark(text, "", metrics[0].label if metrics else "no score", address)
+    tone: Literal["bad", "good"] = "bad" if is_wrong(said) else "good"
     share = said.scores.get("accuracy", 0.0)
     if 0 < share < 1:
-        words = f"right in {100 * share:.0f}% of the option orders"
-        return AnswerMark(f"{100 * share:.0f}%", "bad" if wrong else "good", words, address)
-    return AnswerMark("✗" if wrong else "✓", "bad" if wrong else "good", words, address)
+        return AnswerMark(f"{100 * share:.0f}%", tone, f"right in {100 * share:.0f}% of the option orders", address)
+    text, words = ("✗", "wrong") if tone == "bad" else ("✓", "right")
+    return AnswerMark(text, tone, words + (f" ({', '.join(said.violations)})" if said.violations else ""), address)
 
 
 @router.get("/results/{run}/questions/{question:path}")
@@ -454,16 +434,12 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
     [(key, asked)] = stored.questions.items()
     outcomes = stored.outcomes[key]
     metrics = metrics_of(outcomes)
-    texts = stored.experiment.passages if stored.experiment else {}
-    requests = f"/results/{run}/requests?{urlencode({'question': key[1], 'benchmark': key[0]})}"
     given = [
         {
             "outcome": one,
             "said": render_answer(row := answer_row(one, asked, metrics)),
             "remarks": (*row.remarks, *_order_words(stored, one)),
             "wrong": is_wrong(one),
-            "scores": [_score(metric, one.scores.get(metric.name)) for metric in metrics],
-            "passages": [(name, texts.get(name, "(text not kept)")) for name in one.passages],
         }
         for one in outcomes
     ]
@@ -474,10 +450,10 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
         run=stored.details.summary,
         question=asked,
         benchmark=key[0],
-        letter=option_letter,
         metrics=metrics,
         answers=given,
-        requests_address=requests,
+        texts=stored.experiment.passages if stored.experiment else {},
+        requests_address=f"/results/{run}/requests?{urlencode({'question': key[1], 'benchmark': key[0]})}",
         before=_address(run, before) if before else "",
         after=_address(run, after) if after else "",
         **block_assets(),
@@ -534,13 +510,6 @@ def _number(app: AppState, run: str, question: str, benchmark: str) -> tuple[Que
     if number is None:
         raise Missing(f"The run {run} has no answer to a question {question[:60]}.")
     return index, number
-
-
-def _score(metric: Metric, value: float | None) -> str:
-    if value is None:
-        return "–"
-    # A mean over option orders is neither 0 nor 1.
-    return f"{value:.2g}" if metric.percent else f"{value:.3f}"
 
 
 def _order_words(stored: StoredRun, said: Outcome) -> list[str]:

@@ -17,7 +17,7 @@ from climassay.questions import Question
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.records.store import cached
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
-from climassay.reporting.html import Block, report_data, report_from_data
+from climassay.reporting.html import report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
@@ -48,7 +48,15 @@ class StoredRun:
     @property
     def experiment(self) -> Experiment | None:
         """Its questions and answers, where it asked questions of a benchmark."""
-        return self._computed.get("experiment", self._experiment)
+
+        def read() -> Experiment | None:
+            kept = not self.details.results.keys().isdisjoint(("outcomes", "predictions"))
+            try:
+                return experiment_of(self.details) if kept and self.details.summary.command in COMMANDS else None
+            except (KeyError, TypeError, ValueError, IndexError):  # damaged, or of somebody's own code
+                return None
+
+        return self._computed.get("experiment", read)
 
     @property
     def scores(self) -> ExperimentScores:
@@ -59,7 +67,14 @@ class StoredRun:
     @property
     def outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
         """Answers by benchmark and question."""
-        return self._computed.get("outcomes", self._outcomes)
+
+        def sorted_in() -> dict[tuple[str, str], list[Outcome]]:
+            result: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+            for outcome in self.experiment.outcomes if self.experiment else ():
+                result[outcome.cell.benchmark, outcome.question].append(outcome)
+            return dict(result)
+
+        return self._computed.get("outcomes", sorted_in)
 
     @property
     def questions(self) -> dict[tuple[str, str], Question]:
@@ -75,20 +90,6 @@ class StoredRun:
         """
         rows = self.details.results.get("transcript", ())
         return self._computed.get("transcripts", lambda: tuple(from_data(row) for row in rows))
-
-    def _experiment(self) -> Experiment | None:
-        command, stored = self.details.summary.command, self.details.results
-        kept = command in COMMANDS and not stored.keys().isdisjoint(("outcomes", "predictions"))
-        try:
-            return experiment_of(self.details) if kept else None
-        except (KeyError, TypeError, ValueError, IndexError):  # damaged, or of somebody's own code under a name of ours
-            return None
-
-    def _outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
-        result: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
-        for outcome in self.experiment.outcomes if self.experiment else ():
-            result[outcome.cell.benchmark, outcome.question].append(outcome)
-        return dict(result)
 
 
 def found_summary(app: AppState, run: str) -> RunSummary:
@@ -156,25 +157,22 @@ def run_report(run: StoredRun, published: str = "") -> Report:
         run: With everything kept about it.
         published: ``gold`` or ``silver``: the paper's results appear beside those of an experiment; else empty.
     """
-    details = run.details
-    stored = details.results
+    stored = run.details.results
     maker, used = next(
         (
             (maker, (needed, *others))
             for command, needed, maker, others in _MAKERS
-            if needed in stored and command in ("", details.summary.command)
+            if needed in stored and command in ("", run.details.summary.command)
         ),
         (None, ()),
     )
-    if maker is None:
-        return Report(_title(details), "", tuple(_plain_section(name, rows) for name, rows in stored.items()))
+    made = Report(_title(run.details), "", ())
     try:
-        made = maker(run, published)
+        made = maker(run, published) if maker else made
     except (ClimassayError, KeyError, TypeError, ValueError) as error:
         # Results of another version, or of somebody's own code under a name of ours: shown as they are.
         words = Prose(f"These results cannot be shown in their usual form ({type(error).__name__}), so here they are.")
-        plain = (_plain_section(name, rows) for name, rows in stored.items())
-        return Report(_title(details), "", (Section("Stored results", (words,)), *plain))
+        made, used = Report(made.title, "", (Section("Stored results", (words,)),)), ()
     more = tuple(_plain_section(name, rows) for name, rows in stored.items() if name not in used)
     return Report(made.title, made.lead, (*made.sections, *more), made.facts)
 
@@ -245,18 +243,17 @@ def _labels(run: StoredRun, _published: str) -> Report:
 
 
 def _answer(run: StoredRun, _published: str) -> Report:
-    details = run.details
-    cards = tuple(_answer_card(row) for row in details.results["answer"])
-    return Report("A cited answer", f"Written by {details.config.get('model', '?')}.", (Section("Answer", cards),))
-
-
-def _answer_card(row: Mapping[str, Any]) -> AnswerCard:
-    said = tuple((one["text"], tuple(one["citations"]), bool(one["in_house"])) for one in row["sentences"])
-    sources = tuple((one["number"], one["citation"], one["passage"]["text"]) for one in row["sources"])
-    # Runs before references were read have none.
-    unchecked = unchecked_note(name for one in row["sentences"] for name in one.get("unchecked_references", ()))
-    note = " ".join(filter(None, (removed_note(row["removed_citations"]), unchecked)))
-    return AnswerCard(row["question"], said or ((row["text"] or row["error"] or "", (), False),), sources, note)
+    cards = []
+    for row in run.details.results["answer"]:
+        said = tuple((one["text"], tuple(one["citations"]), bool(one["in_house"])) for one in row["sentences"])
+        sources = tuple((one["number"], one["citation"], one["passage"]["text"]) for one in row["sources"])
+        # Runs before references were read have none.
+        unchecked = unchecked_note(name for one in row["sentences"] for name in one.get("unchecked_references", ()))
+        note = " ".join(filter(None, (removed_note(row["removed_citations"]), unchecked)))
+        said = said or ((row["text"] or row["error"] or "", (), False),)
+        cards.append(AnswerCard(row["question"], said, sources, note))
+    model = run.details.config.get("model", "?")
+    return Report("A cited answer", f"Written by {model}.", (Section("Answer", tuple(cards)),))
 
 
 def _generation(run: StoredRun, _published: str) -> Report:
@@ -292,16 +289,14 @@ _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
 
 
 def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    block: Block = Facts(tuple(flat_values(rows[0]))) if len(rows) == 1 else _plain_table(name, rows)
-    return Section(name.replace("_", " ").capitalize(), (block,))
-
-
-def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Stored rows as they are, at most so many: a column for every name that occurs."""
-    headings = list(dict.fromkeys(heading for row in rows for heading in row))
-    shown = [tuple(_words(row.get(heading, "")) for heading in headings) for row in rows[:MOST_ROWS]]
+    heading = name.replace("_", " ").capitalize()
+    if len(rows) == 1:
+        return Section(heading, (Facts(tuple(flat_values(rows[0]))),))
+    names = list(dict.fromkeys(one for row in rows for one in row))
+    shown = [tuple(_words(row.get(one, "")) for one in names) for row in rows[:MOST_ROWS]]
     note = f"The first {MOST_ROWS} of {len(rows)} rows; all are in the downloads." if len(rows) > MOST_ROWS else ""
-    return Table.of(name, headings, shown, note=note, left=len(headings))
+    return Section(heading, (Table.of(name, names, shown, note=note, left=len(names)),))
 
 
 def flat_values(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
