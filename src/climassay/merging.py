@@ -15,9 +15,9 @@ from climassay.errors import InputError
 from climassay.generation.annotation.labels import ImportedLabel
 from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.transactions import queues
-from climassay.generation.dataset_store import DRAFTS_PER_QUERY, EXPERTS, DatasetStore, datasets, decisions, drafts
+from climassay.generation.dataset_store import EXPERTS, DatasetStore, datasets, decisions, drafts
 from climassay.records import Records
-from climassay.records.database import record_of
+from climassay.records.database import KEYS_PER_QUERY, record_of
 from climassay.records.transfer import MergedAnswers, merge_records
 from climassay.reporting import counted
 from climassay.workspace import Workspace
@@ -183,5 +183,5 @@ def _rows(other: Records, table: sa.Table, name: str) -> Iterator[dict[str, Any]
     order = table.c.ordinal if table is drafts else table.c.made_at
     query = sa.select(table).where(table.c.dataset == name).order_by(order)
     with other.database.read() as connection:
-        for row in connection.execution_options(yield_per=DRAFTS_PER_QUERY).execute(query).mappings():
+        for row in connection.execution_options(yield_per=KEYS_PER_QUERY).execute(query).mappings():
             yield dict(row)

@@ -415,10 +415,10 @@ def publish(
         licence=licence,
         canary=canary,
     )
-    check_free(output, prepared.facts.name, force=force)
+    check_free(output, prepared.name, force=force)
     if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
-        inspect = lm_eval = any(TYPES[one].climaqa for one in prepared.facts.kinds)
+        inspect = lm_eval = any(TYPES[one].climaqa for one in prepared.kinds)
     tasks = None
     remarks: list[str] = []
     more: dict[str, Any] = {}
@@ -442,7 +442,7 @@ def publish(
             tasks = publish_benchmark(
                 file,
                 output,
-                name=prepared.facts.name,
+                name=prepared.name,
                 inspect=bool(inspect),
                 lm_eval=bool(lm_eval),
                 examples=examples,

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
-from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -207,40 +206,29 @@ def stored_documents(table: Any) -> list[StoredDocument]:
     """Documents of a collection's table, by title; documents whose adding was interrupted among them."""
     documents: dict[str, StoredDocument] = {}
     columns = ["document_id", "document_passages", "last_page", "url", *_COLUMNS]
+    # A document's passages agree in all other columns, so that any aggregate of them gives the value itself.
+    greatest = [(name, "max") for name in ("document_passages", "last_page", "url", *_COLUMNS)]
+    aggregated = [("document_id", "count"), ("url", "min"), *greatest]
     # In batches: the titles of a million passages would fill the memory, those of their documents do not.
     for batch in table.search().select(columns).limit(None).to_batches(_BATCH):
-        for result in _documents_in(pa.Table.from_batches([batch])):
+        grouped = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregated)
+        for row in grouped.to_pylist():
+            result = StoredDocument(
+                id=row["document_id"],
+                title=row["document_max"],
+                source=row["source_max"],
+                passages=row["document_id_count"],
+                expected=row["document_passages_max"],
+                pages=row["last_page_max"],
+                url=row["url_max"] if row["url_min"] == row["url_max"] else None,
+                **{name: row[f"{name}_max"] for name in _COLUMNS[2:]},
+            )
             if (known := documents.get(result.id)) is not None:  # its passages came in two batches
                 pages = max((page for page in (known.pages, result.pages) if page is not None), default=None)
                 url = known.url if known.url == result.url else None
                 result = replace(result, passages=known.passages + result.passages, pages=pages, url=url)
             documents[result.id] = result
     return sorted(documents.values(), key=lambda document: (document.title, document.id))
-
-
-def _documents_in(rows: pa.Table) -> Iterator[StoredDocument]:
-    # A document's passages agree in all these columns, so that any aggregate of them gives the value itself.
-    grouped = rows.group_by("document_id").aggregate(
-        [
-            ("document_passages", "max"),
-            ("document_id", "count"),
-            ("last_page", "max"),
-            ("url", "min"),
-            ("url", "max"),
-            *((name, "max") for name in _COLUMNS),
-        ]
-    )
-    for row in grouped.to_pylist():
-        yield StoredDocument(
-            id=row["document_id"],
-            title=row["document_max"],
-            source=row["source_max"],
-            passages=row["document_id_count"],
-            expected=row["document_passages_max"],
-            pages=row["last_page_max"],
-            url=row["url_max"] if row["url_min"] == row["url_max"] else None,
-            **{name: row[f"{name}_max"] for name in _COLUMNS[2:]},
-        )
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -459,11 +447,6 @@ def check_name(name: str) -> str:
     return name
 
 
-def _begun_files(table: Path) -> Iterator[Path]:
-    """What a table has as soon as it is one. Damage takes versions or data, not both and every trace of them."""
-    return chain((table / "_versions").glob("*"), (table / "data").glob("*"))
-
-
 @dataclass(frozen=True, slots=True)
 class CollectionStore:
     """The tables of one place."""
@@ -507,9 +490,12 @@ class CollectionStore:
     def names(self) -> list[str]:
         """Names of all tables, in alphabetical order; what was interrupted before its first version is none yet."""
         if self.folder is not None:
-            # As LanceDB lists them, without opening it.
-            tables = [path for path in self.folder.glob("*.lance") if any(map(Path.is_file, _begun_files(path)))]
-            return sorted(path.stem for path in tables)
+            # As LanceDB lists them, without opening it. Damage takes versions or data, not both and every trace.
+            return sorted(
+                table.stem
+                for table in self.folder.glob("*.lance")
+                if any(file.is_file() for part in ("_versions", "data") for file in (table / part).glob("*"))
+            )
         connection = self._connect()
         names: list[str] = []
         page = None

@@ -32,6 +32,8 @@ REQUIRED_SHARE = 0.8
 """Part of the gold text's words that hits must contain, in order, to count as having found it."""
 HELD_SHARE = 0.5
 """Part of the words of a gold text or of a passage, whichever is shorter, that both share where one holds the other."""
+LOCATED_RUN = 8
+"""Words in a row by which a gold text is located in a collection."""
 SHORTEST_RUN = 3
 """Words in a row that must agree; a shorter agreement is chance."""
 
@@ -90,7 +92,11 @@ def locate(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bo
 
     Texts come in batches, which are read once; at most one is held.
     """
-    runs = [_runs(gold.words) for gold in golds]
+    runs = []
+    """The first, middle and last run of each, as words between spaces."""
+    for words in (gold.words for gold in golds):
+        starts = sorted({0, max(0, (len(words) - LOCATED_RUN) // 2), max(0, len(words) - LOCATED_RUN)})
+        runs.append([f" {' '.join(words[start : start + LOCATED_RUN])} " for start in starts])
     located = [False] * len(golds)
     for batch in texts:
         if all(located):
@@ -155,14 +161,6 @@ def ndcg(gains: Sequence[float], ideal: Iterable[float], k: int) -> float:
 
 def _discounted(gains: Sequence[float]) -> float:
     return float(sum(gain / np.log2(1 + rank) for rank, gain in enumerate(gains, start=1)))
-
-
-def _runs(words: Sequence[str], length: int = 8) -> list[str]:
-    """The first, middle and last run of a text, each as words between spaces."""
-    if len(words) <= length:
-        return [f" {' '.join(words)} "]
-    starts = sorted({0, (len(words) - length) // 2, len(words) - length})
-    return [f" {' '.join(words[start : start + length])} " for start in starts]
 
 
 QUESTION_FIELDS = ("question", "Question", "query")
@@ -362,18 +360,15 @@ class RetrievalReport(Result):
     def tables(self) -> tuple[Table, ...]:
         """One column per search mode; recall at each depth, mean reciprocal rank and nDCG, with intervals."""
         by_depth = zip(*(scores.recall for scores in self.modes), strict=True)
-        rows = [
-            [f"recall@{recalls[0].k}", *(_share(recall.recall, recall.interval) for recall in recalls)]
-            for recalls in by_depth
-        ]
-        rows.append([f"MRR@{self.depth}", *(_share(scores.mrr.value, scores.mrr.interval) for scores in self.modes)])
-        rows.append([f"nDCG@{self.depth}", *(_share(scores.ndcg.value, scores.ndcg.interval) for scores in self.modes)])
+        rows = [[f"recall@{recalls[0].k}", *map(_share, recalls)] for recalls in by_depth]
+        rows.append([f"MRR@{self.depth}", *(_share(scores.mrr) for scores in self.modes)])
+        rows.append([f"nDCG@{self.depth}", *(_share(scores.ndcg) for scores in self.modes)])
         by_mode = {one.mode: one for one in self.differences}
         if by_mode:
             compared = [by_mode.get(scores.mode) for scores in self.modes]
             for name, of in (("nDCG", "ndcg"), (f"recall@{self.depth}", "recall")):
                 cells = [
-                    "best" if one is None else _difference(getattr(one, of), getattr(one, f"{of}_p"))
+                    "best" if one is None else f"{_share(getattr(one, of), '+')} p = {getattr(one, f'{of}_p'):.2g}"
                     for one in compared
                 ]
                 rows.append([f"{name} less {self.best}'s", *cells])
@@ -395,12 +390,9 @@ class RetrievalReport(Result):
         return (Table.of(f"Retrieval from {self.collection}", headings, rows, note=note),)
 
 
-def _share(value: float, interval: Interval) -> str:
-    return f"{value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-
-
-def _difference(gap: Estimate, p_value: float) -> str:
-    return f"{gap.value:+.3f} [{gap.interval.low:+.3f}, {gap.interval.high:+.3f}] p = {p_value:.2g}"
+def _share(of: Estimate | RecallAt, sign: str = "") -> str:
+    value = of.recall if isinstance(of, RecallAt) else of.value
+    return f"{value:{sign}.3f} [{of.interval.low:{sign}.3f}, {of.interval.high:{sign}.3f}]"
 
 
 def evaluate_retrieval(

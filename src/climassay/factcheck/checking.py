@@ -337,7 +337,15 @@ def open_checker(
     }
     with store.run(command=command, config=kept, seeds={"sampling": settings.seed}) as run:
         models = {name: RecordedModel(model, store, run, use_cache) for name, model in resources.models.items()}
-        loaded = _load_head(settings, resources, setup.encoder)
+        loaded = None
+        if settings.head:
+            from climassay.factcheck.verdict_head import VerdictHead
+
+            head, model = VerdictHead.load(Path(settings.head)), resources.models[settings.model]
+            if not isinstance(model, OpenWeights):
+                raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
+            fits = setup.encoder is not None and setup.encoder.fingerprint == head.provenance.encoder_fingerprint
+            loaded = head.with_models(setup.encoder if fits else None, model)
         exchange = RequestBatcher(
             models,
             resources.collections,
@@ -358,18 +366,6 @@ def head_dtype(settings: DebateSettings) -> str | None:
     from climassay.factcheck.verdict_head import VerdictHead
 
     return VerdictHead.load(Path(settings.head)).provenance.dtype or None
-
-
-def _load_head(settings: DebateSettings, resources: DebateResources, encoder: Encoder | None) -> "VerdictHead | None":
-    if not settings.head:
-        return None
-    from climassay.factcheck.verdict_head import VerdictHead
-
-    head, model = VerdictHead.load(Path(settings.head)), resources.models[settings.model]
-    if not isinstance(model, OpenWeights):
-        raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
-    known = encoder is not None and encoder.fingerprint == head.provenance.encoder_fingerprint
-    return head.with_models(encoder if known else None, model)
 
 
 def _entailment_scorer(

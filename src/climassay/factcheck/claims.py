@@ -362,21 +362,17 @@ def by_probability(opinion: float, elsewhere: float) -> Checkability:
 def refused_by_rule(text: str) -> Checkability | None:
     """A refusal that is certain from the words alone; None otherwise."""
     words = re.findall(r"[^\W\d_]+", text)
-    if not words:
-        return _refused("It has no words.")
-    if len(words) == 1:
-        return _refused("It is a single word, and states nothing.")
     stripped = text.strip().lstrip("\"'“”‘’«»([-*• ")
-    if _GREETING.fullmatch(stripped):
-        return _refused("It is a greeting.")
-    if _ORDER.match(stripped):
-        return _refused("It is an order; only statements about the world can be checked.")
-    if _QUESTION.fullmatch(stripped) and len(split_sentences(stripped)) == 1:
-        return _refused("It is a question: write as a statement what is to be checked.")
-    return None
-
-
-def _refused(reason: str) -> Checkability:
+    if len(words) < 2:
+        reason = "It is a single word, and states nothing." if words else "It has no words."
+    elif _GREETING.fullmatch(stripped):
+        reason = "It is a greeting."
+    elif _ORDER.match(stripped):
+        reason = "It is an order; only statements about the world can be checked."
+    elif _QUESTION.fullmatch(stripped) and len(split_sentences(stripped)) == 1:
+        reason = "It is a question: write as a statement what is to be checked."
+    else:
+        return None
     return Checkability("not checkable", 1.0, reason)
 
 

@@ -109,16 +109,15 @@ class PassageCitation:
         return self.passage.citation
 
 
-def _in_words_of_the_ipcc(level: Any) -> Any:
-    """A level of evidence as files of earlier versions call it, in the IPCC's word."""
-    return {"low": "limited", "high": "robust"}.get(level, level) if isinstance(level, str) else level
+_IPCC_WORDS = {"low": "limited", "high": "robust"}
+"""Levels of evidence as files of earlier versions call them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
     """Certainty of an assessment, after the IPCC's guidance on uncertainty (Mastrandrea et al. 2010)."""
 
-    evidence: Annotated[EvidenceLevel, BeforeValidator(_in_words_of_the_ipcc)]
+    evidence: Annotated[EvidenceLevel, BeforeValidator(lambda level: _IPCC_WORDS.get(str(level), level))]
     agreement: AgreementLevel
     confidence: Confidence
     likelihood: Likelihood | None = None
@@ -495,7 +494,25 @@ def from_data(data: Any) -> Transcript:
         )
     given = {name: data[name] for name in data if name != "format"} | {"claim": _without(data.get("claim"), "id")}
     transcript: Transcript = _read(Transcript, _bare(given, "sources"))
-    _check_numbers(transcript)
+    # Every number must name a passage of the debate, and every subclaim must lie within the claim.
+    numbers = [source.number for source in transcript.sources]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise InputError("The stored fact-check's sources must be numbered from 1, in order.")
+    verdict = transcript.verdict
+    named = [("verdict", cited_numbers(verdict.explanation, verdict.quotations))]
+    for held in transcript.rounds:
+        for opinion in (*held.opinions, *held.parts):
+            cited = (*cited_numbers(opinion.explanation, opinion.quotations), *opinion.retrieved)
+            named.append((f"opinion of {opinion.advocate} in round {held.number}", cited))
+        for asked in held.follow_ups:
+            cited = (*cited_numbers(asked.reply), *asked.retrieved)
+            named.append((f"question to {asked.to} in round {held.number}", cited))
+    for where, cited in named:
+        if strange := sorted(set(cited) - set(numbers)):
+            raise InputError(f"The stored fact-check's {where} names passage {strange[0]}, which it does not have.")
+    for subclaim in transcript.subclaims:
+        if not 0 <= subclaim.start <= subclaim.end <= len(transcript.claim.text):
+            raise InputError(f"The stored fact-check's subclaim {subclaim.number} does not lie within the claim.")
     return transcript
 
 
@@ -540,29 +557,6 @@ def _read(kind: Any, data: Any) -> Any:
         first = error.errors(include_url=False, include_context=False)[0]
         where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"][1:])
         raise InputError(f"The stored fact-check's {where.removeprefix('.') or 'data'}: {first['msg']}.") from None
-
-
-def _check_numbers(transcript: Transcript) -> None:
-    """Every number must name a passage of the debate, and every subclaim must lie within the claim."""
-    numbers = [source.number for source in transcript.sources]
-    if numbers != list(range(1, len(numbers) + 1)):
-        raise InputError("The stored fact-check's sources must be numbered from 1, in order.")
-    verdict = transcript.verdict
-    named = {"verdict": cited_numbers(verdict.explanation, verdict.quotations)}
-    for held in transcript.rounds:
-        for opinion in (*held.opinions, *held.parts):
-            cited = (*cited_numbers(opinion.explanation, opinion.quotations), *opinion.retrieved)
-            where = f"opinion of {opinion.advocate} in round {held.number}"
-            named[where] = (*named.get(where, ()), *cited)
-        for asked in held.follow_ups:
-            where = f"question to {asked.to} in round {held.number}"
-            named[where] = (*named.get(where, ()), *cited_numbers(asked.reply), *asked.retrieved)
-    for where, cited in named.items():
-        if strange := sorted(set(cited) - set(numbers)):
-            raise InputError(f"The stored fact-check's {where} names passage {strange[0]}, which it does not have.")
-    for subclaim in transcript.subclaims:
-        if not 0 <= subclaim.start <= subclaim.end <= len(transcript.claim.text):
-            raise InputError(f"The stored fact-check's subclaim {subclaim.number} does not lie within the claim.")
 
 
 def reader_view(transcript: Transcript, scale: Scale) -> Transcript:

@@ -17,10 +17,10 @@ from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, Wording, draft_from_row, draft_row
 from climassay.generation.recipe import Stream
 from climassay.records import Records
+from climassay.records.database import KEYS_PER_QUERY, chunks
 from climassay.records.store import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
-DRAFTS_PER_QUERY = 500
 EXPERTS = "experts:"
 """Keys of decisions that are computed from experts' labels begin so; see :mod:`climassay.generation.annotation`."""
 
@@ -95,11 +95,6 @@ class DatasetSummary:
     """Seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
     """Drafts by state, with every later decision."""
-
-
-def chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Names in parts that one query can take."""
-    return (names[start : start + DRAFTS_PER_QUERY] for start in range(0, len(names), DRAFTS_PER_QUERY))
 
 
 class DatasetStore:
@@ -219,7 +214,7 @@ class DatasetStore:
                 sa.select(drafts)
                 .where(drafts.c.dataset == name, drafts.c.ordinal > last)
                 .order_by(drafts.c.ordinal)
-                .limit(DRAFTS_PER_QUERY)
+                .limit(KEYS_PER_QUERY)
             )
             with self._database.read() as connection:
                 rows = connection.execute(query).all()

@@ -209,6 +209,18 @@ class Draft:
         )
 
 
+def where(
+    wanted: Callable[[Draft], bool], step: Callable[[list[Draft]], Sequence[Draft]], drafts: Sequence[Draft]
+) -> list[Draft]:
+    """The drafts in their order, those that are wanted as a step gives them back; it is not asked about none."""
+    results = list(drafts)
+    places = [place for place, draft in enumerate(drafts) if wanted(draft)]
+    if places:
+        for place, draft in zip(places, step([drafts[place] for place in places]), strict=True):
+            results[place] = draft
+    return results
+
+
 def is_blank(text: str) -> bool:
     """Whether a field that may be left empty was left so, or filled with a word that says as much."""
     return text.strip().strip(".").casefold() in ("", "-", "no", "none", "null", "n/a", "false", "nothing", "empty")

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
-from climassay.generation.draft import Decision, Draft, SourcePassage, draft_id
+from climassay.generation.draft import Decision, Draft, SourcePassage, draft_id, where
 from climassay.generation.masking import STATISTICS, mask, open_masker, read_glossary
 from climassay.generation.passages import ContextFinder, SeedSampler
 from climassay.generation.recipe import Recipe, Stream
@@ -136,6 +137,7 @@ class PipelineCounts(dict[Stream, StreamCounts]):
             counts.rejected[standing.reason if standing else ""] += one
 
 
+_usable = attrgetter("usable")
 DecisionStep = Callable[[Sequence[Draft]], list[Draft]]
 """A step that adds decisions to drafts: the same drafts come back, in the same order."""
 
@@ -290,7 +292,7 @@ class _Run:
         """Make the drafts of some slots, decide upon them, store and count them."""
         drafts = self._written(slots)
         for step in self.parts.later:
-            drafts = _where_usable(step, drafts)
+            drafts = where(_usable, step, drafts)
         for place, draft in enumerate(drafts):
             earlier = self.parts.repeats(draft) if draft.usable else None
             if earlier is not None:
@@ -325,25 +327,15 @@ class _Run:
             for (stream, book, number), passages in zip(slots, contexts, strict=True)
         ]
         written = zip(parts.write(assignments), assignments, strict=True)
-        drafts = _where_usable(parts.screen, [replace(draft, level=asked.level) for draft, asked in written])
+        drafts = where(_usable, parts.screen, [replace(draft, level=asked.level) for draft, asked in written])
         for level in ("reasoning", "hypothetical"):
             places = [place for place, draft in enumerate(drafts) if draft.level == level and draft.usable]
             if places:
                 sampling = [assignments[place].seed for place in places]
                 evolved = parts.evolve([drafts[place] for place in places], level, sampling)
-                for place, draft in zip(places, _where_usable(parts.screen, evolved), strict=True):
+                for place, draft in zip(places, where(_usable, parts.screen, evolved), strict=True):
                     drafts[place] = draft
         return drafts
-
-
-def _where_usable(step: DecisionStep, drafts: Sequence[Draft]) -> list[Draft]:
-    """The drafts, with what a step decides about those that are usable so far."""
-    decided = list(drafts)
-    places = [place for place, draft in enumerate(drafts) if draft.usable]
-    if places:
-        for place, draft in zip(places, step([drafts[place] for place in places]), strict=True):
-            decided[place] = draft
-    return decided
 
 
 def sampling_seed(*parts: object) -> int:
@@ -572,14 +564,11 @@ def _masking(
     check = partial(screen, only=checks, language=recipe.screening.language)
 
     def masked(drafts: Sequence[Draft]) -> list[Draft]:
-        chosen = mask(drafts, masker)
-        places = [place for place, draft in enumerate(chosen) if draft.type.gap and draft.usable]
-        checked = check([chosen[place] for place in places])
-        for place, draft in zip(places, checked, strict=True):
-            # A statement without its term is not a question: it failed, and is made again by the next run.
-            failed = draft.usable and not draft.wording.answer
-            chosen[place] = replace(draft, error="No term was chosen: the masker's model failed.") if failed else draft
-        return chosen
+        chosen = where(lambda one: one.type.gap and one.usable, check, mask(drafts, masker))
+        # A statement without its term is not a question: it failed, and is made again by the next run.
+        failed = (one.type.gap and one.usable and not one.wording.answer for one in chosen)
+        error = "No term was chosen: the masker's model failed."
+        return [replace(one, error=error) if bad else one for one, bad in zip(chosen, failed, strict=True)]
 
     yield masked
 

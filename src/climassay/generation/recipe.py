@@ -215,10 +215,17 @@ class Recipe:
         """
         counts = self.counts
         shares = {level: float(getattr(counts, level)) for level in LEVELS}
+        total = sum(shares.values())
         results: dict[Stream, int] = {}
         for kind in KINDS:
             number = counts.of(kind)
-            parts: dict[Level, int] = _apportioned(number, shares) if TYPES[kind].levels else {"base": number}
+            parts: dict[Level, int] = {"base": number}
+            if TYPES[kind].levels:
+                exact = {level: number * share / total if total else 0.0 for level, share in shares.items()}
+                parts = {level: int(value) for level, value in exact.items()}
+                left = number - sum(parts.values())
+                for level in sorted(exact, key=lambda one: parts[one] - exact[one])[:left]:
+                    parts[level] += 1
             results |= {Stream(kind, level): part for level, part in parts.items() if part}
         return results
 
@@ -231,17 +238,6 @@ class Recipe:
         if self.writer.reasoning_effort is None:  # as in datasets begun before there was such an entry
             del values["writer"]["reasoning_effort"]
         return values
-
-
-def _apportioned(number: int, shares: Mapping[Level, float]) -> dict[Level, int]:
-    """A number split by shares so that the parts sum to it (largest remainder; ties to the first)."""
-    total = sum(shares.values())
-    exact = {level: number * share / total for level, share in shares.items()} if total else dict.fromkeys(shares, 0.0)
-    parts = {level: int(value) for level, value in exact.items()}
-    left = number - sum(parts.values())
-    for level in sorted(exact, key=lambda one: parts[one] - exact[one])[:left]:
-        parts[level] += 1
-    return parts
 
 
 _TABLES: dict[str, Any] = {name: kind for name, kind in get_type_hints(Recipe).items() if is_dataclass(kind)}

@@ -25,7 +25,7 @@ from climassay.models.contract import (
     token_count,
     window_of,
 )
-from climassay.prompts import Prompt, RenderedPrompt, load_prompt
+from climassay.prompts import RenderedPrompt, load_prompt
 from climassay.questions import KINDS, TYPES, Kind, Level, Question
 from climassay.questions.types import Lengths
 from climassay.questions.types.multiple_choice import OPTIONS
@@ -175,23 +175,51 @@ class _Author:
     """Asks one model for questions; nothing that the model answers raises an error."""
 
     step: Step
-    lengths: Lengths
+    asks: str
+    """Beginning of the names of its prompts."""
+    kinds: Sequence[Kind] = KINDS
 
     def __init__(
         self,
         model: Generator,
-        prompts: Mapping[Kind, Prompt],
         *,
-        subject: Subject | None,
-        temperature: float,
-        max_tokens: int,
+        subject: Subject | None = None,
+        prompts: Path | None = None,
+        examples: Examples | None = None,
+        temperature: float = 0.7,
+        max_tokens: int = 400,
+        brief: bool = False,
+        own_terms: bool = True,
     ) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            model: Writes.
+            subject: Which science, from what, for whom.
+            prompts: Folder of the user's own prompts.
+            examples: Questions to be shown, each with its answer in the very format that is asked for.
+            temperature: Sampling temperature.
+            max_tokens: Maximum number of tokens of an answer.
+            brief: Short prompts, for very small models; they are not asked whether a passage is fit to write from.
+            own_terms: Whether the writer of a statement names the term to be masked; never with ``brief``.
+
+        Raises:
+            InputError: A prompt does not exist or is not valid, an example lacks what it needs, or a number makes no
+                sense.
+        """
         if temperature < 0:
             raise InputError(f"The temperature is {temperature}: it cannot be negative.")
         if max_tokens < 1:
             raise InputError(f"max_tokens is {max_tokens}: at least one token must be allowed.")
-        self._model, self._prompts, self._subject = model, prompts, subject or Subject()
+        self._model, self._subject = model, subject or Subject()
         self._temperature, self._max_tokens = temperature, max_tokens
+        suffix = "_brief" if brief else ""
+        self._prompts = {kind: load_prompt(f"{self.asks}_{kind}{suffix}", prompts) for kind in self.kinds}
+        self.lengths = BRIEF if brief else FULL if own_terms else replace(FULL, term=0)
+        self._take_examples(examples or {})
+
+    def _take_examples(self, examples: Examples) -> None:
+        raise NotImplementedError
 
     def _origin(self, kind: Kind, seed: int) -> Origin:
         prompt, model = self._prompts[kind], self._model
@@ -276,6 +304,11 @@ class _Author:
 class Writer(_Author):
     """Writes questions with one model.
 
+    The user's own prompts are ``generate_mcq``, ``generate_freeform`` and ``generate_cloze``, each with ``_brief`` for
+    the brief ones. They get ``main``, ``retrieved`` (texts), ``main_source``, ``retrieved_sources`` (title and
+    section), ``subject`` and ``own_terms``. Examples are earlier turns of the chat, each with its passage; of questions
+    of several levels only those of level base are shown, if there are any.
+
     Notes:
         The rules are those of the paper's prompts, in our words. The answer's format is another one: the correct
         answer and the distractors are fields of their own, so that a model cannot mark a wrong letter, and code decides
@@ -283,46 +316,13 @@ class Writer(_Author):
     """
 
     step = "write"
+    asks = "generate"
 
-    def __init__(
-        self,
-        model: Generator,
-        *,
-        subject: Subject | None = None,
-        prompts: Path | None = None,
-        examples: Examples | None = None,
-        temperature: float = 0.7,
-        max_tokens: int = 400,
-        brief: bool = False,
-        own_terms: bool = True,
-    ) -> None:
-        """Prepare to write.
-
-        Args:
-            model: Writes.
-            subject: Which science, from what, for whom.
-            prompts: Folder of the user's own ``generate_mcq``, ``generate_freeform`` and ``generate_cloze``, each with
-                ``_brief`` for the brief ones. They get ``main``, ``retrieved`` (texts), ``main_source``,
-                ``retrieved_sources`` (title and section), ``subject`` and ``own_terms``.
-            examples: Shown as earlier turns of the chat, each with its passage and its answer in the very format that
-                is asked for. Of questions of several levels only those of level base are shown, if there are any.
-            temperature: Sampling temperature.
-            max_tokens: Maximum number of tokens of an answer.
-            brief: Short prompts, for very small models; they are not asked whether a passage is fit to write from.
-            own_terms: Whether the writer of a statement names the term to be masked; never with ``brief``.
-
-        Raises:
-            InputError: A prompt does not exist or is not valid, an example has no passage or not four options, or a
-                number makes no sense.
-        """
-        suffix = "_brief" if brief else ""
-        loaded = {kind: load_prompt(f"generate_{kind}{suffix}", prompts) for kind in KINDS}
-        super().__init__(model, loaded, subject=subject, temperature=temperature, max_tokens=max_tokens)
-        self.lengths = BRIEF if brief else FULL if own_terms else replace(FULL, term=0)
+    def _take_examples(self, examples: Examples) -> None:
         self._values = {"subject": self._subject, "own_terms": self.lengths.term > 0}
         self._turns: dict[Kind, list[Message]] = {kind: [] for kind in KINDS}
-        for kind, prompt in loaded.items():
-            shown = (examples or {}).get(kind, ())
+        for kind, prompt in self._prompts.items():
+            shown = examples.get(kind, ())
             for example in [one for one in shown if one.level in (None, "base")] or shown:
                 if not example.context:
                     raise InputError(
@@ -366,38 +366,21 @@ class Evolver(_Author):
     """Turns base questions into ones that take several steps, or that put a hypothetical case.
 
     The paper adds the complexity in a second request, which shows the base question with its passages; so does this.
+
+    The user's own prompts are ``evolve_mcq`` and ``evolve_freeform``, each with ``_brief`` for the brief ones. They get
+    what the writer's prompts get and ``level``, ``base`` (``question``, ``answer``, ``distractors``) and ``examples``
+    (texts in the format that is asked for). Examples of the level that is asked for are shown in the prompt, and are
+    not turns of the chat, for the questions that they were made from are not known.
     """
 
     step = "evolve"
+    asks = "evolve"
+    kinds = EVOLVING_KINDS
 
-    def __init__(
-        self,
-        model: Generator,
-        *,
-        subject: Subject | None = None,
-        prompts: Path | None = None,
-        examples: Examples | None = None,
-        temperature: float = 0.7,
-        max_tokens: int = 400,
-        brief: bool = False,
-    ) -> None:
-        """Prepare to evolve; the arguments are those of :class:`Writer`.
-
-        The user's own prompts are ``evolve_mcq`` and ``evolve_freeform``, each with ``_brief`` for the brief ones. They
-        get what the writer's prompts get and ``level``, ``base`` (``question``, ``answer``, ``distractors``) and
-        ``examples`` (texts in the format that is asked for). Examples of the level that is asked for are shown in the
-        prompt, and are not turns of the chat, for the questions that they were made from are not known.
-
-        Raises:
-            InputError: A prompt does not exist, an example has not four options, or a number makes no sense.
-        """
-        suffix = "_brief" if brief else ""
-        loaded = {kind: load_prompt(f"evolve_{kind}{suffix}", prompts) for kind in EVOLVING_KINDS}
-        super().__init__(model, loaded, subject=subject, temperature=temperature, max_tokens=max_tokens)
-        self.lengths = BRIEF if brief else FULL
+    def _take_examples(self, examples: Examples) -> None:
         self._examples: dict[tuple[Kind, Level | None], list[str]] = {}
         for kind in EVOLVING_KINDS:
-            for example in (examples or {}).get(kind, ()):
+            for example in examples.get(kind, ()):
                 self._examples.setdefault((kind, example.level), []).append(example_answer(example, self.lengths))
 
     def evolve(self, drafts: Sequence[Draft], level: Level, seeds: Sequence[int]) -> list[Draft]:

@@ -97,6 +97,15 @@ def record_of(kind: type[T], row: Any, **computed: Any) -> T:
     return kind(**{name: getattr(row, name) for name in names}, **computed)
 
 
+KEYS_PER_QUERY = 500
+"""Below the smallest limit of bound parameters of either database."""
+
+
+def chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Keys in parts that one query can take."""
+    return (keys[start : start + KEYS_PER_QUERY] for start in range(0, len(keys), KEYS_PER_QUERY))
+
+
 class Database:
     """One records database: an engine whose schema has been made or checked.
 

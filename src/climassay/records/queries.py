@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
@@ -20,14 +20,12 @@ MOST_SHOWN = 20
 """Requests that a key prefix may show at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelUsage:
-    """What was asked of one model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usage:
+    """What was asked."""
 
-    model: str
-    fingerprint: str
     answers: int
-    """Answers and failures."""
+    """Answers asked for, failed ones included."""
     failed: int
     attempts: int
     """Requests sent, retries included."""
@@ -39,6 +37,14 @@ class ModelUsage:
     """US dollars, of what has a price; None where nothing has."""
     unpriced: int
     """Answers with tokens but without a known price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUsage(_Usage):
+    """What was asked of one model."""
+
+    model: str
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +139,10 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     if run is not None:
         require_run(database, run)
         query = query.where(answers.c.run == run)
-    with database.read() as connection:
-        return [
-            ModelUsage(model, fingerprint, *map(int, counts), cost, int(unpriced))  # type: ignore[call-arg]
-            for model, fingerprint, *counts, cost, unpriced in connection.execute(query)
-        ]
+    return [
+        ModelUsage(model=row.model, fingerprint=row.fingerprint, cost=row.cost, **_counts(row._mapping))
+        for row in database.rows(query)
+    ]
 
 
 def seconds_per_answer(database: Database, model: str, latest: int = 20) -> float | None:
@@ -356,27 +361,14 @@ class RunList:
     """Commands of all runs, whether they fit or not, by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow(_Usage):
     """What was used by one model, by one command or on one day."""
 
     name: str
     """The model, the command, or the day as ``2026-01-31`` (UTC)."""
-    answers: int
-    """Answers asked for, failed ones included."""
-    failed: int
     served: int
     """Answers of earlier runs that were served from the records instead."""
-    attempts: int
-    """Requests sent, retries included."""
-    prompt_tokens: int
-    completion_tokens: int
-    reasoning_tokens: int
-    """Completion tokens that were thought before the answers."""
-    cost: float | None
-    """US dollars, of what has a price; None where nothing has."""
-    unpriced: int
-    """Answers with tokens but without a known price."""
 
     @property
     def cached(self) -> float:
@@ -473,12 +465,10 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     lines = []
     for name in {*rows, *from_records}:
         counts = dict(rows.get(name, {}))
-        whole = ("answers", "failed", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens", "unpriced")
-        numbers = {one: int(counts.get(one, 0)) for one in whole}
         shown = str(name)
         if group == "day":
             shown = datetime.fromtimestamp(int(name) * SECONDS_A_DAY, UTC).date().isoformat()
-        lines.append(UsageRow(shown, served=from_records.get(name, 0), cost=counts.get("cost"), **numbers))
+        lines.append(UsageRow(name=shown, served=from_records.get(name, 0), cost=counts.get("cost"), **_counts(counts)))
     if group == "day":
         return sorted(lines, key=lambda line: line.name, reverse=True)
     return sorted(lines, key=lambda line: (-line.prompt_tokens - line.completion_tokens, line.name))
@@ -550,6 +540,11 @@ def _sums() -> tuple[sa.ColumnElement[Any], ...]:
         sa.func.sum(answers.c.cost).label("cost"),
         sa.func.sum(sa.case((priceless, 1), else_=0)).label("unpriced"),
     )
+
+
+def _counts(row: Mapping[str, Any]) -> dict[str, int]:
+    """Sums as whole numbers, which databases give as decimals; 0 where nothing was asked."""
+    return {one.name: int(row.get(one.name, 0)) for one in fields(_Usage) if one.name != "cost"}
 
 
 def _joined(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromClause:

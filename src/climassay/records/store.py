@@ -38,7 +38,7 @@ from climassay.models.contract import (
     Usage,
 )
 from climassay.records import tables
-from climassay.records.database import Database
+from climassay.records.database import Database, chunks
 from climassay.redaction import without_secrets
 
 Kind = Literal["generate", "options"]
@@ -193,8 +193,6 @@ LINGER_SECONDS = 0.02
 """How long a transaction waits for company. The provider is not kept waiting, only the answer's user is."""
 SILENCE_SECONDS = 90.0
 """A running run without a sign of life for so long has been killed."""
-KEYS_PER_QUERY = 500
-"""Below the smallest limit of bound parameters of either database."""
 
 
 def process_identity(pid: int) -> str:
@@ -262,9 +260,8 @@ class InFlight:
     def drop_in(self, connection: sa.Connection, keys: Sequence[bytes]) -> None:
         """Take marks away in a transaction that stores the answers."""
         marks = tables.in_flight
-        for start in range(0, len(keys), KEYS_PER_QUERY):
-            some = marks.c.request.in_(keys[start : start + KEYS_PER_QUERY])
-            connection.execute(marks.delete().where(marks.c.run == self._run, some))
+        for chunk in chunks(keys):
+            connection.execute(marks.delete().where(marks.c.run == self._run, marks.c.request.in_(chunk)))
 
     def _others(self, connection: sa.Connection) -> Sequence[Sequence[Any]]:
         """Other runs that were at work lately: id, status, last sign of life, and which process works on it."""
@@ -599,8 +596,7 @@ class Records:
         answers, requests = tables.answers, tables.requests
         columns = (answers, requests.c.key, requests.c.kind)
         with self.database.read() as connection:
-            for start in range(0, len(keys), KEYS_PER_QUERY):
-                chunk = keys[start : start + KEYS_PER_QUERY]
+            for chunk in chunks(keys):
                 query = (
                     sa.select(*columns)
                     .join(requests, requests.c.key == answers.c.request)

@@ -8,8 +8,9 @@ own answer is still the one served.
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from datetime import datetime
+from operator import add
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,9 +20,9 @@ from climassay import __version__
 from climassay.errors import InputError
 from climassay.io import parse_json, read_lines, safe_cell, written_beside
 from climassay.records import tables
-from climassay.records.database import Database
+from climassay.records.database import KEYS_PER_QUERY, Database, chunks
 from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, count_answers, iso_time, iterate_answers
-from climassay.records.store import KEYS_PER_QUERY, REPLACEMENT, Identity, Kind, canonical_json, insert_requests
+from climassay.records.store import REPLACEMENT, Identity, Kind, canonical_json, insert_requests
 
 Bundles = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))
@@ -120,12 +121,7 @@ class MergedAnswers:
     """Left out: the key is not that of the request."""
 
     def __add__(self, other: "MergedAnswers") -> "MergedAnswers":
-        return MergedAnswers(
-            self.added + other.added,
-            self.known + other.known,
-            self.conflicts + other.conflicts,
-            self.damaged + other.damaged,
-        )
+        return MergedAnswers(*map(add, astuple(self), astuple(other)))
 
 
 def merge_records(
@@ -280,9 +276,9 @@ def _answers_there(
 ) -> dict[tuple[str, str, str], tuple[str | None, str] | None]:
     """What answers requests have, by key, run and time; None for a failure. The one that is served comes last."""
     answers, result = tables.answers, {}
-    for start in range(0, len(keys), KEYS_PER_QUERY):
-        some = answers.c.request.in_(keys[start : start + KEYS_PER_QUERY])
-        for row in connection.execute(sa.select(answers).where(some).order_by(answers.c.id)):
+    for chunk in chunks(keys):
+        query = sa.select(answers).where(answers.c.request.in_(chunk))
+        for row in connection.execute(query.order_by(answers.c.id)):
             logprobs = None if row.logprobs is None else json.loads(row.logprobs)
             content = None if row.error is not None else (row.text, json.dumps(logprobs))
             result[bytes(row.request).hex(), row.run, iso_time(row.answered_at)] = content

@@ -156,14 +156,10 @@ async def check_csrf(request: Request) -> None:
         # A program without an account: nothing is done in anybody's name.
         return
     given = request.headers.get(CSRF_HEADER)
-    if given is None and _is_form(request):
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given is None and kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
         field = (await request.form()).get(CSRF_FIELD)
         given = field if isinstance(field, str) else None
     known = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
     if not given or not known or not _is_csrf_token(given, request):
         raise Refused("This page is out of date: go back, reload it, and send the form again.")
-
-
-def _is_form(request: Request) -> bool:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in ("application/x-www-form-urlencoded", "multipart/form-data")

@@ -178,19 +178,12 @@ class AccountStore:
                 f"{name!r} cannot be a user name: 2 to 40 lower-case letters, digits, dots, dashes, underscores."
             )
         _check_role(role)
-        row = {
-            "name": name,
-            "shown": " ".join(shown.split())[:120] or name,
-            "role": role,
-            "password": None,
-            "active": True,
-            "made_at": self._now(),
-        }
+        row = {"name": name, "shown": " ".join(shown.split())[:120] or name, "role": role, "made_at": self._now()}
 
         def work(connection: sa.Connection) -> bool:
             if connection.execute(sa.select(users.c.name).where(users.c.name == name)).first() is not None:
                 return False
-            connection.execute(users.insert().values(row))
+            connection.execute(users.insert().values(active=True, **row))
             return True
 
         if not self.database.write(work):
@@ -359,13 +352,8 @@ class AccountStore:
         """
         self.user(name)
         token, now = random_secrets.token_urlsafe(24), self._now()
-        row = {
-            "token": digest(token),
-            "user": name,
-            "purpose": purpose,
-            "expires_at": now + LINK_HOURS[purpose] * 3600,
-            "used_at": None,
-        }
+        until = now + LINK_HOURS[purpose] * 3600
+        row = {"token": digest(token), "user": name, "purpose": purpose, "expires_at": until}
 
         def work(connection: sa.Connection) -> None:
             earlier = sa.and_(links.c.user == name, links.c.purpose == purpose)
@@ -409,16 +397,9 @@ class AccountStore:
 
     def make_token(self, name: str, label: str) -> str:
         """A token for the API; shown once."""
-        token = f"climassay_{random_secrets.token_urlsafe(32)}"
-        row = {
-            "token": digest(token),
-            "id": random_secrets.token_hex(6),
-            "user": name,
-            "label": " ".join(label.split())[:120] or "token",
-            "made_at": self._now(),
-            "revoked_at": None,
-        }
-        self.database.execute(api_tokens.insert().values(row))
+        token, label = f"climassay_{random_secrets.token_urlsafe(32)}", " ".join(label.split())[:120] or "token"
+        row = {"token": digest(token), "id": random_secrets.token_hex(6), "user": name, "label": label}
+        self.database.execute(api_tokens.insert().values(made_at=self._now(), **row))
         return token
 
     def tokens(self, name: str) -> list[ApiToken]:

@@ -64,8 +64,9 @@ def test_a_name_that_fits_several_other_topics_better_is_refused():
         ("Climate change impacts", "every topic"),
         ("Ocean heat in the deep southern sea now", "too long"),
         ("Ocean ocean", "repeats"),
+        ("Ocean heat in the", "cut off"),
     ],
-    ids=["empty", "number", "general", "long", "twice"],
+    ids=["empty", "number", "general", "long", "twice", "stub"],
 )
 def test_poor_names_are_refused(name, fault):
     assert fault in faults(name, "Glacier", "Cloud", "Carbon")[0]

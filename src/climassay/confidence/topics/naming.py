@@ -440,7 +440,9 @@ def _fault(name: str) -> str:
         return "no answer"
     if len(words) > _MOST_WORDS or name.endswith(("-", "...")):
         return "too long"
-    if set(words) <= set(_EVERYWHERE.split()):
+    if words[-1] in _set(_AFTER) | {"a", "an", "the"}:
+        return "it is cut off"
+    if set(words) <= _set(_EVERYWHERE):
         return "every topic could be called so"
     if len(set(words)) < len(words) or any(len(word) > 24 for word in words):
         return "it repeats itself"

@@ -14,7 +14,6 @@ from climassay.errors import DocumentError
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 # The bounds on lengths below keep a stray mark from costing more than linear time.
@@ -99,6 +98,10 @@ def _check_front_matter(text: str, source: str) -> None:
             raise DocumentError(f"The front matter of {source} was not read: it has more than {MOST_LISTS} lists.")
 
 
+_SPACES = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
+"""Parts of a line that are text, or stand for a space; markup and images are not."""
+
+
 @cache
 def markdown_parser() -> "MarkdownIt":
     """CommonMark with tables and text struck out; indented lines are text, as in books, and HTML is part of a line."""
@@ -148,7 +151,9 @@ def markdown_blocks(text: str) -> list[Block]:
                 add(" | ".join(cell for cell in row if cell))
                 row = None
             case "inline":
-                words = clean(_KEPT.sub(lambda match: kept[int(match[1])], _inline_text(token)))
+                inline = (part for part in token.children or () if part.type in _SPACES)
+                shown = "".join(part.content or _SPACES[part.type] for part in inline)
+                words = clean(_KEPT.sub(lambda match: kept[int(match[1])], shown))
                 if level:
                     while headings and headings[-1][0] >= level:
                         headings.pop()
@@ -158,9 +163,3 @@ def markdown_blocks(text: str) -> list[Block]:
                 else:
                     add(_TASK.sub("", words))
     return blocks
-
-
-def _inline_text(token: "Token") -> str:
-    """Text of a paragraph, heading or cell, its markup and images taken off."""
-    breaks = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
-    return "".join(part.content or breaks[part.type] for part in token.children or () if part.type in breaks)

@@ -71,26 +71,21 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     stem = PurePath(source).stem
     opening = " ".join(line.text for page in pages[:_OPENING_PAGES] for line in page.lines)
     own_title = options.title or _title(metadata_title, pages) or stem
-    blocks = _blocks(pages, own_title, options)
+    blocks: tuple[Block, ...] = ()
+    if ordered := [order_lines(page) for page in pages if page.lines]:
+        style = find_style(ordered)
+        builder = BlockBuilder(own_title, style, options)
+        for lines in ordered:
+            paragraphs = build_paragraphs(lines, style)
+            classify(paragraphs, style)
+            for paragraph in paragraphs:
+                builder.add(paragraph)
+        blocks = tuple(builder.blocks())
     if not blocks:
         raise DocumentError(f"{source} has no running text on its pages (only fragments as in figures and tables).")
     title = options.title or full_title(own_title, (*facts, stem, opening))
     document = Document(document_id(source, data), title, source, blocks, media="pdf")
     return ReadResult(source, (document,), tuple(skipped))
-
-
-def _blocks(pages: Sequence[Page], title: str, options: ReadOptions) -> tuple[Block, ...]:
-    ordered = [order_lines(page) for page in pages if page.lines]
-    if not ordered:
-        return ()
-    style = find_style(ordered)
-    builder = BlockBuilder(title, style, options)
-    for lines in ordered:
-        paragraphs = build_paragraphs(lines, style)
-        classify(paragraphs, style)
-        for paragraph in paragraphs:
-            builder.add(paragraph)
-    return tuple(builder.blocks())
 
 
 def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
@@ -267,10 +262,11 @@ class DrawnPage:
         for left, top, right, bottom in self.boxes[start:end]:
             if right <= left or bottom <= top:
                 continue
-            if line is not None and _in_line(line, top, bottom) and left >= line[0]:
-                line = (line[0], min(line[1], top), max(line[2], right), max(line[3], bottom))
-                continue
             if line is not None:
+                shared = min(line[3], bottom) - max(line[1], top)
+                if left >= line[0] and shared >= SAME_LINE * min(line[3] - line[1], bottom - top):
+                    line = (line[0], min(line[1], top), max(line[2], right), max(line[3], bottom))
+                    continue
                 yield line
             line = (left, top, right, bottom)
         if line is not None:
@@ -306,11 +302,6 @@ def _alike(one: str, other: str) -> int:
     """Characters at the beginning of two texts that are the same."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (first, second) in pairs if first != second), min(len(one), len(other)))
-
-
-def _in_line(line: Box, top: int, bottom: int) -> bool:
-    shared = min(line[3], bottom) - max(line[1], top)
-    return shared >= SAME_LINE * min(line[3] - line[1], bottom - top)
 
 
 def draw_page(data: bytes, number: int) -> DrawnPage:

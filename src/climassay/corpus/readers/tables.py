@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from climassay.corpus.documents import Block, Document, ReadOptions, ReadResult, Skipped, TableColumns
 from climassay.corpus.readers.cleaning import clean, document_id
-from climassay.corpus.readers.file_types import Read, reader
+from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.markdown import markdown_blocks
 from climassay.corpus.readers.text import decode, paragraphs
 from climassay.errors import DocumentError
@@ -83,7 +83,7 @@ class Table(NamedTuple):
     problems: list[str]
 
 
-def read_table(data: bytes, kind: str, source: str, options: ReadOptions) -> ReadResult:
+def read_table(data: bytes, source: str, options: ReadOptions, *, kind: str) -> ReadResult:
     """Read a table into documents: rows that agree in the document columns are the paragraphs of one document.
 
     Raises:
@@ -127,11 +127,16 @@ def _document(
 ) -> Document:
     blocks = tuple(block for row in rows for block in _blocks(row, layout))
     first = rows[0]
-    title = options.title or _title(key, first, layout, source)
+    title = clean(cell(first, layout.title))
+    if not title:
+        parts = [cell(first, layout.report), cell(first, layout.chapter)]
+        title = clean(" ".join(part for part in parts if part)) or clean(" ".join(key))
+    if title.lower().endswith(_NAME_SUFFIXES):
+        title = PurePath(title).stem.replace("_", " ")
     urls = {cell(row, layout.url) for row in rows}
     return Document(
         id=document_id(source, "\x1f".join(key), *(block.text for block in blocks)),
-        title=title,
+        title=options.title or title or PurePath(source).stem,
         source=source,
         blocks=blocks,
         url=urls.pop() if len(urls) == 1 and "" not in urls else None,
@@ -143,16 +148,6 @@ def _document(
     )
 
 
-def _title(key: tuple[str, ...], row: Row, layout: TableColumns, source: str) -> str:
-    title = clean(cell(row, layout.title))
-    if not title:
-        parts = [cell(row, layout.report), cell(row, layout.chapter)]
-        title = clean(" ".join(part for part in parts if part)) or clean(" ".join(key))
-    if title.lower().endswith(_NAME_SUFFIXES):
-        title = PurePath(title).stem.replace("_", " ")
-    return title or PurePath(source).stem
-
-
 def _same(rows: Sequence[Row], name: str | None) -> str | None:
     """The value all rows share."""
     values = {cell(row, name) for row in rows}
@@ -162,7 +157,10 @@ def _same(rows: Sequence[Row], name: str | None) -> str | None:
 def _blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
     """The paragraphs of a row's text."""
     text = cell(row, layout.text)
-    headings = _headings(row.get(layout.headings) if layout.headings else None)
+    given = row.get(layout.headings) if layout.headings else None
+    levels = [str(part) for part in given if part] if isinstance(given, list | tuple) else []
+    levels = re.split(r"\s+>\s+", given) if isinstance(given, str) else levels
+    headings = tuple(heading for level in levels if (heading := clean(level)))
     url = cell(row, layout.url) or None
     paragraph_id = cell(row, layout.paragraph_id) or None
     if url is None and paragraph_id and paragraph_id.startswith(("http://", "https://")):
@@ -179,16 +177,6 @@ def _blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
             chapter=cell(row, layout.chapter) or None,
             url=url,
         )
-
-
-def _headings(value: Any) -> tuple[str, ...]:
-    if isinstance(value, list | tuple):
-        parts = [str(part) for part in value if part]
-    elif isinstance(value, str):
-        parts = re.split(r"\s+>\s+", value)
-    else:
-        parts = []
-    return tuple(text for part in parts if (text := clean(part)))
 
 
 def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> Table:
@@ -261,9 +249,5 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[bytes, str], Table]]] = {
 }
 
 
-def _reading(kind: str) -> Read:
-    return lambda data, source, options: read_table(data, kind, source, options)
-
-
 for _kind, (_endings, _) in _READERS.items():
-    reader(_kind, *_endings, packed=_kind == "parquet")(_reading(_kind))
+    reader(_kind, *_endings, packed=_kind == "parquet")(partial(read_table, kind=_kind))

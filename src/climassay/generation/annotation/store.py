@@ -5,13 +5,13 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
@@ -23,13 +23,11 @@ from climassay.generation.annotation.labels import (
     FoundItem,
     ImportedLabel,
     ImportedSkip,
-    ImportReport,
     Item,
     ItemFilter,
     Label,
     Progress,
     QueueSummary,
-    check_comment,
     check_label,
     check_name,
 )
@@ -53,11 +51,11 @@ from climassay.generation.annotation.transactions import (
     skips,
     waiting_item,
 )
-from climassay.generation.dataset_store import DatasetStore, chunks, drafts, drafts_before_experts
+from climassay.generation.dataset_store import DatasetStore, drafts, drafts_before_experts
 from climassay.generation.draft import Wording
 from climassay.questions import KINDS
 from climassay.records import Records
-from climassay.records.database import record_of
+from climassay.records.database import chunks, record_of
 from climassay.records.store import canonical_json
 from climassay.workspace import Workspace
 
@@ -65,6 +63,7 @@ if TYPE_CHECKING:
     from climassay.generation.validation import LabelSet, Reader
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _QUEUED = (
     sa.select(items.c.draft)
@@ -72,6 +71,23 @@ _QUEUED = (
     .where(items.c.state != OUT)
 )
 """Drafts that are annotated or wait for it."""
+
+
+def _transaction(
+    method: Callable[Concatenate[LockedQueue, P], T], *, enqueue: bool = False
+) -> Callable[Concatenate["AnnotationStore", str, P], T]:
+    """A method of the store that takes the name of a dataset and does all of a queue's method in one transaction.
+
+    ``enqueue`` first takes in what the pipeline has written meanwhile; else that is done where an item is missing.
+    """
+
+    @wraps(method)
+    def call(self: "AnnotationStore", dataset: str, /, *given: P.args, **named: P.kwargs) -> T:
+        if enqueue:
+            enqueue_new_drafts(self._database, dataset)
+        return self._looking_twice(dataset, lambda: self._write(dataset, lambda queue: method(queue, *given, **named)))
+
+    return call
 
 
 class AnnotationStore:
@@ -376,14 +392,7 @@ class AnnotationStore:
         )
         return int(self._database.scalar(query))
 
-    def configure(self, dataset: str, settings: AnnotationSettings) -> None:
-        """Set how a dataset is annotated; states, outcomes and order of its items follow at once.
-
-        Raises:
-            InputError: There is no such dataset.
-        """
-        enqueue_new_drafts(self._database, dataset)
-        self._write(dataset, lambda queue: queue.configure(settings))
+    _next = _transaction(LockedQueue.next_item, enqueue=True)
 
     def next(self, dataset: str, annotator: str, after: str | None = None) -> Item | None:
         """The item that an annotator should label now: the least certain one that still wants a label.
@@ -403,51 +412,11 @@ class AnnotationStore:
             InputError: There is no such dataset.
         """
         check_name(annotator, "The name of an annotator")
-        enqueue_new_drafts(self._database, dataset)
-        draft = self._write(dataset, lambda queue: queue.next_item(annotator, after))
+        draft = self._next(dataset, annotator, after)
         if draft is None:
             return None
         with self._database.read() as connection:
             return items_with_labels(connection, dataset, [draft])[0]
-
-    def take(self, dataset: str, draft: str, annotator: str) -> bool:
-        """Put an item before an annotator who chose it, as :meth:`next` does with the one whose turn it is.
-
-        Returns:
-            Whether it lies before them now; False where it wants no more labels than others have given or are to give.
-
-        Raises:
-            InputError: There is no such item.
-        """
-        check_name(annotator, "The name of an annotator")
-        return self._write(dataset, lambda queue: queue.take(waiting_item(queue.connection, dataset, draft), annotator))
-
-    def comment(self, dataset: str, draft: str, author: str, text: str, *, key: str, adjudicates: bool = False) -> bool:
-        """Store a comment on an item, once for each key.
-
-        Args:
-            dataset: Name of the dataset.
-            draft: Id of the item's draft.
-            author: Who writes it.
-            text: Up to :data:`LONGEST_TEXT` characters.
-            key: Made by who sends the comment, and the same whenever it is sent again.
-            adjudicates: Whether the author writes as an adjudicator.
-
-        Returns:
-            Whether it was stored now.
-
-        Raises:
-            InputError: There is no such item, or the comment is empty or too long.
-        """
-        check_name(author, "The name of an author")
-        check_name(key, "The key of a comment")
-        made = Comment(key, draft, author, check_comment(text), time(), adjudicates)
-
-        def work(queue: LockedQueue) -> bool:
-            waiting_item(queue.connection, dataset, draft)
-            return queue.add_comment(made)
-
-        return self._looking_twice(dataset, lambda: self._write(dataset, work))
 
     def label(
         self,
@@ -521,84 +490,13 @@ class AnnotationStore:
         """Decide an item over its labels: :meth:`label` of an adjudicator."""
         return self.label(dataset, draft, annotator, adjudicates=True, **said)
 
-    def import_labels(
-        self,
-        dataset: str,
-        given: Sequence[ImportedLabel],
-        passed: Sequence[ImportedSkip] = (),
-        written: Sequence[Comment] = (),
-    ) -> ImportReport:
-        """Take in labels from elsewhere, all in one transaction; doing it again changes nothing.
-
-        Of two labels of one annotator about a draft the later one counts. Nobody has to be asked first.
-
-        Args:
-            dataset: Name of the dataset.
-            given: Labels, each with a key that is the same whenever the label is given again.
-            passed: Items that were skipped.
-            written: Comments on items.
-
-        Raises:
-            InputError: There is no such dataset. Labels and comments that cannot be stored are listed in the result.
-        """
-        enqueue_new_drafts(self._database, dataset)
-        return self._write(dataset, lambda queue: queue.import_labels(given, passed, written))
-
-    def skip(self, dataset: str, draft: str, annotator: str) -> None:
-        """Pass an item over; it does not come to this annotator again until :meth:`unskip` or :meth:`undo`.
-
-        Raises:
-            InputError: There is no such item, or the annotator has labelled it.
-        """
-        check_name(annotator, "The name of an annotator")
-
-        def work(queue: LockedQueue) -> None:
-            waiting_item(queue.connection, dataset, draft)
-            if queue.has_label(draft, annotator):
-                raise InputError(f"You have labelled the item {draft}: change the label, or undo it.")
-            queue.skip(draft, annotator)
-
-        self._looking_twice(dataset, lambda: self._write(dataset, work))
-
-    def unskip(self, dataset: str, annotator: str) -> int:
-        """Put everything that an annotator skipped back before them; how many items."""
-        return self._write(dataset, lambda queue: queue.unskip(annotator))
-
-    def undo(self, dataset: str, annotator: str) -> str | None:
-        """Take back an annotator's last label or skip that still counts.
-
-        Returns:
-            Id of its draft, kept for the annotator again where there is room; None where there is nothing to undo.
-        """
-        return self._write(dataset, lambda queue: queue.undo(annotator))
-
-    def reorder(self, dataset: str, probabilities: Mapping[str, float] | None) -> None:
-        """Put open items into a new order.
-
-        Args:
-            dataset: Name of the dataset.
-            probabilities: Draft -> the validator's P(valid), kept with the items; others keep theirs. None forgets all
-                of them, and the order is chance.
-
-        Raises:
-            InputError: There is no such dataset, or a number is not a probability.
-        """
-        wrong = [name for name, value in (probabilities or {}).items() if not 0 <= value <= 1]
-        if wrong:
-            raise InputError(f"P(valid) of {wrong[0]} lies outside 0 to 1.")
-        enqueue_new_drafts(self._database, dataset)
-
-        def work(queue: LockedQueue) -> None:
-            change = items.update().where(items.c.dataset == dataset)
-            if probabilities is None:
-                queue.connection.execute(change.values(p_valid=None, judged_by=None))
-            elif probabilities:
-                judged = change.where(items.c.draft == sa.bindparam("judged")).values(p_valid=sa.bindparam("given"))
-                rows = [{"judged": name, "given": float(value)} for name, value in probabilities.items()]
-                queue.connection.execute(judged, rows)
-            queue.order()
-
-        self._write(dataset, work)
+    configure = _transaction(LockedQueue.configure, enqueue=True)
+    take = _transaction(LockedQueue.take)
+    comment = _transaction(LockedQueue.comment)
+    skip = _transaction(LockedQueue.skip)
+    unskip = _transaction(LockedQueue.unskip)
+    undo = _transaction(LockedQueue.undo)
+    import_labels = _transaction(LockedQueue.import_labels, enqueue=True)
 
 
 OnProgress = Callable[[int, int, str], None]

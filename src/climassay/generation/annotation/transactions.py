@@ -29,9 +29,9 @@ from climassay.generation.annotation.labels import (
     check_name,
     outcome_of,
 )
-from climassay.generation.dataset_store import EXPERTS, chunks, datasets, decisions, drafts, drafts_before_experts
+from climassay.generation.dataset_store import EXPERTS, datasets, decisions, drafts, drafts_before_experts
 from climassay.generation.draft import Draft, Wording, record_from
-from climassay.records.database import Database, record_of
+from climassay.records.database import Database, chunks, record_of
 
 metadata = sa.MetaData()
 _needed = partial(sa.Column, nullable=False)
@@ -398,11 +398,19 @@ class LockedQueue:
         row = {"dataset": self.dataset, "draft": draft, "annotator": annotator, "until": until}
         self.connection.execute(leases.insert(), [row])
 
-    def take(self, item: Any, annotator: str) -> bool:
-        """Keep an item that an annotator chose for them, where it lies before them or there is room; whether it is.
+    def take(self, draft: str, annotator: str) -> bool:
+        """Put an item before an annotator who chose it, as :meth:`next_item` does with the one whose turn it is.
 
         What lay before them until now is kept no longer: somebody who looks around keeps one item from others.
+
+        Returns:
+            Whether it lies before them now; False where it wants no more labels than others have given or are to give.
+
+        Raises:
+            InputError: There is no such item.
         """
+        check_name(annotator, "The name of an annotator")
+        item = waiting_item(self.connection, self.dataset, draft)
         ours = (leases.c.dataset == self.dataset, leases.c.annotator == annotator)
         kept = sa.select(leases.c.until).where(*ours, leases.c.draft == item.draft, leases.c.until > time.time())
         if self.connection.execute(kept).first() is None:
@@ -465,7 +473,15 @@ class LockedQueue:
         self.connection.execute(annotations.update().where(*earlier).values(withdrawn_at=at))
 
     def skip(self, draft: str, annotator: str) -> None:
-        """Pass an item over, and leave it to others."""
+        """Pass an item over; it does not come to this annotator again until :meth:`unskip` or :meth:`undo`.
+
+        Raises:
+            InputError: There is no such item, or the annotator has labelled it.
+        """
+        check_name(annotator, "The name of an annotator")
+        waiting_item(self.connection, self.dataset, draft)
+        if self.has_label(draft, annotator):
+            raise InputError(f"You have labelled the item {draft}: change the label, or undo it.")
         number = self.next_number()
         self.unskip(annotator, draft)
         row = {"dataset": self.dataset, "annotator": annotator, "draft": draft, "number": number}
@@ -473,12 +489,16 @@ class LockedQueue:
         self.release_item(draft, annotator)
 
     def unskip(self, annotator: str, draft: str | None = None) -> int:
-        """Forget that an annotator skipped an item, or all of them; how many."""
+        """Put an item that an annotator skipped back before them, or all of them; how many."""
         ours = skips.delete().where(skips.c.dataset == self.dataset, skips.c.annotator == annotator)
         return int(self.connection.execute(ours if draft is None else ours.where(skips.c.draft == draft)).rowcount)
 
     def undo(self, annotator: str) -> str | None:
-        """Take back the last label or skip of an annotator; the item lies before them again where there is room."""
+        """Take back an annotator's last label or skip that still counts.
+
+        Returns:
+            Id of its draft, kept for the annotator again where there is room; None where there is nothing to undo.
+        """
         said = sa.select(annotations).where(*current(self.dataset, annotator=annotator))
         label = self.connection.execute(said.order_by(annotations.c.number.desc()).limit(1)).first()
         passed = sa.select(skips).where(skips.c.dataset == self.dataset, skips.c.annotator == annotator)
@@ -497,8 +517,29 @@ class LockedQueue:
             self.reserve(draft, annotator)
         return draft
 
-    def add_comment(self, comment: Comment) -> bool:
-        """Store a checked comment once for each key; whether it was stored now."""
+    def comment(self, draft: str, author: str, text: str, *, key: str, adjudicates: bool = False) -> bool:
+        """Store a comment on an item, once for each key.
+
+        Args:
+            draft: Id of the item's draft.
+            author: Who writes it.
+            text: Up to :data:`LONGEST_TEXT` characters.
+            key: Made by who sends the comment, and the same whenever it is sent again.
+            adjudicates: Whether the author writes as an adjudicator.
+
+        Returns:
+            Whether it was stored now.
+
+        Raises:
+            InputError: There is no such item, or the comment is empty or too long.
+        """
+        check_name(author, "The name of an author")
+        check_name(key, "The key of a comment")
+        made = Comment(key, draft, author, check_comment(text), time.time(), adjudicates)
+        waiting_item(self.connection, self.dataset, draft)
+        return self._add_comment(made)
+
+    def _add_comment(self, comment: Comment) -> bool:
         stored = sa.select(comments.c.key).where(comments.c.dataset == self.dataset, comments.c.key == comment.key)
         if self.connection.execute(stored).first() is not None:
             return False
@@ -549,7 +590,7 @@ class LockedQueue:
         return True
 
     def configure(self, settings: AnnotationSettings) -> None:
-        """Change the settings, and state, outcome and order of everything accordingly."""
+        """Set how a dataset is annotated; states, outcomes and order of its items follow at once."""
         fewer = settings.overlap < self.settings.overlap
         self.settings = settings
         self.update(settings=json.dumps(asdict(settings)))
@@ -573,10 +614,21 @@ class LockedQueue:
     def import_labels(
         self, given: Sequence[ImportedLabel], passed: Sequence[ImportedSkip] = (), written: Sequence[Comment] = ()
     ) -> ImportReport:
-        """Store labels and comments that are not there yet, and settle the drafts of the labels.
+        """Take in labels from elsewhere, all in one transaction; doing it again changes nothing.
 
         Of two labels of one annotator about a draft the later one counts, whatever the order in which they come. A
-        label without a time that says what the annotator's current one says is known.
+        label without a time that says what the annotator's current one says is known. Nobody has to be asked first.
+
+        Args:
+            given: Labels, each with a key that is the same whenever the label is given again.
+            passed: Items that were skipped.
+            written: Comments on items.
+
+        Returns:
+            What became of them.
+
+        Raises:
+            InputError: There is no such dataset. Labels and comments that cannot be stored are listed in the result.
         """
         connection, dataset = self.connection, self.dataset
         names = list(dict.fromkeys(one.draft for one in given))
@@ -606,7 +658,13 @@ class LockedQueue:
                     withdrawn += 1
                 continue
             try:
-                label = self._imported(one, bases.get(one.draft))
+                check_name(one.annotator, "The name of an annotator")
+                check_name(one.key, "The key of a label")
+                draft = bases.get(one.draft)
+                if draft is None or not draft.written:
+                    raise InputError(f"The dataset {self.dataset} has no draft {one.draft!r} to annotate.")
+                made_at = time.time() if one.made_at is None else one.made_at
+                label = record_of(Label, check_label(draft, one), dataset=dataset, made_at=made_at)
             except InputError as error:
                 refused.append(f"The label of {one.annotator} on {one.draft}: {error}")
                 continue
@@ -635,43 +693,28 @@ class LockedQueue:
         if new:
             rows = [label_row(label, self.next_number()) for label in new.values()]
             connection.execute(annotations.insert(), rows)
-        self._add_skips(passed)
-        added = sum(self._import_comment(one, refused) for one in written)
+        skipped = [one.draft for one in passed]
+        labels, there = labels_by_draft(connection, dataset, skipped), items_of(connection, dataset, skipped)
+        rows = [
+            {"dataset": dataset, **asdict(one), "number": self.next_number()}
+            for one in passed
+            if one.draft in there and one.annotator not in {label.annotator for label in labels.get(one.draft, ())}
+        ]
+        self.database.insert_new(connection, skips, rows)
+        added = 0
+        for comment in written:
+            try:
+                check_name(comment.author, "The name of an author")
+                check_name(comment.key, "The key of a comment")
+                if comment.draft not in items_of(connection, dataset, [comment.draft]):
+                    raise InputError(f"The dataset {dataset} has no draft {comment.draft!r} to comment on.")
+                added += self._add_comment(replace(comment, text=check_comment(comment.text)))
+            except InputError as error:
+                refused.append(f"The comment of {comment.author} on {comment.draft}: {error}")
         number = self.next_number()
         for chunk in chunks(list(items_of(connection, dataset, names))):
             self.settle(chunk, number)
         return ImportReport(len(new), again - withdrawn, withdrawn, tuple(refused), added)
-
-    def _imported(self, one: ImportedLabel, draft: Draft | None) -> Label:
-        check_name(one.annotator, "The name of an annotator")
-        check_name(one.key, "The key of a label")
-        if draft is None or not draft.written:
-            raise InputError(f"The dataset {self.dataset} has no draft {one.draft!r} to annotate.")
-        made_at = time.time() if one.made_at is None else one.made_at
-        return record_of(Label, check_label(draft, one), dataset=self.dataset, made_at=made_at)
-
-    def _import_comment(self, one: Comment, refused: list[str]) -> bool:
-        try:
-            check_name(one.author, "The name of an author")
-            check_name(one.key, "The key of a comment")
-            if one.draft not in items_of(self.connection, self.dataset, [one.draft]):
-                raise InputError(f"The dataset {self.dataset} has no draft {one.draft!r} to comment on.")
-            return self.add_comment(replace(one, text=check_comment(one.text)))
-        except InputError as error:
-            refused.append(f"The comment of {one.author} on {one.draft}: {error}")
-            return False
-
-    def _add_skips(self, passed: Sequence[ImportedSkip]) -> None:
-        names = [one.draft for one in passed]
-        labels = labels_by_draft(self.connection, self.dataset, names)
-        there = items_of(self.connection, self.dataset, names)
-        rows = [
-            {"dataset": self.dataset, "annotator": one.annotator, "draft": one.draft, "made_at": one.made_at}
-            | {"number": self.next_number()}
-            for one in passed
-            if one.draft in there and one.annotator not in {label.annotator for label in labels.get(one.draft, ())}
-        ]
-        self.database.insert_new(self.connection, skips, rows)
 
 
 def waiting_item(connection: sa.Connection, dataset: str, draft: str) -> Any:

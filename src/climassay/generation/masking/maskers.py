@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, Draft, Subject, read_drafts
+from climassay.generation.draft import Decision, Draft, Subject, read_drafts, where
 from climassay.generation.masking.words import (
     FEATURES,
     GENERIC,
@@ -116,27 +116,23 @@ def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
     Drafts of other kinds, failed or rejected ones, and statements whose term an expert has chosen pass through. The
     statement's words stay as they are: the gap is made where the draft becomes a question.
     """
-    open_places = [
-        place
-        for place, draft in enumerate(drafts)
-        if draft.kind == "cloze" and draft.usable and not draft.wording.answer
-    ]
-    choices = masker.choose([drafts[place].wording.question for place in open_places])
-    masked = list(drafts)
-    for place, choice in zip(open_places, choices, strict=True):
-        draft, by = drafts[place], masker.name
+
+    def decided(draft: Draft, choice: Choice | None) -> Draft:
+        by = masker.name
         if choice is None:
             detail = "No word stands in the statement once that is neither a function word nor a number nor a unit."
-            decided = draft.decided(Decision("mask", by, accepted=False, reason=NO_TERM, detail=detail))
-        elif choice.error is not None:
-            decided = draft.decided(Decision("mask", by, accepted=None, detail=choice.error))
-        else:
-            second = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
-            detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{second}."
-            decision = Decision("mask", by, accepted=True, detail=detail, score=choice.score)
-            decided = draft.reworded(replace(draft.wording, answer=choice.term), decision)
-        masked[place] = decided
-    return masked
+            return draft.decided(Decision("mask", by, accepted=False, reason=NO_TERM, detail=detail))
+        if choice.error is not None:
+            return draft.decided(Decision("mask", by, accepted=None, detail=choice.error))
+        second = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
+        detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{second}."
+        decision = Decision("mask", by, accepted=True, detail=detail, score=choice.score)
+        return draft.reworded(replace(draft.wording, answer=choice.term), decision)
+
+    def masked(own: Sequence[Draft]) -> list[Draft]:
+        return list(map(decided, own, masker.choose([draft.wording.question for draft in own])))
+
+    return where(lambda one: one.kind == "cloze" and one.usable and not one.wording.answer, masked, drafts)
 
 
 class StatisticsMasker:
@@ -307,7 +303,20 @@ def context_features(
             without = _mean(next(left))
             size = float(np.linalg.norm(middle) * np.linalg.norm(without))
             impacts.append([1.0 - (float(middle @ without) / size if size else 0.0)])
-        vectors = [_vector(text, next(spelled), word.start / len(statement), middle) for word in own]
+        vectors = []
+        for word in own:
+            # A candidate appears in its statement once, so its tokens tell where.
+            alone = next(spelled)
+            tokens = [token for token, special in zip(alone.ids, alone.special, strict=True) if not special]
+            ends = range(len(tokens), len(text.ids) + 1) if tokens else ()
+            starts = [end - len(tokens) for end in ends if list(text.ids[end - len(tokens) : end]) == tokens]
+            if not starts:
+                vectors.append(np.zeros(len(middle)))
+                continue
+            # Where the tokens of a short word also begin a longer one, take the place nearest to the word's own.
+            share = word.start / len(statement)
+            best = min(starts, key=lambda start: abs(start / len(text.ids) - share))
+            vectors.append(text.vectors[best : best + len(tokens)].mean(axis=0).astype(np.float64) - middle)
         features.append((np.array(impacts).reshape(len(own), 1), np.array(vectors).reshape(len(own), len(middle))))
     return features
 
@@ -315,23 +324,6 @@ def context_features(
 def _mean(text: TokenVectors) -> NDArray[np.float64]:
     kept = text.vectors if text.empty else text.vectors[~text.special]
     return np.asarray(kept.mean(axis=0), dtype=np.float64)
-
-
-def _vector(
-    text: TokenVectors, spelled: TokenVectors, share: float, middle: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Mean vector of a word's tokens in its statement: a candidate appears there once, so its tokens tell where."""
-    own = [token for token, special in zip(spelled.ids, spelled.special, strict=True) if not special]
-    places = [
-        start
-        for start in range(len(text.ids) - len(own) + 1)
-        if own and list(text.ids[start : start + len(own)]) == own
-    ]
-    if not places:
-        return np.zeros(len(middle))
-    # Where the tokens of a short word also begin a longer one, take the place nearest to the word's own in the text.
-    best = min(places, key=lambda start: abs(start / len(text.ids) - share))
-    return np.asarray(text.vectors[best : best + len(own)].mean(axis=0), dtype=np.float64) - middle
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
@@ -48,8 +49,8 @@ _UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class CardFacts:
-    """What a card tells."""
+class PreparedDataset:
+    """A dataset that is ready to be written, and what its card tells."""
 
     name: str
     entries: Sequence[Entry]
@@ -64,10 +65,7 @@ class CardFacts:
     """GUID."""
     waiting: int
     """Accepted cloze statements without a term."""
-    more: str = ""
-    """Further sections."""
-    configs: Sequence[Mapping[str, Any]] = ()
-    """Further configurations for ``datasets``."""
+    content_sha256: str
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -75,110 +73,82 @@ class CardFacts:
         there = {entry.question.kind for entry in self.entries}
         return tuple(kind for kind in KINDS if kind in there)
 
+    @property
+    def counts(self) -> dict[Kind, dict[Split, int]]:
+        """Questions by kind and split; empty splits are left out, since they cannot be loaded."""
+        counts = Counter(zip((entry.question.kind for entry in self.entries), self.splits, strict=True))
+        return {kind: {split: counts[kind, split] for split in SPLITS if counts[kind, split]} for kind in self.kinds}
 
-def dataset_card(facts: CardFacts) -> str:
-    """Text of the README."""
-    parts = [
-        _head(facts),
-        f"# {facts.name}\n\n{_opening(facts)}",
-        _counts_table(facts),
-        _loading(facts),
-        _provenance(facts),
-        _sources(facts),
-        _removed(facts.drafts),
-        _agreement(facts.drafts),
-        _splits(facts),
-        _limits(facts),
-        _citation(facts),
-        facts.more,
-    ]
-    return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
+    def members(self, kind: Kind, split: Split) -> list[Entry]:
+        """Entries of a kind that are in a split."""
+        pairs = zip(self.entries, self.splits, strict=True)
+        return [entry for entry, own in pairs if own == split and entry.question.kind == kind]
+
+    def questions(self, split: Split | None = None) -> tuple[Question, ...]:
+        """Published questions, those of one split where it is named."""
+        pairs = zip(self.entries, self.splits, strict=True)
+        return tuple(entry.question for entry, own in pairs if split in (None, own))
 
 
-def _head(facts: CardFacts) -> str:
+def dataset_card(data: PreparedDataset, more: str = "", configs: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Text of the README.
+
+    Args:
+        data: What is published.
+        more: Further sections.
+        configs: Further configurations for ``datasets``.
+    """
     import yaml
+    from jinja2 import Environment
 
-    configs: list[dict[str, Any]] = [
-        {"config_name": kind, "data_files": [{"split": split, "path": f"data/{kind}/{split}.parquet"} for split in own]}
-        for kind, own in filled_splits(facts.entries, facts.splits).items()
+    own: list[dict[str, Any]] = [
+        {"config_name": kind, "data_files": [{"split": one, "path": f"data/{kind}/{one}.parquet"} for one in splits]}
+        for kind, splits in data.counts.items()
     ]
-    configs[0]["default"] = True
+    own[0]["default"] = True
     head: dict[str, Any] = {
-        "pretty_name": facts.name,
+        "pretty_name": data.name,
         "language": ["en"],
         "tags": ["climate", "benchmark"],
-        "task_categories": [TYPES[kind].category for kind in facts.kinds],
-        "size_categories": [next((word for most, word in _SIZES if len(facts.entries) < most), "n>1M")],
+        "task_categories": [TYPES[kind].category for kind in data.kinds],
+        "size_categories": [next((word for most, word in _SIZES if len(data.entries) < most), "n>1M")],
     }
-    if facts.licence:
-        head["license"] = facts.licence
-    head["configs"] = [*configs, *(dict(config) for config in facts.configs)]
-    return f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120)}---\n"
-
-
-def filled_splits(entries: Sequence[Entry], splits: Sequence[Split]) -> dict[Kind, list[Split]]:
-    """Splits that have questions of each kind; only they are offered, since an empty split cannot be loaded."""
-    there = {(entry.question.kind, split) for entry, split in zip(entries, splits, strict=True)}
-    kinds = [kind for kind in KINDS if any((kind, split) in there for split in SPLITS)]
-    return {kind: [split for split in SPLITS if (kind, split) in there] for kind in kinds}
-
-
-def _opening(facts: CardFacts) -> str:
-    kinds = Counter(entry.question.kind for entry in facts.entries)
-    words = ", ".join(f"{kinds[kind]} {kind}" for kind in facts.kinds)
-    text = f"{counted(len(facts.entries), 'question')} ({words}), published with climassay {__version__}.\n"
-    if facts.waiting:
-        left = counted(facts.waiting, "accepted cloze statement")
-        text += f"\nLeft out, because nobody has chosen the term to mask yet: {left}.\n"
-    if facts.canary:
-        text += f"\n{canary_sentence(facts.canary)}\n"
-    return text
-
-
-def _counts_table(facts: CardFacts) -> str:
+    if data.licence:
+        head["license"] = data.licence
+    head["configs"] = [*own, *(dict(config) for config in configs)]
     strata: dict[tuple[str, str | None, str], Counter[Split]] = defaultdict(Counter)
-    for entry, split in zip(facts.entries, facts.splits, strict=True):
+    for entry, split in zip(data.entries, data.splits, strict=True):
         strata[(entry.question.kind, entry.question.level, entry.book)][split] += 1
     rows = [
         [kind, level or "-", book or "-", *(str(strata[kind, level, book][split]) for split in SPLITS)]
         for kind, level, book in sorted(strata, key=lambda one: (KINDS.index(one[0]), one[1] or "", one[2]))
     ]
-    totals = Counter(facts.splits)
+    totals = Counter(data.splits)
     rows.append(["all", "", "", *(str(totals[split]) for split in SPLITS)])
-    return "## Questions\n\n" + _table(["kind", "level", "book", *SPLITS], rows)
-
-
-def _loading(facts: CardFacts) -> str:
-    kind = facts.kinds[0]
-    drafts = (
-        "- `drafts.jsonl`: every question that was generated, the rejected ones too, with its passages, model,\n"
-        "  prompts, seed and all that was decided about it. It carries no canary.\n"
-        if facts.drafts
-        else ""
+    template = resources.files(__package__).joinpath("card.md.j2").read_text(encoding="utf-8")
+    # Markdown, in which nothing is escaped.
+    environment = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    return environment.from_string(template).render(
+        data=data,
+        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120),
+        questions=counted(len(data.entries), "question"),
+        kinds=", ".join(f"{sum(counts.values())} {kind}" for kind, counts in data.counts.items()),
+        version=__version__,
+        waiting=counted(data.waiting, "accepted cloze statement"),
+        canary=data.canary and canary_sentence(data.canary),
+        counts=_table(["kind", "level", "book", *SPLITS], rows),
+        sections=(_provenance(data), _sources(data), _removed(data.drafts), _agreement(data.drafts)),
+        parts=", ".join(f"{part:g}" for part in data.plan.parts),
+        judged=any(one.step == "expert" for draft in data.drafts for one in draft.decisions),
+        more=more.rstrip("\n"),
     )
-    return f"""\
-## Files
-
-```python
-from datasets import load_dataset
-
-load_dataset("PATH_OR_NAME", "{kind}")
-```
-
-- `data/KIND/SPLIT.parquet`, and the same as JSON Lines in `jsonl/`: the questions with options, answer, passage, source
-  and licence.
-- `climaqa/KIND/SPLIT.parquet` and `.jsonl`: the same in the columns of the published ClimaQA data set.
-{drafts}- `dataset.json`: what this folder holds, with hashes.
-
-`climassay evaluate mcq data/mcq/test.parquet` puts the questions to a model.
-"""
 
 
-def _provenance(facts: CardFacts) -> str:
+def _provenance(data: PreparedDataset) -> str:
     """Models and prompts that wrote the questions, those of most questions first."""
     seeds: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], list[int]] = defaultdict(list)
     edited = 0
-    for entry in facts.entries:
+    for entry in data.entries:
         if (draft := entry.draft) is not None:
             origin = draft.origin
             seeds[(origin.model, origin.fingerprint, origin.dtype, origin.prompts)].append(origin.seed)
@@ -199,12 +169,12 @@ def _provenance(facts: CardFacts) -> str:
     return f"## How they were written\n\n{table}{note}"
 
 
-def _sources(facts: CardFacts) -> str:
+def _sources(data: PreparedDataset) -> str:
     """Documents that questions rest on, those of most questions first."""
     main: Counter[str] = Counter()
     retrieved: Counter[str] = Counter()
     about: dict[str, tuple[str | None, str | None]] = {}
-    for entry in facts.entries:
+    for entry in data.entries:
         main[entry.book or _UNKNOWN] += 1
         about.setdefault(entry.book or _UNKNOWN, (None, None))
         retrieved.update({passage.document for passage in entry.passages[1:]})
@@ -223,7 +193,7 @@ def _sources(facts: CardFacts) -> str:
         if unknown
         else ""
     )
-    own = facts.licence or f"{_UNKNOWN}; name one before you pass the dataset on"
+    own = data.licence or f"{_UNKNOWN}; name one before you pass the dataset on"
     table = _table(["source", "licence", "main", "retrieved"], rows, words=2)
     return f"## Sources and licences\n\n{table}{note}\nLicence of the questions: {own}.\n"
 
@@ -290,43 +260,6 @@ def _agreement(drafts: Sequence[Draft]) -> str:
     return "## Agreement\n\n" + _table(["between", "questions", "same verdict", "coefficient", "value"], rows)
 
 
-def _splits(facts: CardFacts) -> str:
-    parts = ", ".join(f"{part:g}" for part in facts.plan.parts)
-    return f"""\
-## Splits
-
-Train, dev and test ({parts}; seed {facts.plan.seed}) share no main passage, no overlapping passages of one document and
-no question. A further passage that was retrieved for a question of one split may be another question's main passage.
-"""
-
-
-def _limits(facts: CardFacts) -> str:
-    checked = any(one.step == "expert" for draft in facts.drafts for one in draft.decisions)
-    said = (
-        "Experts judged some of the questions; `drafts.jsonl` says which."
-        if checked
-        else "No expert judged these questions." if facts.drafts else "Who judged these questions is not recorded here."
-    )  # fmt: skip
-    return f"""\
-## Limits
-
-{said}
-
-A question is true to its passage at best: where the source is wrong or has been overtaken, so is the answer. Scores say
-how well a model answers questions from these sources, not whether it can be trusted on climate in general. BLEU and
-BERTScore favour the model that wrote the questions. Keep the test split out of training, and its canary in place.
-"""
-
-
-def _citation(facts: CardFacts) -> str:
-    return f"""\
-## Citation
-
-Cite this dataset by its name ({facts.name}) and the address you have it from, the sources above, and the method: Liu et
-al., *ClimaQA: An Automated Evaluation Framework for Climate Question Answering Models*, ICLR 2025.
-"""
-
-
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], words: int | None = None) -> str:
     """A Markdown table; columns behind the first ``words`` are numbers (by default those that are in every row)."""
     numbers = [
@@ -371,20 +304,6 @@ class PublishedDataset:
     unchanged: tuple[str, ...]
     removed: tuple[str, ...]
     """Files of the dataset that was there before."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedDataset:
-    """A dataset that is ready to be written."""
-
-    facts: CardFacts
-    content_sha256: str
-    kinds: tuple[Kind, ...]
-
-    def questions(self, split: Split | None = None) -> tuple[Question, ...]:
-        """Published questions, those of one split where it is named."""
-        pairs = zip(self.facts.entries, self.facts.splits, strict=True)
-        return tuple(entry.question for entry, own in pairs if split in (None, own))
 
 
 def publish_dataset(
@@ -461,30 +380,27 @@ def prepare_dataset(
         by_id = {draft.id: split for draft, split in zip(drafts, placed, strict=True)}
         splits = [by_id[entry.question.id] for entry in entries]
     content = content_sha256(entries)
-    facts = CardFacts(
+    guid = None
+    if isinstance(canary, str):
+        result = canaries(canary_sentence(canary))
+        if result != (canary.lower(),):
+            raise InputError(f"The canary {canary!r} is not a GUID: write one as 123e4567-e89b-12d3-a456-426614174000.")
+        [guid] = result
+    elif canary:
+        before = read_manifest(folder)
+        kept = before.get("canary") if before is not None and before["name"] == name else None
+        guid = str(kept) if kept else canary_guid(name, content)
+    return PreparedDataset(
         name=name,
         entries=entries,
         splits=splits,
         drafts=drafts,
         plan=plan,
         licence=licence,
-        canary=_guid(canary, name, content, folder),
+        canary=guid,
         waiting=waiting(source),
+        content_sha256=content,
     )
-    return PreparedDataset(facts, content, facts.kinds)
-
-
-def _guid(wanted: bool | str, name: str, content: str, folder: Path) -> str | None:
-    if wanted is False:
-        return None
-    if isinstance(wanted, str):
-        result = canaries(canary_sentence(wanted))
-        if result != (wanted.lower(),):
-            raise InputError(f"The canary {wanted!r} is not a GUID: write one as 123e4567-e89b-12d3-a456-426614174000.")
-        return result[0]
-    before = read_manifest(folder)
-    kept = before.get("canary") if before is not None and before["name"] == name else None
-    return str(kept) if kept else canary_guid(name, content)
 
 
 def write_dataset(
@@ -500,23 +416,52 @@ def write_dataset(
     Raises:
         InputError: The folder holds something else, or a file cannot be written.
     """
-    check_free(folder, prepared.facts.name, force=force)
+    check_free(folder, prepared.name, force=force)
     before = read_manifest(folder)
-    facts = replace(prepared.facts, more=more, configs=configs)
-    files = _files(facts, prepared.content_sha256)
-    write_file(folder / UNFINISHED, facts.name.encode())
+    # The manifest comes last, so that it tells of a folder that is whole.
+    files = {"README.md": dataset_card(prepared, more, configs).encode()}
+    canary = canary_sentence(prepared.canary) if prepared.canary else None
+    for kind, counts in prepared.counts.items():
+        for split in counts:
+            members = prepared.members(kind, split)
+            rows = [question_row(entry, canary) for entry in members]
+            files[f"data/{kind}/{split}.parquet"] = as_table(rows, columns(kind, canary is not None), canary)
+            files[f"jsonl/{kind}/{split}.jsonl"] = as_json_lines(rows).encode()
+            if TYPES[kind].climaqa:
+                theirs = [climaqa_row(entry) for entry in members]
+                texts = dict.fromkeys(climaqa_columns(kind), "string")
+                files[f"climaqa/{kind}/{split}.parquet"] = as_table(theirs, texts, canary)
+                files[f"climaqa/{kind}/{split}.jsonl"] = as_json_lines(theirs).encode()
+    if prepared.drafts:
+        files[DRAFTS] = as_json_lines(draft_row(draft) for draft in prepared.drafts).encode()
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": prepared.name,
+        "content_sha256": prepared.content_sha256,
+        "canary": prepared.canary,
+        "canary_sentence": canary,
+        "questions": prepared.counts,
+        "splits": {"parts": list(prepared.plan.parts), "seed": prepared.plan.seed},
+        "licence": prepared.licence,
+        "climassay": __version__,
+        "sha256": {path: hashlib.sha256(data).hexdigest() for path, data in files.items()},
+        "files": sorted([*files, MANIFEST]),
+    }
+    files[MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode()
+    write_file(folder / UNFINISHED, prepared.name.encode())
     written, unchanged = write_files(folder, files)
     removed = remove_files(folder, set(before["files"] if before else ()) - set(files))
     remove_files(folder, (UNFINISHED,))
-    sources = {passage.document: passage.licence for entry in facts.entries for passage in entry.passages}
+    sources = {passage.document: passage.licence for entry in prepared.entries for passage in entry.passages}
     return PublishedDataset(
         folder=folder,
-        name=facts.name,
+        name=prepared.name,
         content_sha256=prepared.content_sha256,
-        canary=facts.canary,
-        counts=_counts(facts),
-        rejected=sum(not draft.usable for draft in facts.drafts),
-        waiting=facts.waiting,
+        canary=prepared.canary,
+        counts=prepared.counts,
+        rejected=sum(not draft.usable for draft in prepared.drafts),
+        waiting=prepared.waiting,
         unlicensed=tuple(sorted(title for title, licence in sources.items() if licence is None)),
         written=written,
         unchanged=unchanged,
@@ -556,51 +501,6 @@ def check_free(folder: Path, name: str, *, force: bool = False) -> None:
             return
     if before is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
         raise InputError(f"{folder} holds other files: name an empty folder, or use --force to write into it.")
-
-
-def _counts(facts: CardFacts) -> dict[Kind, dict[Split, int]]:
-    placed = [(entry.question.kind, split) for entry, split in zip(facts.entries, facts.splits, strict=True)]
-    filled = filled_splits(facts.entries, facts.splits)
-    return {kind: {split: placed.count((kind, split)) for split in own} for kind, own in filled.items()}
-
-
-def _files(facts: CardFacts, content: str) -> dict[str, bytes]:
-    """Content of every file by its path; the manifest comes last, so that it tells of a folder that is whole."""
-    files = {"README.md": dataset_card(facts).encode()}
-    canary = canary_sentence(facts.canary) if facts.canary else None
-    for kind, own in filled_splits(facts.entries, facts.splits).items():
-        for split in own:
-            members = [
-                entry
-                for entry, placed in zip(facts.entries, facts.splits, strict=True)
-                if entry.question.kind == kind and placed == split
-            ]
-            rows = [question_row(entry, canary) for entry in members]
-            files[f"data/{kind}/{split}.parquet"] = as_table(rows, columns(kind, canary is not None), canary)
-            files[f"jsonl/{kind}/{split}.jsonl"] = as_json_lines(rows).encode()
-            if TYPES[kind].climaqa:
-                theirs = [climaqa_row(entry) for entry in members]
-                texts = dict.fromkeys(climaqa_columns(kind), "string")
-                files[f"climaqa/{kind}/{split}.parquet"] = as_table(theirs, texts, canary)
-                files[f"climaqa/{kind}/{split}.jsonl"] = as_json_lines(theirs).encode()
-    if facts.drafts:
-        files[DRAFTS] = as_json_lines(draft_row(draft) for draft in facts.drafts).encode()
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": facts.name,
-        "content_sha256": content,
-        "canary": facts.canary,
-        "canary_sentence": canary,
-        "questions": _counts(facts),
-        "splits": {"parts": list(facts.plan.parts), "seed": facts.plan.seed},
-        "licence": facts.licence,
-        "climassay": __version__,
-        "sha256": {path: hashlib.sha256(data).hexdigest() for path, data in files.items()},
-        "files": sorted([*files, MANIFEST]),
-    }
-    files[MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode()
-    return files
 
 
 def read_dataset(folder: Path) -> list[Draft]:

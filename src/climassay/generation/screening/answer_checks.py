@@ -15,7 +15,7 @@ import numpy as np
 
 from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
-from climassay.generation.draft import Decision, Draft, Subject, gapped, has_term, is_blank
+from climassay.generation.draft import Decision, Draft, Subject, gapped, has_term, is_blank, where
 from climassay.generation.screening.check import right_answer
 from climassay.generation.screening.checks import OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
@@ -177,17 +177,14 @@ class Verification:
         What has no answer or term yet, was rejected or was looked at before passes through unasked. Where the call
         failed the draft is undecided.
         """
-        places = [place for place, draft in enumerate(drafts) if _complete(draft)]
-        if not places:
-            return list(drafts)
-        answers = self._model.generate(
-            [self.request(drafts[place]) for place in places],
-            on_result=None if on_progress is None else (lambda _index, _answer: on_progress(1)),
-        )
-        checked = list(drafts)
-        for place, answer in zip(places, answers, strict=True):
-            checked[place] = drafts[place].decided(*self._decisions(drafts[place], answer))
-        return checked
+        heard = None if on_progress is None else (lambda _index, _answer: on_progress(1))
+
+        def verified(complete: Sequence[Draft]) -> list[Draft]:
+            answers = self._model.generate([self.request(draft) for draft in complete], on_result=heard)
+            pairs = zip(complete, answers, strict=True)
+            return [draft.decided(*self._decisions(draft, answer)) for draft, answer in pairs]
+
+        return where(_complete, verified, drafts)
 
     def request(self, draft: Draft) -> GenerationRequest:
         """What is asked about a complete draft."""

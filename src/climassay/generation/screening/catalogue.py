@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, Draft
+from climassay.generation.draft import Decision, Draft, where
 from climassay.generation.screening.check import CHECKS, Check, check
 from climassay.generation.screening.checks import MODEL_CHECKS, language_check, not_entailed, off_topic
 from climassay.metrics import Entailment
@@ -70,25 +70,24 @@ def screen(
     simple = [
         language_check(language) if name == "other language" else one for name, one in CHECKS.items() if name in wanted
     ]
-    written = [draft for draft in drafts if draft.written]
-    faults = [
-        [Decision("screen", one.name, False, one.name, detail) for one in simple if (detail := one.fault(draft))]
-        for draft in written
-    ]
-    far = off_topic(written, encoder) if encoder is not None and "off topic" in wanted else []
-    contrary = not_entailed(written, entailment) if entailment is not None and "not entailed" in wanted else []
-    for decisions in filter(None, (far, contrary)):
-        for own, decision in zip(faults, decisions, strict=True):
-            own += [decision] if decision is not None else []
-    marks = iter(faults)
-    screened = []
-    for draft in drafts:
-        if draft.written:
-            own = next(marks)
-            passed = not any(fault.accepted is False for fault in own)
-            draft = draft.decided(*own, *([Decision("screen", "screen", True)] if passed else ()))
-        screened.append(draft)
-    return screened
+
+    def examined(written: Sequence[Draft]) -> list[Draft]:
+        faults = [
+            [Decision("screen", one.name, False, one.name, detail) for one in simple if (detail := one.fault(draft))]
+            for draft in written
+        ]
+        far = off_topic(written, encoder) if encoder is not None and "off topic" in wanted else []
+        contrary = not_entailed(written, entailment) if entailment is not None and "not entailed" in wanted else []
+        for decisions in filter(None, (far, contrary)):
+            for own, decision in zip(faults, decisions, strict=True):
+                own += [decision] if decision is not None else []
+        passed = Decision("screen", "screen", True)
+        return [
+            draft.decided(*own, *([] if any(fault.accepted is False for fault in own) else [passed]))
+            for draft, own in zip(written, faults, strict=True)
+        ]
+
+    return where(lambda draft: draft.written, examined, drafts)
 
 
 STEPS = ("screen", "consistency", "deduplicate")

@@ -245,12 +245,28 @@ def simulate(
     Raises:
         InputError: Too few labels for the settings, or the file belongs to another simulation.
     """
+    from pydantic import TypeAdapter
+
     chosen = settings or SimulationSettings()
     check_labels(items.valid)
     # More splits go on with those that are there.
     decisive = {name: value for name, value in asdict(chosen).items() if name != "splits"}
     fingerprint = hashlib.sha256(json.dumps([1, items.sha256, decisive], sort_keys=True).encode()).hexdigest()
-    done = _stored(store, fingerprint)
+    done: dict[int, SplitResult] = {}
+    if store is not None and store.is_file():
+        read = TypeAdapter(SplitResult).validate_python
+        try:
+            # The last line may have been cut off when its process was killed.
+            for line in filter(None, read_text(store).split("\n")[:-1]):
+                row = parse_json(line)
+                if row["simulation"] != fingerprint:
+                    raise InputError(
+                        f"{store} holds another simulation, of other labels or settings: name another file."
+                    )
+                result = read(row["result"])
+                done[result.split] = result
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{store} is not a file of a simulation ({error}): name another one.") from error
     if on_split is not None and done:
         on_split(len(done))
     for split in (one for one in range(chosen.splits) if one not in done):
@@ -308,26 +324,6 @@ def _score(labels: int, valid: IntArray, given: FloatArray, share: float) -> Rou
     precision = float(valid[kept].mean()) if kept.any() else float(valid.mean())
     at_share = precision_at(share, valid, given).precision.value
     return RoundScores(labels, precision, float(kept.mean()), at_share, auroc(given, valid))
-
-
-def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:
-    """Results by split; the last line may have been cut off when its process was killed."""
-    if store is None or not store.is_file():
-        return {}
-    from pydantic import TypeAdapter
-
-    results, read = {}, TypeAdapter(SplitResult).validate_python
-    try:
-        lines = read_text(store).split("\n")
-        for line in filter(None, lines[:-1]):
-            row = parse_json(line)
-            if row["simulation"] != fingerprint:
-                raise InputError(f"{store} holds another simulation, of other labels or settings: name another file.")
-            result = read(row["result"])
-            results[result.split] = result
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{store} is not a file of a simulation ({error}): name another one.") from error
-    return results
 
 
 @dataclass(frozen=True, slots=True)

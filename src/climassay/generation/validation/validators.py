@@ -5,7 +5,7 @@ rules see in the words, or the hidden states of that model.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.generation.draft import Decision, Draft, Subject
+from climassay.generation.draft import Decision, Draft, Subject, where
 from climassay.generation.validation.labels import (
     LabelledDraft,
     ValidatorScores,
@@ -335,28 +335,28 @@ def validate(
     """
     if isinstance(validator, ByKind):
         decided = list(drafts)
-        for places, one in validator.shares(drafts):
-            given = validate([drafts[place] for place in places], one, threshold, on_judged=on_judged)
-            for place, draft in zip(places, given, strict=True):
-                decided[place] = draft
+        for kind, one in validator.validators.items():
+            own = partial(validate, validator=one, threshold=threshold, on_judged=on_judged)
+            decided = where(lambda draft, kind=kind: draft.kind == kind, own, decided)  # type: ignore[misc]
         return decided
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if validator.threshold is None else validator.threshold.value
     if not 0 <= threshold <= 1:
         raise InputError(f"The threshold of a validator is {threshold}: give a probability, for example 0.5.")
-    places = [place for place, draft in enumerate(drafts) if draft.usable]
-    judged = validator.judge([drafts[place] for place in places], on_judged=on_judged)
-    decided = list(drafts)
-    for place, chance in zip(places, judged, strict=True):
+
+    def decision(chance: float | None) -> Decision:
         if chance is None:
             detail = "The validator gave no probability for this question."
-            decision = Decision("validate", validator.name, None, detail=detail)
-        else:
-            detail = f"P(valid) is {chance:.3f}, wanted is at least {threshold:.3f}."
-            reason = "" if chance >= threshold else REASON
-            decision = Decision("validate", validator.name, not reason, reason, detail, chance)
-        decided[place] = drafts[place].decided(decision)
-    return decided
+            return Decision("validate", validator.name, None, detail=detail)
+        detail = f"P(valid) is {chance:.3f}, wanted is at least {threshold:.3f}."
+        reason = "" if chance >= threshold else REASON
+        return Decision("validate", validator.name, not reason, reason, detail, chance)
+
+    def judged(usable: Sequence[Draft]) -> list[Draft]:
+        given = validator.judge(usable, on_judged=on_judged)
+        return [draft.decided(decision(chance)) for draft, chance in zip(usable, given, strict=True)]
+
+    return where(lambda draft: draft.usable, judged, drafts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -576,17 +576,12 @@ class ByKind(Validator):
     def judge(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """See :class:`Validator`."""
         result: list[float | None] = [None] * len(drafts)
-        for places, validator in self.shares(drafts):
-            given = validator.judge([drafts[place] for place in places], on_judged=on_judged)
-            for place, probability in zip(places, given, strict=True):
-                result[place] = probability
-        return result
-
-    def shares(self, drafts: Sequence[Draft]) -> Iterator[tuple[list[int], Validator]]:
-        """Places of the drafts of each kind that has a validator and occurs, with it."""
         for kind, validator in self.validators.items():
             if places := [place for place, draft in enumerate(drafts) if draft.kind == kind]:
-                yield places, validator
+                given = validator.judge([drafts[place] for place in places], on_judged=on_judged)
+                for place, probability in zip(places, given, strict=True):
+                    result[place] = probability
+        return result
 
 
 def load_validator(

@@ -181,9 +181,12 @@ def page_at(pattern: str, path: str) -> Any:
 
 def _descriptions(record: Any) -> dict[str, str]:
     """The texts below the fields of a class."""
-    [node] = ast.parse(textwrap.dedent(inspect.getsource(record))).body
+    sources = [record]
+    if isinstance(record, type):
+        sources = [one for one in reversed(record.__mro__) if one.__module__.startswith("climassay.")]
+    bodies = (ast.parse(textwrap.dedent(inspect.getsource(one))).body for one in sources)
     results: dict[str, str] = {}
-    for one, below in pairwise(getattr(node, "body", ())):
+    for one, below in (pair for [node] in bodies for pair in pairwise(getattr(node, "body", ()))):
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(below, ast.Expr):
             words = " ".join(ast.literal_eval(below.value).split()).replace("None", "null").replace("``", "`")
             results[one.target.id] = _ROLE.sub("", words)

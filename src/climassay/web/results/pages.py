@@ -615,7 +615,7 @@ def show_usage(request: Request, app: App, _user: Annotator) -> Response:
     names = [one.name for one in fields(UsageRow) if one.name not in ("name", "cost")]
     counts = {name: sum(getattr(line, name) for line in lines) for name in names}
     costs = [line.cost for line in lines if line.cost is not None]
-    total = UsageRow("all", cost=sum(costs) if costs else None, **counts)
+    total = UsageRow(name="all", cost=sum(costs) if costs else None, **counts)
     return page(
         request,
         "results/usage.html.j2",

@@ -20,15 +20,6 @@ _SAYINGS = {
 _HEDGES = re.compile(r"\b(?:may|might|could|possibly|perhaps|sometimes|probably)\b", re.IGNORECASE)
 
 
-def _asks(content: Content) -> str | None:
-    return "It ends with a question mark." if content.question.rstrip().endswith("?") else None
-
-
-def _hedges(content: Content) -> str | None:
-    hedge = _HEDGES.search(content.question)
-    return None if hedge is None else f"It says “{hedge[0]}”."
-
-
 class TrueFalse(QuestionType):
     """A statement, and whether it is true."""
 
@@ -43,8 +34,16 @@ class TrueFalse(QuestionType):
     """Room for ``The statement is false``."""
     metrics = ("accuracy",)
     checks = (
-        TypeCheck("question for a statement", "It asks instead of stating.", _asks),
-        TypeCheck("hedged statement", "It says what may be, which is hardly ever false.", _hedges),
+        TypeCheck(
+            "question for a statement",
+            "It asks instead of stating.",
+            lambda content: "It ends with a question mark." if content.question.rstrip().endswith("?") else None,
+        ),
+        TypeCheck(
+            "hedged statement",
+            "It says what may be, which is hardly ever false.",
+            lambda content: f"It says “{hedge[0]}”." if (hedge := _HEDGES.search(content.question)) else None,
+        ),
     )
 
     def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
