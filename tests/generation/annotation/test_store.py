@@ -141,6 +141,10 @@ def test_the_least_certain_come_first(records):
     chances = [0.9, 0.45, 0.05, 0.7]
     store = opened(records, [judged(number, chance) for number, chance in enumerate(chances)])
     assert [item.p_valid for item in store.items(DATASET)] == [0.45, 0.7, 0.9, 0.05]
+    store.reorder(DATASET, {"q0002": 0.5, "q0001": 0.99})
+    assert [item.draft.id for item in store.items(DATASET)] == ["q0002", "q0003", "q0000", "q0001"]
+    store.reorder(DATASET, None)
+    assert [item.p_valid for item in store.items(DATASET)] == [None] * 4
 
 
 def test_what_waits_and_what_does_not(records):

@@ -497,6 +497,7 @@ class AnnotationStore:
     unskip = _transaction(LockedQueue.unskip)
     undo = _transaction(LockedQueue.undo)
     import_labels = _transaction(LockedQueue.import_labels, enqueue=True)
+    reorder = _transaction(LockedQueue.reorder, enqueue=True)
 
 
 OnProgress = Callable[[int, int, str], None]

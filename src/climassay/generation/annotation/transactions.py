@@ -7,7 +7,7 @@ transaction that locks the queue.
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal
@@ -352,6 +352,28 @@ class LockedQueue:
         if moved:
             change = items.update().where(items.c.dataset == self.dataset, items.c.draft == sa.bindparam("moved"))
             self.connection.execute(change.values(position=sa.bindparam("to")), moved)
+
+    def reorder(self, probabilities: Mapping[str, float] | None) -> None:
+        """Put open items into a new order.
+
+        Args:
+            probabilities: Draft -> a validator's P(valid), kept with the items; others keep theirs. None forgets all of
+                them, and the order is chance.
+
+        Raises:
+            InputError: There is no such dataset, or a number is not a probability.
+        """
+        wrong = [name for name, value in (probabilities or {}).items() if not 0 <= value <= 1]
+        if wrong:
+            raise InputError(f"P(valid) of {wrong[0]} lies outside 0 to 1.")
+        change = items.update().where(items.c.dataset == self.dataset)
+        if probabilities is None:
+            self.connection.execute(change.values(p_valid=None, judged_by=None))
+        elif probabilities:
+            judged = change.where(items.c.draft == sa.bindparam("judged")).values(p_valid=sa.bindparam("given"))
+            rows = [{"judged": name, "given": float(value)} for name, value in probabilities.items()]
+            self.connection.execute(judged, rows)
+        self.order()
 
     # Whom an item lies before
 

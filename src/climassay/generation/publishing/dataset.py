@@ -99,7 +99,7 @@ def dataset_card(data: PreparedDataset, more: str = "", configs: Sequence[Mappin
         configs: Further configurations for ``datasets``.
     """
     import yaml
-    from jinja2 import Environment
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     own: list[dict[str, Any]] = [
         {"config_name": kind, "data_files": [{"split": one, "path": f"data/{kind}/{one}.parquet"} for one in splits]}
@@ -127,7 +127,9 @@ def dataset_card(data: PreparedDataset, more: str = "", configs: Sequence[Mappin
     rows.append(["all", "", "", *(str(totals[split]) for split in SPLITS)])
     template = resources.files(__package__).joinpath("card.md.j2").read_text(encoding="utf-8")
     # Markdown, in which nothing is escaped.
-    environment = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    environment = ImmutableSandboxedEnvironment(
+        autoescape=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
     return environment.from_string(template).render(
         data=data,
         head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120),
