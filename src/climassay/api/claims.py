@@ -14,7 +14,7 @@ from climassay.factcheck.scales import load_scale
 from climassay.io import parse_rows, read_bytes, write_file
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.primer import claims_path
-from climassay.reporting import Table
+from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
@@ -349,7 +349,9 @@ def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1,
         short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
         ended = one.label or one.outcome or one.state
         rows.append((one.id, iso_time(one.asked_at)[:10], short, ended, str(one.agree), str(one.disagree)))
-    note = f"{result.total} checks, page {result.page} of {result.pages}."
+    note = f"{counted(result.total, 'check')} asked for in the browser, page {result.page} of {result.pages}."
+    if not result.total:
+        note += " What commands have checked is among the runs: climassay records runs."
     if share.agreed is not None:
         low, high = share.agreed.interval.low, share.agreed.interval.high
         agreed = f"{share.agreed.value:.0%} of {share.agreed.n} reviewed"
