@@ -259,6 +259,7 @@ def test_collections_in_an_object_store_are_listed_and_read(tmp_path, monkeypatc
         assert "Seas.pdf" in reader.get("/library/oceans").text
         assert hits(reader.get("/library/oceans", params={"q": "glacier"}))
         assert reader.get("/library/nowhere").status_code == 404
+        assert reader.get("/library/nowhere/search.csv").status_code == 404
         monkeypatch.setattr(CollectionStore, "names", lambda _store: 1 / 0)
         refused = reader.get("/library")
         assert refused.status_code == 400

@@ -788,11 +788,11 @@ def find_past(
         same = claim_key(text) == wanted
         if not same and cosines[text] < threshold:
             continue
-        in_numbers = bool(foreign_quantities(claim_text, [text]) or foreign_quantities(text, [claim_text]))
         likeness: dict[str, Any] = {
             "similarity": 1.0 if same else min(1.0, cosines[text]),
             "same": same,
-            "differs_in_numbers": not same and in_numbers,
+            "differs_in_numbers": not same
+            and bool(foreign_quantities(claim_text, [text]) or foreign_quantities(text, [claim_text])),
             "differs_in_negation": not same and _differ_in_negation(claim_text, text),
         }
         past += [PastCheck(*one, **likeness) for one in debates]

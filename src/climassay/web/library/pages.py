@@ -228,7 +228,10 @@ def _fields(wanted: SearchSpec) -> dict[str, str | int]:
 
 
 def _file(app: AppState, wanted: SearchSpec, ending: str, only: str = "") -> Response:
-    results = search_library(library_of(app), wanted, only) if wanted.words else SearchResults((), False, False)
+    library = library_of(app)
+    if only:
+        library.browse(only)  # a collection that is not there is missing, with or without words
+    results = search_library(library, wanted, only) if wanted.words else SearchResults((), False, False)
     name = f"{only}-search" if only else "search"
     rows = [hit_row(result) for result in results.found]
     if ending == "csv":
