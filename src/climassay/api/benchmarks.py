@@ -329,7 +329,6 @@ def _run(
 
 
 def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Sequence[str]]) -> Evaluation:
-
     return Evaluation(done, evaluation.score_experiment(done, seed=plan.seed), skipped)
 
 

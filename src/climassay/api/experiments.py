@@ -40,7 +40,6 @@ PUBLISHED = "published"
 
 
 def _experiment(session: Session, run: str) -> "Experiment":
-
     return evaluation.load_experiment(session.records, run)
 
 
@@ -180,7 +179,6 @@ def report_experiment(
 
 
 def _published(models: Sequence[str], dataset: str) -> "tuple[PublishedScore, ...]":
-
     return evaluation.published_scores(cast("Any", dataset), () if EVERY in models else models) if models else ()
 
 

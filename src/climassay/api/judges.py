@@ -670,7 +670,6 @@ def ablate_judge(
 
 
 def _quality(wanted: "judging.Quality | str | None") -> "judging.Quality":
-
     if isinstance(wanted, judging.Quality):
         return wanted
     word = wanted or ""

@@ -368,7 +368,6 @@ def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
 
 
 def _subject(field: str | None) -> "Subject":
-
     return generation.Subject() if field is None else generation.Subject(field=field)
 
 
