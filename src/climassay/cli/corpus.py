@@ -14,7 +14,6 @@ from climassay.cli.options import (
     CommandGroup,
     LoadingOptions,
     ModelOption,
-    ResultOptions,
     WorkspaceOptions,
     grouped,
     verb_command,
@@ -78,16 +77,7 @@ app.add_verb(
 )
 
 
-@app.command("list")
-def list_(to: ResultOptions = ResultOptions()) -> None:
-    """List the collections; damaged ones are named on stderr, and the exit code is 2."""
-    with to.session() as session:
-        result, damaged = api.list_collections(workspace=session)
-    to.emit(result)
-    for error in damaged[:-1]:
-        typer.echo(f"climassay: {error}", err=True)
-    if damaged:
-        raise damaged[-1]
+app.add_verb("list", api.list_collections)
 
 
 @dataclass(frozen=True)

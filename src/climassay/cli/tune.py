@@ -105,6 +105,6 @@ app.add_verb(
     questions=typer.Argument(metavar="FILE"),
     limit=typer.Option(min=2),
 )
-app.add_verb("list", api.adapters)
-app.add_verb("show", api.adapter)
-app.add_verb("presets", api.presets)
+app.add_verb("list", api.list_adapters)
+app.add_verb("show", api.show_adapter)
+app.add_verb("presets", api.list_presets)
