@@ -82,8 +82,8 @@ app.add_verb(
     to=WorkspaceOptions,
     writes={"output": (Option("--output", "-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, typer.Argument()],
-    orders=Option(min=1),
-    needed=Option(min=0.01, max=1),
+    orders=Option("--permutations", "--orders", min=1),
+    needed=Option("--min-agreement", "--needed", min=0.01, max=1),
 )
 app.add_verb("checks", api.list_screening_checks)
 app.add_verb("list", api.list_datasets)
@@ -99,6 +99,7 @@ app.add_verb(
     kinds=Annotated[list[str] | None, Option("--kind")],
     canary=Option("--canary/--no-canary"),
     examples=Option(min=0),
+    force=Option("--replace", "--force"),
     push=Option(metavar="OWNER/NAME"),
 )
 
@@ -125,6 +126,7 @@ validate.add_verb(
     reach=PromptedOptions,
     strategies=Annotated[str | None, Option(callback=_listed)],
     splits=Option(min=2),
+    test_share=Option("--hold-out", "--test-share"),
     start=Option(min=2),
     batch=Option(min=1),
 )

@@ -91,7 +91,7 @@ app.add_verb(
     parse=_training,
     name=None,
     seed=None,
-    collections=Annotated[list[str], typer.Argument(metavar="COLLECTION...")],
+    collections=Annotated[list[str], typer.Argument(metavar="COLLECTION")],
     validate_on=Annotated[Literal["held-out", "source"], typer.Option()],
 )
 app.add_verb(
