@@ -256,10 +256,10 @@ def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
 
     asked = [one for one in items if is_rubric(one.draft.wording)]
     if not asked:
-        raise InputError(f"Nobody is asked for rubrics in {dataset}: climassay annotate rubrics makes such a dataset.")
+        raise InputError(f"{dataset} does not collect rubrics: create such a dataset with climassay annotate rubrics.")
     rows = [question_row(one) for one in finished_rubrics(asked)]
     if not rows:
-        raise InputError(f"No rubric of {dataset} is decided yet: annotators write them with climassay serve.")
+        raise InputError(f"No rubric of {dataset} is final yet: annotators write them with climassay serve.")
     write_rows(output, rows)
     states = Counter(one.state for one in asked)
     data = {"dataset": dataset, "output": output, "format": "rubrics", "questions": len(rows)}
@@ -320,7 +320,7 @@ def _form_of(file: Path) -> LabelFormat:
             return "jsonl"
         case ".csv":
             return "csv"
-    raise InputError(f"{file} does not tell its format: add --format jsonl, csv, label-studio or argilla.")
+    raise InputError(f"{file} does not show its format: add --format jsonl, csv, label-studio or argilla.")
 
 
 def _users(file: Path | None) -> dict[str, str]:
@@ -331,7 +331,7 @@ def _users(file: Path | None) -> dict[str, str]:
         if not isinstance(result, dict) or not all(isinstance(one, str) for one in result.values()):
             raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
     except (OSError, ValueError) as error:
-        raise InputError(f"{file} gives no users of Argilla: {error}.") from None
+        raise InputError(f"{file} does not map annotators to Argilla users: {error}.") from None
     return result
 
 

@@ -585,7 +585,7 @@ def check_text(
     from climassay.metrics.entailment_head import load_entailment
 
     if passages < 1:
-        raise InputError(f"At least one passage is looked at for each sentence, not {passages}.")
+        raise InputError(f"Compare at least one passage with each sentence, not {passages}.")
     name, words = (text.name, read_text_to_check(text)) if isinstance(text, Path) else ("text", text)
     if not words.strip() or len(words) > LONGEST_TEXT:
         raise InputError(f"A text to check has between 1 and {LONGEST_TEXT:,} characters, not {len(words.strip()):,}.")

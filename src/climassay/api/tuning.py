@@ -253,7 +253,9 @@ def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadD
     for name in names:
         results = [one for one in pool if name in _names(one)]
         if not results:
-            raise InputError(f"No document to validate on is called {name!r}: see `climassay corpus show COLLECTION`.")
+            raise InputError(
+                f"There is no validation document called {name!r}: see `climassay corpus show COLLECTION`."
+            )
         chosen += results
     return chosen
 

@@ -56,7 +56,7 @@ class LazyCommands(dict[str, Any]):
         return made
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The command, or another value where there is none of this name."""
+        """The command, or another value where none has this name."""
         return self[name] if name in self else default  # noqa: SIM401
 
     def values(self) -> Any:
@@ -279,7 +279,7 @@ def main() -> None:
             sys.exit(1)
         place = f"{error.filename} cannot be used" if error.filename else "the system refused to go on"
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        advice = "make room and run the command again" if full else "mend that and run the command again"
+        advice = "free some space and run the command again" if full else "mend that and run the command again"
         _say(f"{place} ({error.strerror or error}): {advice}.")
         sys.exit(ClimassayError.exit_code)
     except ModuleNotFoundError as error:

@@ -454,9 +454,9 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
     try:
         results = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise InputError(f"{option} takes whole numbers between commas, not {text!r}.") from None
+        raise InputError(f"{option} takes whole numbers separated by commas, not {text!r}.") from None
     if len(set(results)) < len(results):
-        raise InputError(f"{option} names a number twice: {text}.")
+        raise InputError(f"{option} lists a number twice: {text}.")
     return results
 
 

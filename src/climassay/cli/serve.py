@@ -111,7 +111,7 @@ def serve_pages(
 
     def waits(address: str) -> None:
         on_waiting(
-            f"This workspace is served at {address} already; waiting {WAIT_SECONDS:.0f} s for that server to end."
+            f"This workspace is already served at {address}; waiting {WAIT_SECONDS:.0f} s for that server to stop."
         )
 
     with closing(ServerLock(workspace.records_url)) as lock:

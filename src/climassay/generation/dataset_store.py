@@ -117,8 +117,8 @@ class DatasetStore:
         changed = sorted(_differences(kept, json.loads(text)))
         if changed:
             raise InputError(
-                f"The dataset {name} was begun with another recipe; different are {', '.join(changed)}. "
-                "Give the new one another name."
+                f"The dataset {name} was started with another recipe; these entries differ: {', '.join(changed)}. "
+                "Give the new dataset another name."
             )
 
     def __contains__(self, name: str) -> bool:

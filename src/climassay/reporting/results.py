@@ -55,7 +55,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], otherwise: str = "
     Args:
         path: Its ending tells the kind.
         rows: The columns are the keys of all rows, in the order in which they come.
-        otherwise: The kind of a file whose ending is none of ``ROW_SUFFIXES``.
+        otherwise: The kind of a file whose ending is not one of ``ROW_SUFFIXES``.
 
     Raises:
         InputError: The file cannot be written.

@@ -134,9 +134,9 @@ def test_a_killed_simulation_goes_on_and_gives_the_same(tmp_path):
 def test_another_simulations_file_is_refused(tmp_path):
     store = tmp_path / "splits.jsonl"
     simulate(made(), replace(SETTINGS, splits=1), store=store)
-    with pytest.raises(InputError, match="another simulation"):
+    with pytest.raises(InputError, match="other labels or settings"):
         simulate(made(), replace(SETTINGS, splits=1, batch=5), store=store)
-    with pytest.raises(InputError, match="another simulation"):
+    with pytest.raises(InputError, match="other labels or settings"):
         simulate(made(seed=1), replace(SETTINGS, splits=1), store=store)
     store.write_text("[]\n{}\n", encoding="utf-8")
     with pytest.raises(InputError, match="not a file of a simulation"):

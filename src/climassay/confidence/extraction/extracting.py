@@ -223,7 +223,7 @@ class ExtractOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.context <= MOST_CONTEXT:
-            raise InputError(f"A context of {self.context} sentences is not possible: take 0 to {MOST_CONTEXT}.")
+            raise InputError(f"A context of {self.context} sentences is not possible: use 0 to {MOST_CONTEXT}.")
         for name, kind in (("acronyms", Acronyms), ("ranges", RangeEnd), ("paragraph_tags", ParagraphTags)):
             if getattr(self, name) not in get_args(kind):
                 raise InputError(f"{name} cannot be {getattr(self, name)}: it is {' or '.join(get_args(kind))}.")

@@ -474,7 +474,7 @@ class LockedQueue:
             and self.connection.execute(sa.select(leases.c.until).where(*theirs)).first() is None
             and not self.has_label(item.draft, annotator)
         ):
-            raise InputError(f"The item {item.draft} is in other hands: ask for the next one.")
+            raise InputError(f"The item {item.draft} is reserved for others: ask for the next one.")
 
     # What is said
 

@@ -95,7 +95,7 @@ def choose_next(
         order = shuffled[np.argsort(np.abs(chances[shuffled] - 0.5), kind="stable")]
     if strategy == "diverse":
         if vectors is None or len(known := np.asarray(vectors, dtype=np.float64)) != size:
-            raise InputError("The strategy diverse looks for like drafts: give it one vector for each draft.")
+            raise InputError("The strategy diverse compares drafts: give it one vector for each draft.")
         if count:
             from sklearn.cluster import KMeans
 
@@ -183,7 +183,7 @@ class SimulationSettings:
                 raise InputError(f"A simulation needs at least one of {name}, not {getattr(self, name)}.")
         for name in ("test_share", "kept_share"):
             if not 0 < getattr(self, name) < 1:
-                raise InputError(f"The {name.replace('_', ' ')} is {getattr(self, name)}: give a share, as 0.25.")
+                raise InputError(f"The {name.replace('_', ' ')} is {getattr(self, name)}: give a share such as 0.25.")
         if self.rounds is not None and self.rounds < 0:
             raise InputError(f"A simulation cannot have {self.rounds} rounds.")
 
@@ -249,9 +249,7 @@ def simulate(
             for line in filter(None, read_text(store).split("\n")[:-1]):
                 row = parse_json(line)
                 if row["simulation"] != fingerprint:
-                    raise InputError(
-                        f"{store} holds another simulation, of other labels or settings: name another file."
-                    )
+                    raise InputError(f"{store} holds a simulation with other labels or settings: name another file.")
                 result = read(row["result"])
                 done[result.split] = result
         except (OSError, KeyError, TypeError, ValueError) as error:
@@ -372,7 +370,7 @@ def summarise(items: SimulationItems, results: Sequence[SplitResult], *, seed: i
         InputError: No results.
     """
     if not results:
-        raise InputError("There is no split of a simulation to be summarised.")
+        raise InputError("The simulation has no finished split to summarise.")
     zero = [result.zero_shot for result in results if result.zero_shot is not None]
     curves = []
     for place, (strategy, _) in enumerate(results[0].rounds):
