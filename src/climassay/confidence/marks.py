@@ -19,7 +19,7 @@ from climassay.confidence.vocabulary import TAGS, Agreement, Evidence, Likelihoo
 
 _PEOPLE = (
     r"(?:farmer|smallholder|grower|herder|pastoralist|fisher|forester|producer|worker|employee|household|famil(?:y|ie)|"
-    r"resident|villager|citizen|voter|taxpayer|consumer|customer|buyer|investor|lender|insurer|trader|bank|compan(?:y|ie)|"
+    r"resident|inhabitant|home-?owner|owner|villager|citizen|voter|taxpayer|consumer|customer|buyer|investor|lender|insurer|trader|bank|compan(?:y|ie)|"
     r"firm|business(?:e)?|employer|manager|planner|practitioner|engineer|architect|teacher|student|pupil|patient|"
     r"nurse|doctor|tourist|user|operator|pilot|captain|official|officer|politician|minister|mayor|delegate|respondent|"
     r"critic|opponent|supporter|commentator|journalist|interviewee|participant|informant|volunteer|stakeholder|decision-?\s?maker|policy-?\s?maker|leader|elder|adult|"

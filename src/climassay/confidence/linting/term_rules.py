@@ -184,8 +184,8 @@ def _mismatched_evidence(sentence: Sentence) -> Iterator[Remark]:
         based = _BASED_ON.search(sentence.text[max(0, pair.start - _NEAR) : pair.start])
         if not (based and pair.evidence and pair.agreement and mark.levels and not pair.levels):
             continue
-        basis = EVIDENCE.index(pair.evidence) + AGREEMENT.index(pair.agreement)
-        if abs(TAGS.index(mark.levels[-1]) - basis) >= _FAR and _GIVES_LEVEL.fullmatch(
+        total = EVIDENCE.index(pair.evidence) + AGREEMENT.index(pair.agreement)
+        if abs(TAGS.index(mark.levels[-1]) - total) >= _FAR and _GIVES_LEVEL.fullmatch(
             sentence.text[pair.end : mark.start]
         ):
             words = f"{pair.evidence} evidence and {pair.agreement} agreement"
@@ -280,7 +280,10 @@ def _tag_in_heading(sentence: Sentence) -> Iterator[Remark]:
 def _with_levels(sentence: Sentence) -> Iterator[tuple[LikelihoodTerm, Tag]]:
     """Terms of likelihood, each with the level of confidence that qualifies it."""
     for mark in sentence.marks:
-        if mark.levels and not mark.attributive:
+        # "(high confidence in the sign, low confidence in the size)" rates parts of the statement.
+        beside = [one for one in sentence.marks if mark.bracket and one.bracket == mark.bracket and one.levels]
+        told_apart = len(beside) > 1 and re.match(r"\s+in\b", sentence.text[mark.end :])
+        if mark.levels and not mark.attributive and not told_apart:
             for term in likelihoods_under(sentence, mark):
                 yield term, mark.levels[-1]
 

@@ -22,107 +22,24 @@ _RATING = re.compile(
     rf"|(?:{_LIKELY})(?:\s+ranges?)?",
     re.IGNORECASE,
 )
-_HEADS = frozenset(("confidence", "evidence", "agreement", "conf", "likely", "unlikely", "certain"))
-_RATES = frozenset(
-    (
-        *(
-            "very",
-            "low",
-            "medium",
-            "high",
-            "limited",
-            "robust",
-            "likely",
-            "unlikely",
-            "certain",
-            "virtually",
-            "extremely",
-        ),
-        *("exceptionally", "med", "hi", "lower", "higher", "lowest", "highest"),
-    )
+_HEAD = r"confidence|evidence|agreement|conf|likely|unlikely|certain"
+_RATE = (
+    r"very|low(?:er|est)?|medium|med|high(?:er|est)?|hi|limited|robust|likely|unlikely|certain|virtually|extremely|"
+    r"exceptionally"
 )
-_GLUE = frozenset(
-    (
-        *(
-            "and",
-            "but",
-            "with",
-            "or",
-            "of",
-            "level",
-            "levels",
-            "degree",
-            "is",
-            "in",
-            "to",
-            "at",
-            "a",
-            "an",
-            "the",
-            "only",
-        ),
-        *("overall", "about", "as", "not"),
-    )
+_GLUE = r"and|but|with|or|of|levels?|degree|is|in|to|at|an?|the|only|overall|about|as|not"
+_ONLY_THESE = re.compile(rf"(?:\W|\b(?:{_HEAD}|{_RATE}|{_GLUE})\b)*", re.IGNORECASE)
+_HAS_HEAD, _HAS_RATE, _HAS_EITHER = (
+    re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for words in (_HEAD, _RATE, f"{_HEAD}|{_RATE}")
 )
-_WORD = "|".join(dict.fromkeys((*EVIDENCE, *TAGS)))
-_RATING = re.compile(
-    rf"(?:(?:{_LEVEL})(?:\s+confidence)?{_LINK})?(?:{_LEVEL}){_GAP}confidence"
-    # What rates evidence and agreement wrongly is named by evidence-vocabulary.
-    rf"|(?:(?:{_EVIDENCE_WORD}){_LINK})?(?:very\s+)?(?:{_EVIDENCE_WORD}){_GAP}(?:evidence|agreement)"
-    rf"|(?:{_LIKELY})(?:\s+ranges?)?",
+_OPENED = re.compile(r"[(\[][\s*_]*\Z")
+_CLOSED = re.compile(r"[\s*_]*[)\]}]")
+_UNCLOSED = re.compile(r"[\s*_]*[.;]?\s*\Z")
+_HEDGED_LEVEL = re.compile(
+    r"[(\[][*_\s]*(?P<hedge>more\s+or\s+less|roughly|about|approximately|around|perhaps|possibly|maybe|presumably|sort\s+of|"
+    r"arguably|kind\s+of|supposedly)\s+[*_]*\Z",
     re.IGNORECASE,
 )
-_HEADS = frozenset(["confidence", "evidence", "agreement", "conf", "likely", "unlikely", "certain"])
-_RATES = frozenset(
-    [
-        "very",
-        "low",
-        "medium",
-        "high",
-        "limited",
-        "robust",
-        "likely",
-        "unlikely",
-        "certain",
-        "virtually",
-        "extremely",
-        "exceptionally",
-        "med",
-        "hi",
-        "lower",
-        "higher",
-        "lowest",
-        "highest",
-    ]
-)
-_GLUE = frozenset(
-    [
-        "and",
-        "but",
-        "with",
-        "or",
-        "of",
-        "level",
-        "levels",
-        "degree",
-        "is",
-        "in",
-        "to",
-        "at",
-        "a",
-        "an",
-        "the",
-        "only",
-        "overall",
-        "about",
-        "as",
-        "not",
-    ]
-)
-_WORD = re.compile(r"[^\W\d_]+")
-_OPENED = re.compile(r"[(\[][\s*_]*\Z")
-_CLOSED = re.compile(r"[\s*_]*[)\]]")
-_UNCLOSED = re.compile(r"[\s*_]*[.;]?\s*\Z")
 _DOUBTED = re.compile(r"[\s*_]*\?[\s*_]*[)\]]")
 
 
@@ -142,10 +59,9 @@ def _malformed_tag(sentence: Sentence) -> Iterator[Remark]:
     if explains_terms(text):
         return
     for bracket in _BRACKETS.finditer(text):
-        words = [word.lower() for word in _WORD.findall(bracket[1])]
-        left = [word.lower() for word in _WORD.findall(_RATING.sub(" ", bracket[1])) if word.lower() not in _GLUE]
-        rates, heads = _RATES & set(words), _HEADS & set(words)
-        if left and heads and rates and not set(left) - _RATES - _HEADS:
+        left, inside = _RATING.sub(" ", bracket[1]), bracket[1]
+        rates = _HAS_HEAD.search(inside) and _HAS_RATE.search(inside)
+        if rates and _HAS_EITHER.search(left) and _ONLY_THESE.fullmatch(left):
             message = f'"{bracket[1]}" is not in the form of a term: say, for example, "high confidence".'
             yield Remark(*sentence.at(*bracket.span()), message)
     for mark in sentence.marks:
@@ -157,8 +73,11 @@ def _malformed_tag(sentence: Sentence) -> Iterator[Remark]:
         if mark.in_brackets and doubted:
             message = "A question mark takes the level back: choose the level that the evidence bears."
             yield Remark(*sentence.at(start, doubted.end() - 1), message)
-        elif not mark.in_brackets and opened and _UNCLOSED.match(text, end):
-            yield Remark(*sentence.at(start - 1, end), "The brackets around the tag do not close.")
+        elif not mark.in_brackets and opened and (closed := _UNCLOSED.match(text, end) or _CLOSED.match(text, end)):
+            yield Remark(*sentence.at(start - 1, max(end, closed.end())), "The brackets around the tag do not close.")
+        elif hedge := _HEDGED_LEVEL.search(text[:start]):
+            message = f'"{hedge["hedge"]}" takes the level back: choose the level that the evidence bears.'
+            yield Remark(*sentence.at(hedge.start("hedge"), end), message)
         elif not mark.in_brackets and not opened and (closed := _CLOSED.match(text, end)) and "(" not in text[:start]:
             yield Remark(*sentence.at(start, closed.end()), "The brackets around the tag do not open.")
 
@@ -193,8 +112,13 @@ _ABOUT_TEXT = re.compile(
     r"(?:turns?|discuss\w*|describ\w*|review\w*|introduc\w*|cover\w*|deal\w*|list\w*|outlin\w*|address\w*|"
     r"present\w*|contain\w*|explor\w*|examin\w*|explain\w*|consider\w*|look\w*|treat\w*|set\w*\s+out|focus\w*|begin\w*|start\w*|"
     r"(?:is|are)\s+(?:organi[sz]ed|structured|devoted|divided|dedicated|concerned|based)|consists?|builds?\s+on|draws?\s+on|"
-    r"uses?|used|defines?|aims?|intends?)\b(?!\s+(?:to\s+)?(?:that|how\s+much)\b)"
+    r"maps?|plots?|depicts?|displays?|illustrates?|summari[sz]es?|compares?|lists?|uses?|used|defines?|aims?|intends?)\b(?!\s+(?:to\s+)?(?:that|how\s+much)\b)"
     r"|^\W*(?:see|compare|consult|refer\s+to|cf\.)\s+(?:also\s+)?(?:the\s+)?(?:chapter|section|box|figure|fig\.|table|annex)",
+    re.IGNORECASE,
+)
+_ALWAYS_TRUE = re.compile(
+    r"\b(?:increase|rise|grow)\w*,?\s+(?:or\s+)?(?:decrease|fall|decline|shrink)\w*,?\s+or\s+(?:stay|remain|not\s+change)\b"
+    r"|\b(?:may\s+or\s+may\s+not|will\s+or\s+will\s+not|will\s+either\s+(?:\w+\s+){1,3}or\s+not)\b",
     re.IGNORECASE,
 )
 _EVENT = re.compile(
@@ -220,6 +144,8 @@ def _no_finding(text: str) -> str:
     """What a sentence with a tag is, where it is no finding; empty where it may be one."""
     if text.rstrip(' "”’*_').endswith("?"):
         return "" if _QUOTED_OR_ASKED.search(text) else "A question"
+    if _ALWAYS_TRUE.search(text):
+        return "What cannot be false"
     if _ABOUT_TEXT.search(text):
         return "A sentence about the text"
     if _PRESCRIBES.search(text) and not _ON_CONDITION.search(text):
@@ -297,7 +223,7 @@ _DENIAL = (
     r"(?:is|are|was|were)\s+(?:very\s+|extremely\s+)?(?:unlikely|impossible|absent|wrong|false)|(?:decreases?|declines?|falls?)\b)"
 )
 _DENIED_BEHIND = re.compile(
-    r"[^.;]{0,160}?(?:[,;–—]\s*(?:and\s+|it\s+)?(?:so|therefore|hence|thus|consequently|meaning|i\.e\.,?|that\s+is,?|which\s+"
+    r"[^.;]{0,160}?(?:[,;–—]\s*(?:and\s+|it\s+)?(?:so|therefore|hence|thus|consequently|meaning|in\s+other\s+words,?|i\.e\.,?|that\s+is,?|which\s+"
     r"(?:means|implies|shows))|(?<!not )\b(?:means?|implies|proves?|and\s+(?:therefore|so|hence|thus)))\s+(?:that\s+)?"
     rf"(?P<claim>[^.;:]{{0,60}}?\b{_DENIAL})",
     re.IGNORECASE,

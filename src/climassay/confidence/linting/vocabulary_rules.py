@@ -65,6 +65,7 @@ _OTHER_HEAD = re.compile(
     r"belief|plausibility)[*_\s]*[)\]](?=\s*(?:[.;]|$))",
     re.IGNORECASE,
 )
+_SURE = re.compile(rf"[(\[][*_\s]*(?:(?:{_DEGREE}){_GAP})?sure[*_\s]*[)\]](?=\s*(?:[.;]|$))", re.IGNORECASE)
 _SAID_SURELY = re.compile(
     r"\b(?:sa(?:y|id)|state[sd]?|conclude[sd]?|assert(?:ed)?|claim(?:ed)?)\s+(?P<how>with\s+(?:confidence|certainty))(?=\s+that\b)",
     re.IGNORECASE,
@@ -160,6 +161,8 @@ def _confidence(sentence: Sentence) -> Iterator[Remark]:
         framed = _THERE_IS.search(_before(text, match)) and _THAT_OR_IN.match(text, match.end())
         if (framed or _in_short_brackets(text, match)) and not is_held_by_people(text, *match.span()):
             yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
+    for match in _SURE.finditer(text):
+        yield Remark(*sentence.at(*match.span()), f'"{match.group()}" is no level of confidence: name one of the five.')
     for match in _OTHER_HEAD.finditer(text):
         yield _better(sentence, match, f"({_amount(match['word'])} confidence)", "is not a level of confidence")
     for match in _SAID_SURELY.finditer(text):
@@ -190,8 +193,9 @@ def _likelihood(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
     for match in _LIKELY.finditer(text):
         said = _words(match)
-        if is_mentioned(text, *match.span()):
-            continue
+        named = match["head"] is not None and match["head"][0].isupper() and match["how"].islower()
+        if named or is_mentioned(text, *match.span()):
+            continue  # "near Likely" is a place
         if said in LIKELIHOODS or _NO_TERM.search(_before(text, match)) or is_opinion(text, match.start()):
             continue
         if said.endswith("certain") and _PARTICULAR.match(text, match.end()):
@@ -406,6 +410,7 @@ _NEAR_TERM = 80
 """Characters around a term in which its probability is looked for."""
 _DIGITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTS = {**{word: place for place, word in enumerate(_DIGITS, start=1)}, "hundred": 100}
+_TENS = ("ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _N = rf"(?:\d{{1,3}}|(?:an?\s+)?(?:{'|'.join(_COUNTS)}))"
 _NUMBER = r"\d{1,3}(?:\.\d+)?"
 _NOUN = r"(?:probabilit(?:y|ies)|chances?|likelihood|odds)"
@@ -416,7 +421,7 @@ _PROBABILITY = re.compile(
     r"(?:(?:about|around|roughly|approximately|some|nearly|ca?\.|~|≈|an?)\s*)*"
     rf"(?:(?P<above>{_ABOVE})|(?P<below>{_BELOW}))?\s*(?:about\s+|an?\s+)?"
     rf"(?:(?P<low>[<>≤≥]?{_NUMBER})\s*%?\s*(?:[-–—]|to|and)\s*(?P<high>[<>≤≥]?{_NUMBER})\s*(?:%|per\s?cent)"
-    rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<decimal>0?\.\d+)"
+    rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<tens>{'|'.join(_TENS)})\s+per\s?cent|(?P<decimal>0?\.\d+)"
     rf"|(?P<of>{_N})[\s-]+(?:in|out\s+of)[\s-]+(?P<all>{_N})|(?P<half>(?:one\s+)?half|fifty[\s-]fifty|50[:/–-]50|even(?=\s+{_NOUN})))"
     r"(?P<more>\s+or\s+(?:more|greater|higher|above|better))?(?P<less>\s+or\s+(?:less|lower|below))?"
     rf"(?P<after>\s*{_NOUN}\b(?:\s+of\s+(?:occurrence|being\s+(?:correct|right|true)))?)?",
@@ -473,6 +478,8 @@ def probability_at(text: str, place: int) -> StatedProbability | None:
     else:
         if match["value"] is not None:
             low = float(match["value"]) / 100
+        elif match["tens"] is not None:
+            low = (1 + _TENS.index(match["tens"].lower())) / 10
         elif match["decimal"] is not None:
             low = float(match["decimal"])
         elif match["half"] is not None:
