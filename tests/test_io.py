@@ -59,7 +59,7 @@ def test_a_device_without_end_is_not_read(tmp_path):
 def test_a_pipe_without_writer_is_not_waited_for(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="pipe that nobody writes to"):
+    with pytest.raises(OSError, match="pipe that nothing writes to"):
         read_whole(pipe)
 
 

@@ -141,7 +141,7 @@ def test_a_file_that_is_no_export_changes_nothing(pair, tmp_path, spoilt):
     rows[-1] |= spoilt
     (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with Records(here.records_url) as store:
-        with pytest.raises(InputError, match=r"answer 3: this is no answer of records export"):
+        with pytest.raises(InputError, match=r"answer 3: this is not a record written by records export"):
             import_answers(store.database, tmp_path / "all.jsonl")
         assert len(list_runs(store.database)) == 1
 

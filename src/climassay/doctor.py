@@ -364,7 +364,7 @@ def _collection(label: str, collection: "Collection") -> Finding:
     if here is None:
         return _workspace(label, "ok", f"{said} (not looked at: it comes from a hub, or is not here)")
     if here != made_with.encoder_fingerprint:
-        said += " with other weights or settings than the one of this name here"
+        said += " whose weights or settings have changed since"
         advice = "Remove the collection and add its documents again, or install the encoder it was made with."
         return _workspace(label, "broken", said, advice)
     if count <= MANY_PASSAGES and (incomplete := collection.summary().incomplete):

@@ -53,7 +53,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         if stat.S_ISFIFO(kind):
             os.set_blocking(number, True)
             if not file.peek(1):
-                raise OSError(errno.EINVAL, "It is a pipe that nobody writes to", str(path))
+                raise OSError(errno.EINVAL, "It is a pipe that nothing writes to", str(path))
         yield file
 
 
@@ -251,7 +251,7 @@ def cannot_write(place: Path, error: OSError) -> InputError:
     """What to tell the user whose file could not be written."""
     said = f"{place} cannot be written ({error.strerror or error})"
     if error.errno in _FULL:
-        return InputError(f"{said}: make room and run the command again, or choose another place.")
+        return InputError(f"{said}: free some space and run the command again, or choose another place.")
     return InputError(f"{said}: choose another place.")
 
 
@@ -349,7 +349,7 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
     """Rows of a table, recognised by its content: Parquet, JSON array, JSON lines, or comma- or tab-separated values.
 
     Raises:
-        InputError: The content is none of these, or not UTF-8.
+        InputError: The content is not one of these, or not UTF-8.
     """
     if data[:4] == b"PAR1":
         try:

@@ -112,7 +112,7 @@ def _appearing(folder: Path) -> Iterator[Path]:
         yield partial
         partial.replace(folder)
     except OSError as error:
-        raise InputError(f"{folder} cannot be written ({error.strerror}): make room and run it again.") from None
+        raise InputError(f"{folder} cannot be written ({error.strerror}): free some space and run it again.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

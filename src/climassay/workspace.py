@@ -81,8 +81,8 @@ class Workspace:
             return str(self.collections)
         if "://" not in address:
             raise InputError(
-                f"{COLLECTIONS_VARIABLE} is {address!r}, which is not an address of an object store: write for example "
-                "s3://bucket/collections, or choose another folder with --workspace."
+                f"{COLLECTIONS_VARIABLE} is {address!r}, which is not an address of an object store: write "
+                f"for example s3://bucket/collections, or choose another folder with --workspace."
             )
         return address
 
@@ -160,6 +160,6 @@ def cache_folder() -> Path:
     if os.name == "posix" and path.stat().st_mode & stat.S_IWOTH:
         raise InputError(
             f"The cache {path} can be written by everybody on this machine, who could put other models there: "
-            f"take that right away (chmod o-w), or set {CACHE_VARIABLE} to a folder of your own."
+            f"remove that permission (chmod o-w), or set {CACHE_VARIABLE} to a folder of your own."
         )
     return path

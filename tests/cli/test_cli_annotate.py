@@ -85,7 +85,7 @@ def test_the_ending_of_a_file_tells_its_format(annotate, said, tmp_path):
     said(("q0000", "ann", VALID))
     assert "Wrote 1 label to" in annotate("export", DATASET, "-o", tmp_path / "out.csv")
     assert "0 labels stored, 1 known before" in annotate("import", DATASET, tmp_path / "out.csv")
-    assert "does not tell its format" in annotate("export", DATASET, "-o", tmp_path / "out", expected=2)
+    assert "does not show its format" in annotate("export", DATASET, "-o", tmp_path / "out", expected=2)
     assert "no file at" in annotate("import", DATASET, tmp_path / "gone.jsonl", expected=2)
 
 
@@ -117,7 +117,7 @@ def test_rubrics_are_asked_for_and_exported(tmp_path, climassay):
     for overlap in (2, 1):
         told = json_of(climassay("annotate rubrics", asked, "--dataset", "r", "--overlap", overlap, "--json", *where))
         assert (told["items"], told["settings"]["overlap"]) == (2, overlap)
-    assert "No rubric of r is decided" in refused(climassay("annotate export r --format rubrics -o", out, *where))
+    assert "No rubric of r is final" in refused(climassay("annotate export r --format rubrics -o", out, *where))
     with Records(Workspace.open(tmp_path / "rubrics").records_url) as records:
         store = AnnotationStore(records)
         wording = Wording("", "- [should] Names vapour (weight 2)")

@@ -86,7 +86,7 @@ def test_the_json_document_has_every_number(place, command):
     ("arguments", "word"),
     [
         (["table", "r99999999"], "no run r99999999"),
-        (["table", "{mcq}"], "not of climassay evaluate run"),
+        (["table", "{mcq}"], "not by climassay evaluate run"),
         (["table", "{run}", "-t", "totals"], "no table 'totals': it has mcq-cloze"),
         (["table", "{run}", "--metric", "rouge"], "no metric 'rouge'"),
         (

@@ -224,7 +224,7 @@ def test_runs_of_judges_have_a_page_with_tables_and_figures(climassay, table, pr
         (("--aspect", "relevance", "--layer", "40"), "no layer 40"),
         (("--aspect", "relevance", "--layer", "last"), "--layer takes whole numbers"),
         (("--kind", "claims"), "--label"),
-        (("--aspect", "relevance", "--label", "grade"), "no item that can be used"),
+        (("--aspect", "relevance", "--label", "grade"), "no usable item"),
         (("--kind", "claims", "--aspect", "relevance"), "--aspect goes with --kind text"),
         (("--aspect", "relevance", "--group", "id"), "only one of its group"),
     ],

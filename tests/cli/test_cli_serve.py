@@ -116,7 +116,7 @@ def test_a_server_that_is_restarted_on_its_port_takes_over_when_the_first_has_en
     try:
         address = told_by(first)["address"]
         second = begin(tmp_path, "--port", address.rpartition(":")[2])
-        assert second.stderr.readline().startswith(f"This workspace is served at {address} already; waiting")
+        assert second.stderr.readline().startswith(f"This workspace is already served at {address}; waiting")
         first.send_signal(end)
         assert told_by(second)["address"] == address
         with urllib.request.urlopen(f"{address}/sign-in") as answer:

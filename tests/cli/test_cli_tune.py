@@ -125,7 +125,7 @@ def test_finetuning_on_all_kinds_and_again(place: Path, climassay) -> None:
         (["--output", "../elsewhere"], "An adapter cannot be called"),
         (["--model", "openai:gpt-4o"], "only local: models can be tuned"),
         (["--validation", "QUESTIONS"], "examples stand in the training data"),
-        (["--max-length", "9000"], "lower the max length"),
+        (["--max-length", "9000"], "lower the maximum length"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(place: Path, climassay, arguments: list[str], message: str) -> None:

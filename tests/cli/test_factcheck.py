@@ -103,8 +103,8 @@ def test_a_failed_debate_is_one_sentence_and_no_success(climassay, tmp_path):
 
 BAD = {
     "empty claim": ([" \t "], "The claim is empty"),
-    "two words": (["The", "Sun"], "must stand in quotes"),
-    "nobody": ([CLAIM], "Nobody debates"),
+    "two words": (["The", "Sun"], "Put the claim in quotes"),
+    "nobody": ([CLAIM], "has no advocate"),
     "no collection": ([CLAIM, "-c", "nowhere"], "There is no collection 'nowhere'"),
     "no file": ([CLAIM, "--config", "nowhere.toml"], "There is no file at nowhere.toml"),
     "no prompts": ([CLAIM, "-c", "book", "--prompts", "nowhere"], "The prompt folder nowhere does not exist"),

@@ -155,7 +155,7 @@ BAD = {
     "no claims": (["other.csv", "-c", "book"], "other.csv has no column of claims"),
     "no column": (["claims.csv", "-c", "book", "--claim", "text"], "no column 'text' (--claim)"),
     "all empty": (["blank.csv", "-c", "book"], "No row of blank.csv has a claim"),
-    "nobody": (["claims.csv"], "Nobody debates"),
+    "nobody": (["claims.csv"], "has no advocate"),
     "other verdicts": (
         ["claims.csv", "-c", "book", "--truth", "verdict", "--scale", "climate-fever"],
         "is not of the scale",

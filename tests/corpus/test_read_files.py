@@ -140,9 +140,9 @@ class TestManyFiles:
         results = list(read_all([good[0], *bad, good[1]]))
         assert [len(result.documents) for result in results] == [1, 0, 0, 0, 0, 1]
         reasons = [skipped.reason for result in results for skipped in result.skipped]
-        assert reasons[0] == "broken.pdf is damaged or truncated; fetch it again."
+        assert reasons[0] == "broken.pdf is damaged or truncated; download it again."
         assert reasons[1] == "empty.html is empty."
-        assert reasons[2].startswith("what.xyz is of no known kind; names must end in one of .csv ")
+        assert reasons[2].startswith("what.xyz is of an unknown kind; names must end in one of .csv ")
         assert reasons[3] == f"There is no file {tmp_path / 'absent.pdf'}."
 
     def test_an_unreadable_file_is_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ def test_grades_and_reports_through_the_command(climassay, tmp_path):
     [
         ({"relevance": "none"}, "has no column 'none'"),
         ({"relevance": "asked"}, "which is not a number"),
-        ({"group": "grade"}, "row 4 has nothing in its column 'grade'"),
+        ({"group": "grade"}, "row 4 is empty in column 'grade'"),
         ({"passage": "grade"}, "fewer than 5 words"),
     ],
 )
@@ -198,7 +198,7 @@ def test_columns_that_cannot_be_used(tmp_path, columns, words):
 
 def test_a_group_alone_and_a_missing_group_are_told(collection, gold_set):
     alone = [LabelledQuestion(one.question, one.passage, group="only") for one in gold_set[:3]]
-    with pytest.raises(InputError, match="All questions are of one group, 'only'"):
+    with pytest.raises(InputError, match="All questions belong to one group, 'only'"):
         evaluate_retrieval(collection, alone)
     with pytest.raises(InputError, match="needs a group for every question"):
         evaluate_retrieval(collection, gold_set[:3], within_group=True)
@@ -252,10 +252,10 @@ def test_what_is_not_in_the_collection_is_told_and_counts_as_not_found(tmp_path,
         ({"ks": ()}, "at least one k"),
         ({"ks": (0, 1)}, "at least one k"),
         ({"ks": (5000,)}, "at least one k"),
-        ({"modes": []}, "no search mode to evaluate"),
+        ({"modes": []}, "at least one search mode"),
         ({"modes": ["fuzzy"]}, "no search mode 'fuzzy'"),
-        ({"share": 0}, "lies above 0"),
-        ({"share": 1.2}, "lies above 0"),
+        ({"share": 0}, "is above 0"),
+        ({"share": 1.2}, "is above 0"),
         (
             {"questions": [LabelledQuestion("q", "words that stand in no book at all here")]},
             "none of the 1 gold passages",

@@ -203,7 +203,7 @@ def test_a_collection_of_another_encoder_is_broken(workspace, monkeypatch):
     monkeypatch.setattr(doctor, "_fingerprint_here", lambda encoder: "0" * 64)
     found = by_name(examine_workspace(workspace))["collection heat"]
     assert found.level == "broken"
-    assert "other weights" in found.said
+    assert "weights or settings have changed" in found.said
 
 
 def test_a_collection_whose_encoder_is_not_here_is_left_alone(workspace, monkeypatch):

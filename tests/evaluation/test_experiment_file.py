@@ -77,7 +77,7 @@ def test_a_judge_is_a_model_of_the_file_or_another_one(judge, expected):
         (SMALL.replace('"default", ', '"default", "default", '), "two entries are called setting 'default'"),
         (SMALL.replace("settings", 'tasks = ["quiz"]\nsettings'), "must be a list"),
         (SMALL.replace('"rag:books"', '"rag:"'), "needs the name of a collection"),
-        (SMALL + '[[setting]]\nlabel = "x"\n', "needs the entry use"),
+        (SMALL + '[[setting]]\nlabel = "x"\n', "needs an entry use"),
         (SMALL + '[[setting]]\nuse = "fine-tuned"\ntraining = 3\n', "training is a table"),
         (SMALL + '[[setting]]\nuse = "default"\nlabel = "d"\nwindows = 3\n', "no entry 'windows'"),
         ("limit = 0\n" + SMALL, "limit must be at least 1"),

@@ -269,7 +269,7 @@ def test_tuned_settings_open_the_model_again_with_their_adapter(store):
 
 def test_a_tuned_setting_without_adapter_is_refused(store):
     text = PLAN.format(more="") + '[[setting]]\nuse = "fine-tuned"\n'
-    with pytest.raises(InputError, match="needs an adapter or a training"):
+    with pytest.raises(InputError, match="needs an adapter, or a training"):
         run(Lab(), store, parse_plan(tomllib.loads(text), where="x.toml", folder=Path()))
 
 

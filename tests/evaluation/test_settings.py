@@ -63,7 +63,7 @@ def test_default_gives_nothing_and_context_the_source_text():
     assert parse_setting("default", NOTHING).prepare([question(1)], Reader(10)) == [Prepared()]
     given = parse_setting("context", NOTHING).prepare([question(1, context="Source.")], Reader(10))
     assert given == [Prepared(("Source.",))]
-    with pytest.raises(InputError, match="1 of them have none"):
+    with pytest.raises(InputError, match="1 of them lack it"):
         parse_setting("context", NOTHING).prepare([question(1)], Reader(10))
 
 
@@ -73,7 +73,7 @@ def test_default_gives_nothing_and_context_the_source_text():
         ("rags", "no setting"),
         ("rag:", "name of a collection"),
         ("long-context:auto", "name of a collection"),
-        ("default:x", "takes nothing"),
+        ("default:x", "takes no argument"),
     ],
 )
 def test_unknown_and_incomplete_names_are_refused(text, word):
@@ -120,7 +120,7 @@ def test_examples_never_come_from_the_test():
     usable = question(60)
     pool = ExamplePool("pool", (same_text, reworded, usable))
     assert pool.draw("freeform", 1, seed=0, test=asked) == (usable,)
-    with pytest.raises(InputError, match="2 examples are wanted for freeform, but the pool pool has 1"):
+    with pytest.raises(InputError, match="2 examples are needed for freeform, but the pool pool has 1"):
         pool.draw("freeform", 2, seed=0, test=asked)
 
 

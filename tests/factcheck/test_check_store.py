@@ -151,7 +151,7 @@ def test_the_last_word_of_each_person_counts_and_earlier_ones_are_kept(store):
 @pytest.mark.parametrize(
     ("opinion", "comment", "sentence"),
     [
-        ("love", "", "is agree, disagree, undecided, not 'love'"),
+        ("love", "", "must be agree, disagree, undecided, not 'love'"),
         ("undecided", "  ", "Say whether you agree, or write a comment."),
         ("agree", "x" * (LONGEST_COMMENT + 1), "4,001 characters"),
     ],
@@ -165,7 +165,7 @@ def test_reviews_that_say_nothing_or_too_much_are_refused(local, opinion, commen
 
 
 def test_only_finished_checks_are_reviewed(local):
-    with pytest.raises(InputError, match="when its debate has ended"):
+    with pytest.raises(InputError, match="once its debate has ended"):
         local.review(begun(local), "ann", "agree")
     with pytest.raises(InputError, match="There is no check 'c0'"):
         local.review("c0", "ann", "agree")
@@ -249,7 +249,7 @@ def test_lists_are_filtered_by_topic_collection_source_day_and_reviewer_all_at_o
     assert store.collections() == ["ar6", "wmo"]
     assert store.reviewers() == ["ann", "bob"]
     for wrong in ("2024-02-30", "yesterday"):
-        with pytest.raises(InputError, match="is no day"):
+        with pytest.raises(InputError, match="is not a date"):
             found(since=wrong)
 
 

@@ -93,7 +93,7 @@ def test_scales_understand_each_others_verdicts_by_their_side_and_no_finer():
 def test_labels_and_levels_that_a_scale_does_not_have():
     with pytest.raises(InputError, match="'nonsense' is not a verdict of the scale binary: it has incorrect, correct"):
         BINARY.collapse("nonsense")
-    with pytest.raises(InputError, match="cannot be shown in 6 classes: it can in 12, 7, 5, 2"):
+    with pytest.raises(InputError, match="cannot be shown in 6 classes: it can be shown in 12, 7, 5, 2"):
         CLIMATE_FEEDBACK.classes(6)
     with pytest.raises(InputError, match="not enough information' is not a verdict"):
         BINARY.is_correct(NOT_ENOUGH)

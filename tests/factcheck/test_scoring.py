@@ -192,8 +192,8 @@ def test_predictions_that_are_not_of_the_scale():
             {"unknown": "wrong"},
             "Row 2 has the true verdict 'false false .* …', which is",
         ),
-        ([NO], [NO], {"classes": 4}, "cannot be shown in 4 classes: it can in 3, 2"),
-        ([NO], [NO], {"level": 1.0}, "A confidence level lies between 0 and 1"),
+        ([NO], [NO], {"classes": 4}, "cannot be shown in 4 classes: it can be shown in 3, 2"),
+        ([NO], [NO], {"level": 1.0}, "A confidence level must be between 0 and 1"),
         ([NO], [NO], {"resamples": 0}, "at least one bootstrap sample"),
     ],
 )

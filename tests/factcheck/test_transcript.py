@@ -152,7 +152,7 @@ def test_any_event_comes_back_as_it_was(transcript):
         ("opinion", {"advocate": "IPCC"}, "round: Field required"),
         ("decision", {"advocate": "IPCC"}, "round: Field required"),
         ("passages", {"passages": [{"number": 1}]}, "passage: Field required"),
-        ("cheer", {}, "'cheer' is nothing that happens in a debate"),
+        ("cheer", {}, "'cheer' is not an event of a debate"),
     ],
 )
 def test_damaged_events_are_told_in_one_sentence(kind, data, sentence):

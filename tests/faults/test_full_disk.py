@@ -151,7 +151,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_earlier_files_alone(name, disk, 
         left = sorted(path.name for path in disk.folder.rglob("*") if path.is_file() and path.name != ".ballast")
     assert (code, len(sentences(err))) == (2, 1), f"exit {code}: {err[-1500:]}"
     assert "Traceback" not in err
-    assert "make room" in sentences(err)[0]
+    assert "free some space" in sentences(err)[0]
     assert out == ""
     if command.folder:
         assert not [one for one in left if one.endswith((".new", ".part", ".tmp"))]
@@ -199,7 +199,7 @@ def test_a_workspace_that_fills_up_under_a_command_is_told_and_the_command_goes_
             # A little room is enough for some; one only reads, for which there may be room at once.
             if code != 0 or (left == 0 and name != "publish"):
                 assert (code, len(sentences(err)), out) == (2, 1, ""), f"exit {code}: {out}{err[-1500:]}"
-                assert "make room" in sentences(err)[0], err
+                assert "free some space" in sentences(err)[0], err
                 code, out, err = run(life)
             assert code == 0, err
             assert_same(left_by(life, out), expected, f"{name} with {left} bytes left")
@@ -226,7 +226,7 @@ def test_a_short_command_that_writes_to_a_full_workspace_is_one_sentence(name, g
             code, out, err = climassay(*arguments, "-w", disk.folder)
         assert (code, len(sentences(err)), out) == (2, 1, ""), f"exit {code}: {out}{err[-1500:]}"
         assert "Traceback" not in err
-        assert "make room" in sentences(err)[0]
+        assert "free some space" in sentences(err)[0]
         done(climassay(*arguments, "-w", disk.folder))
 
 
@@ -249,7 +249,7 @@ def test_records_that_cannot_grow_are_told_and_keep_what_they_have(disk, monkeyp
     with Records(url) as store, store.run("evaluate mcq", {"n": 1}) as run:
         run.save_results("scores", [{"n": 1}])
     with disk.full():
-        sentence = r"because the disk is full: make room|see whether the disk is full|cannot be opened"
+        sentence = r"because the disk is full: free some space|see whether the disk is full|cannot be opened"
         with pytest.raises(RecordsError, match=sentence):
             fill(url)
     with Records(url) as store:

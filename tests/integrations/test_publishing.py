@@ -115,7 +115,7 @@ def test_the_fingerprint_follows_questions_and_prompts(tmp_path):
         ({"name": "Mit Leerzeichen"}, "lower-case"),
         ({"kinds": ("mcq",)}, "no question of the kind mcq"),
         ({"examples": -1}, "0 or more"),
-        ({"examples": 500}, "500 examples are wanted"),
+        ({"examples": 500}, "500 examples are needed"),
     ],
     ids=["name", "kind", "negative", "pool"],
 )

@@ -53,7 +53,7 @@ def test_levels_order_words_and_leave_other_rows_out(tmp_path) -> None:
     table = read_items(write(tmp_path, "claims.jsonl", rows), columns)
     assert [(item.id, item.label) for item in table.items] == [("1", 0.0), ("2", 1.0), ("4", 0.0)]
     assert table.levels == ("bad", "good")
-    assert table.skipped == ("row 3: the label 'odd' is none of the levels",)
+    assert table.skipped == ("row 3: the label 'odd' is not one of the levels",)
 
 
 @pytest.mark.parametrize("text", ["one", "a,,b", "a,b|a"])
@@ -67,7 +67,7 @@ def test_levels_that_are_no_scale(text) -> None:
     [
         ({"text": "summary"}, "no column 'summary': it has article, n, group, text, score"),
         ({"group": None}, "has the item 'S0' twice"),
-        ({"label": "article"}, "holds no item that can be used: row 1: the label"),
+        ({"label": "article"}, "holds no usable item: row 1: the label"),
     ],
 )
 def test_what_cannot_be_used_is_told(tmp_path, change, message) -> None:

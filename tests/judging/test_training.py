@@ -66,7 +66,7 @@ def test_by_default_a_probe_reads_the_layers_of_the_harvester():
     trained = train_probe(items(), harvester(layers=(2, 3)))
     assert trained.probe.provenance.layers == (2, 3)
     assert trained.probe.weights.size == 2 * WIDTH
-    with pytest.raises(InputError, match="does not read layer -1: it reads 2, 3"):
+    with pytest.raises(InputError, match=r"Layer -1 was not requested .*; the layers are 2, 3"):
         train_probe(items(), harvester(layers=(2, 3)), settings=ProbeSettings())
 
 

@@ -173,7 +173,7 @@ def test_whatever_is_chosen_keeps_its_promise_on_the_labels(rows, precision):
         (lambda: fit_calibrator([0.5], [1, 0]), "one label for each score"),
         (lambda: threshold_for(0.9, [1], [0.5, 0.5]), "one label for each probability"),
         (lambda: threshold_for(0.0, [1], [0.5]), "give a share above 0"),
-        (lambda: reweighted([[0.5, 0.5]], [0.0, 1.0]), "Shares of classes are positive"),
+        (lambda: reweighted([[0.5, 0.5]], [0.0, 1.0]), "Class shares must be positive"),
     ],
     ids=["calibrator", "labels", "precision", "shares"],
 )

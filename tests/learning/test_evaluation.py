@@ -56,7 +56,7 @@ def test_on_a_mix_each_class_counts_its_share(held_out):
     found = evaluate(truth, given, CLASSES, mix=(1, 1, 1))
     assert found.accuracy.value == pytest.approx(found.balanced_accuracy.value)
     assert found.constant.value == pytest.approx(1 / 3)
-    with pytest.raises(InputError, match="no held-out items"):
+    with pytest.raises(InputError, match="without held-out items"):
         evaluate(truth[truth > 0], given[truth > 0], CLASSES, mix=(1, 1, 1))
 
 

@@ -121,9 +121,9 @@ def test_another_mix_is_bayes_rule(trained):
 
 
 def test_a_text_without_words_and_an_unknown_label_are_named(trained):
-    with pytest.raises(InputError, match="Text 2 has no words"):
+    with pytest.raises(InputError, match="Text 2 contains no words"):
         trained.classifier.predict(["sea", "12 %"])
-    with pytest.raises(InputError, match="'fire' is none of"):
+    with pytest.raises(InputError, match="'fire' is not one of"):
         trained.classifier.score(["sea"], ["fire"])
 
 

@@ -302,7 +302,7 @@ def test_figures_worked_by_hand():
 
 def test_both_classes_are_needed():
     scorer = scripted(a=Relations(1, 0, 0), b=Relations(1, 0, 0))
-    with pytest.raises(InputError, match="some are SUPPORTS and some REFUTES"):
+    with pytest.raises(InputError, match="both SUPPORTS and REFUTES"):
         validate_entailment(PAIRS[:2], scorer)
 
 

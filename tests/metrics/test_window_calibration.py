@@ -139,7 +139,7 @@ def test_what_a_row_lacks_is_told_with_its_number(tmp_path, row, word):
     [
         ([one for one in PLAIN if one.correct], "wrong answers to at least two"),
         (PLAIN[:3], "wrong answers to at least two"),
-        ([*PLAIN, LabelledAnswer("q9", "the <MASK>", "ref", "ref", True)], "is the reference itself"),
+        ([*PLAIN, LabelledAnswer("q9", "the <MASK>", "ref", "ref", True)], "is identical to its reference"),
     ],
     ids=["one-kind", "too-few", "equal"],
 )

@@ -160,9 +160,9 @@ def test_numbers_without_bounds_are_bounded_and_exact() -> None:
         ({}, r"\$ allows anything"),
         ({"type": "string", "maxLength": 5, "pattern": "a+"}, "uses 'pattern', which cannot be enforced"),
         ({"type": "number", "multipleOf": 2}, "uses 'multipleOf'"),
-        ({"type": "number", "minimum": 2, "maximum": 1}, "leave nothing: 2 to 1"),
-        ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "leave nothing"),
-        ({"type": "string", "minLength": 3, "maxLength": 2}, "leave nothing: 3 to 2"),
+        ({"type": "number", "minimum": 2, "maximum": 1}, "exclude every value: 2 to 1"),
+        ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "exclude every value"),
+        ({"type": "string", "minLength": 3, "maxLength": 2}, "exclude every value: 3 to 2"),
         ({"type": "object", "required": ["a"]}, "requires 'a' without describing it"),
         ({"type": "object", "additionalProperties": {"type": "null"}}, "leaves property names open"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}}, "contains itself"),
@@ -207,7 +207,7 @@ def test_bounds_of_strings_are_lowered_where_the_longest_answer_would_not_fit() 
     assert free.max_tokens > 12_000
     assert 190 < tight.max_tokens <= 200
     assert grammars.compile(schema, room=200) is tight
-    with pytest.raises(ModelError, match="there is room for 20"):
+    with pytest.raises(ModelError, match="there is room for only 20"):
         grammars.compile(schema, room=20)
 
 

@@ -125,7 +125,7 @@ def test_threads_wait_for_each_other_and_a_callback_must_not_ask(tiny: LocalMode
     alone = [tiny.generate([request])[0] for request in requests]
     with ThreadPoolExecutor(4) as pool:
         assert [done for (done,) in pool.map(lambda request: tiny.generate([request]), requests)] == alone
-    with pytest.raises(ModelError, match="asked from within its own on_result"):
+    with pytest.raises(ModelError, match="called from within its own on_result"):
         tiny.generate(requests, on_result=lambda index, completion: tiny.generate(requests[:1]))
     assert tiny.generate(requests) == alone
 
@@ -179,7 +179,7 @@ def test_what_cannot_be_generated_fails_in_its_place(tiny: LocalModel) -> None:
             ask("ab", schema={"type": "object", "properties": {"why": {"type": "string"}}}),
         ]
     )
-    assert "the model takes 1 to 255" in (long.error or "")
+    assert "the model accepts 1 to 255" in (long.error or "")
     assert good.error is None
     assert "max_tokens is 0" in (none.error or "")
     assert "$.why has no maxLength" in (unbounded.error or "")

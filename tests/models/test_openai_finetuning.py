@@ -189,5 +189,5 @@ def test_a_process_killed_while_it_waits_goes_on_with_its_job(server, tmp_path):
 def test_a_file_that_is_no_state(server, tmp_path, text):
     state = tmp_path / "state.json"
     state.write_text(text)
-    with pytest.raises(InputError, match="not a fine-tuning of climassay"):
+    with pytest.raises(InputError, match="not the state of a fine-tuning job"):
         run(server, state)

@@ -307,9 +307,9 @@ def test_a_key_travels_unencrypted_only_where_the_user_says_so(url, key, allowed
         ('[providers.a]\nbase_url = "models.example"\n', "not an http or https address"),
         ('[providers.a]\nbase_url = "https://a.example"\nkey = "sk-1"\n', "no entry 'key'"),
         ('[providers.a]\nbase_url = "https://a.example"\nallow_http = "yes"\n', "allow_http = 'yes'"),
-        ('[providers.local]\nbase_url = "https://a.example"\n', "not a name for a provider"),
-        ('[providers."a:b"]\nbase_url = "https://a.example"\n', "not a name for a provider"),
-        ('[providers.openai]\nbase_url = "https://a.example"\n', "prices only"),
+        ('[providers.local]\nbase_url = "https://a.example"\n', "not a valid provider name"),
+        ('[providers."a:b"]\nbase_url = "https://a.example"\n', "not a valid provider name"),
+        ('[providers.openai]\nbase_url = "https://a.example"\n', "only prices"),
     ],
 )
 def test_a_configuration_that_does_not_fit_is_told_in_one_sentence(text, words, configuration):

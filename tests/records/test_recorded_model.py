@@ -278,12 +278,12 @@ def test_a_model_that_forgets_a_request_is_an_error(store):
             on_result(0, Completion("only this", "stop"))
             return []
 
-    with store.run("test", {}) as run, pytest.raises(ModelError, match="no answer at all to 1 of 2 requests"):
+    with store.run("test", {}) as run, pytest.raises(ModelError, match="did not answer 1 of 2 requests"):
         RecordedModel(Forgetful(), store, run).generate([ask("one"), ask("two")])
 
 
 def test_a_model_without_log_probabilities_says_so(store):
-    with store.run("test", {}) as run, pytest.raises(ModelError, match="cannot weigh options"):
+    with store.run("test", {}) as run, pytest.raises(ModelError, match="cannot score options"):
         RecordedModel(Echo(), store, run).option_logprobs([weigh("x")])
 
 

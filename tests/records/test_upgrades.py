@@ -226,7 +226,9 @@ def test_without_room_for_the_copy_nothing_is_changed(workspace, monkeypatch):
     before = contents(workspace.folder / "records.sqlite")
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "copymode", full)
-        with pytest.raises(RecordsError, match=r"cannot be copied first .*: make room and run the command again\.$"):
+        with pytest.raises(
+            RecordsError, match=r"no backup copy can be made first .*: free some space and run the command again\.$"
+        ):
             Records(workspace.url)
     assert contents(workspace.folder / "records.sqlite") == before
     assert not [file for pattern in ("*.v*", ".*.new") for file in workspace.folder.glob(pattern)]

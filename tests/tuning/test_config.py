@@ -195,9 +195,9 @@ def test_the_same_book_under_another_name_is_found() -> None:
 
 
 def test_what_goes_with_the_source_only() -> None:
-    with pytest.raises(InputError, match="its documents are needed"):
+    with pytest.raises(InputError, match="needs its documents"):
         ContinuedPretrainingData.assemble(library(ICE), source=None, validate_on="source")
-    with pytest.raises(InputError, match="leaves no use"):
+    with pytest.raises(InputError, match="are not used"):
         ContinuedPretrainingData.assemble(
             library(ICE), source=library(AIR), validation=library(SOIL), validate_on="source"
         )

@@ -187,7 +187,7 @@ def test_too_little_memory_is_one_sentence(base: TuningBase, tmp_path: Path, mon
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr("climassay.tuning.sequences.SequenceLoss.nats", full)
-    with pytest.raises(ModelError, match="does not hold a batch of 4 sequences: lower the batch size"):
+    with pytest.raises(ModelError, match="is not enough for a batch of 4 sequences: lower the batch size"):
         train(base, LEARNED, HELD_OUT, small(), tmp_path)
 
 
@@ -341,9 +341,9 @@ def test_models_that_cannot_be_tuned(name: str, message: str) -> None:
 
 
 def test_limits_of_the_model_and_of_the_base(base: TuningBase, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="takes 256 tokens: lower the max length of 300"):
+    with pytest.raises(InputError, match="takes 256 tokens: lower the maximum length from 300"):
         train(base, LEARNED, HELD_OUT, small(max_length=300), tmp_path)
-    with pytest.raises(InputError, match="want bfloat16, but the model is in float32"):
+    with pytest.raises(InputError, match="ask for bfloat16, but the model is in float32"):
         train(base, LEARNED, HELD_OUT, small(dtype="bfloat16"), tmp_path)
 
 

@@ -108,7 +108,7 @@ def test_get_question(server):
     ]
     assert seen["passages"]["p1"] == "A passage about aerosols."
     assert "numbered from 0" in server.get(f"/runs/{server.content.run}/questions/1000", status=404)["error"]
-    assert "kept no questions" in server.get(f"/runs/{begin_run(server)}/questions/0", status=404)["error"]
+    assert "has no stored questions" in server.get(f"/runs/{begin_run(server)}/questions/0", status=404)["error"]
 
 
 def test_a_long_answer_has_its_rubric_and_what_was_found_in_it(server):

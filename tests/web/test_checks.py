@@ -318,7 +318,7 @@ def test_a_check_that_goes_on_and_one_that_is_not_there_cannot_be_reviewed(clien
     check = ask(client)
     answer = post(client, f"/checks/{check}/review", {"opinion": "agree"})
     assert answer.status_code == 400
-    assert "when its debate has ended" in answer.text
+    assert "once its debate has ended" in answer.text
     assert post(client, "/checks/c0/review", {"opinion": "agree"}).status_code == 404
     assert client.get("/checks/c0").status_code == 404
 

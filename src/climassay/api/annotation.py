@@ -25,7 +25,7 @@ LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
 ExportFormat = LabelFormat | Literal["rubrics"]
 
 
-def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
+def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
     """Open a dataset for annotation, or change its settings; settings not given stay as they are.
 
     Args:
@@ -62,7 +62,7 @@ def begin_dataset(
     store.begin(dataset, dict(origin))
     there = {one.id for one in store.drafts(dataset)}
     store.save(dataset, [one for one in drafts if one.draft.id not in there])
-    return open_dataset(dataset, overlap=overlap, workspace=session)
+    return open_annotation(dataset, overlap=overlap, workspace=session)
 
 
 def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
@@ -256,10 +256,10 @@ def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
 
     asked = [one for one in items if is_rubric(one.draft.wording)]
     if not asked:
-        raise InputError(f"Nobody is asked for rubrics in {dataset}: climassay annotate rubrics makes such a dataset.")
+        raise InputError(f"{dataset} does not collect rubrics: create such a dataset with climassay annotate rubrics.")
     rows = [question_row(one) for one in finished_rubrics(asked)]
     if not rows:
-        raise InputError(f"No rubric of {dataset} is decided yet: annotators write them with climassay serve.")
+        raise InputError(f"No rubric of {dataset} is final yet: annotators write them with climassay serve.")
     write_rows(output, rows)
     states = Counter(one.state for one in asked)
     data = {"dataset": dataset, "output": output, "format": "rubrics", "questions": len(rows)}
@@ -320,7 +320,7 @@ def _form_of(file: Path) -> LabelFormat:
             return "jsonl"
         case ".csv":
             return "csv"
-    raise InputError(f"{file} does not tell its format: add --format jsonl, csv, label-studio or argilla.")
+    raise InputError(f"{file} does not show its format: add --format jsonl, csv, label-studio or argilla.")
 
 
 def _users(file: Path | None) -> dict[str, str]:
@@ -331,7 +331,7 @@ def _users(file: Path | None) -> dict[str, str]:
         if not isinstance(result, dict) or not all(isinstance(one, str) for one in result.values()):
             raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
     except (OSError, ValueError) as error:
-        raise InputError(f"{file} gives no users of Argilla: {error}.") from None
+        raise InputError(f"{file} does not map annotators to Argilla users: {error}.") from None
     return result
 
 

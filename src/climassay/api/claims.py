@@ -402,7 +402,7 @@ def export_checks(file: Path, wanted: "factcheck.CheckFilter | None" = None, *, 
         InputError: The file cannot be written, or there is no such opinion or day.
     """
     if file.suffix != ".jsonl":
-        raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
+        raise InputError(f"{file} must end in .jsonl: write one check per line.")
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:

@@ -510,7 +510,7 @@ def _tagged_by(
         untagged = [untagged[place] for place in sorted(drawn.tolist())]
     residuals, confusion = loaded.residuals, loaded.confusion
     if residuals is None and confusion is None:
-        raise InputError(f"The tagger {tagger} does not tell how it errs: train it anew.")
+        raise InputError(f"The tagger {tagger} has no record of its errors: train it again.")
     with session.progress.task("Tagging", total=len(untagged) * max(1, len(loaded.sources))) as task:
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
         asked = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))

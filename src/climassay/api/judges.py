@@ -189,7 +189,7 @@ class JudgeSpec:
         if self.quality is None:
             if self.known is None:
                 raise InputError(
-                    'Say by which quality to rank: quality="relevance", or a probe that was trained for one.'
+                    'Say which quality to rank by: quality="relevance", or a probe that was trained for one.'
                 )
             return quality_of(self.known.provenance)
         return _quality(self.quality)
@@ -646,7 +646,7 @@ def ablate_judge(
             session.progress.task(f"Asking {model}", 2 * len(pairs) * (2 + controls)) as task,
         ):
             if (local := loaded_model(loaded)) is None:
-                raise InputError(f"A direction can be taken out of a local: model only, not out of {loaded.name}.")
+                raise InputError(f"A direction can be ablated in a local: model only, not in {loaded.name}.")
             harvester = judging.Harvester(local, questions, known.provenance.layers, session.activations, token_budget)
             result = judging.ablate(
                 local,

@@ -226,7 +226,7 @@ def evaluate_tagger(
     if tagger is not None:
         loaded = _loaded(tagger).for_mix(None)
         if loaded.levels != LEVELS:
-            raise InputError(f"{tagger} gives other levels than {', '.join(LEVELS)}.")
+            raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
         items = tuple(one for one in table.items if not loaded.provenance.knows(one.item.text))
         left_out = len(table.items) - len(items)
         if not items or loaded.provenance.data_sha256 == table.sha256:

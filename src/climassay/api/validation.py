@@ -128,7 +128,7 @@ def train_validator(
             from climassay.generation.validation.training import train_api
 
             if output.is_dir():
-                raise InputError(f"{output} is a folder: name the file that keeps how far the fine-tuning has come.")
+                raise InputError(f"{output} is a folder: name the file that stores the state of the fine-tuning job.")
             base_url, model = _server(model, session.options.base_url)
             job = tasks.enter_context(session.progress.task("Fine-tuning job"))
             tuning["on_status"] = lambda now: job.update(description=f"Fine-tuning job is {now.status}")
@@ -324,7 +324,7 @@ def simulate_labelling(
     )
 
 
-def describe_validator(validator: Path) -> Shown:
+def show_validator(validator: Path) -> Shown:
     """Show a trained validator's data, figures and threshold, without loading its model.
 
     Args:

@@ -104,7 +104,9 @@ class DebateOptions(LoadingOptions, RayOptions):
         if self.collection or self.plain or self.adversary:
             advocates = advocates_from_names(self.collection or (), plain=self.plain, adversaries=self.adversary or ())
         if not advocates:
-            raise InputError("Nobody debates: name a collection (--collection NAME), --plain, or a file (--config).")
+            raise InputError(
+                "The debate has no advocate: name a collection (--collection NAME), --plain, or a file (--config)."
+            )
         limits = {"max_output_tokens": self.max_output_tokens, "reasoning_effort": self.reasoning_effort}
         set_limits: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
         own = given(self, AdvocateSettings)
@@ -154,7 +156,7 @@ def check(
     from climassay.factcheck.claims import iso_date
 
     if len(claim) > 1:
-        raise InputError(f"The claim must stand in quotes: after it there is {claim[1]!r}.")
+        raise InputError(f"Put the claim in quotes: it is followed by {claim[1]!r}.")
     if claim_review is not None and not (url and publisher):
         raise InputError("A ClaimReview needs --url (where the fact-check is published) and --publisher.")
     if claim_review is not None and claim_review.is_dir():

@@ -52,7 +52,7 @@ def quickstart(
     from climassay.workspace import Workspace
 
     if not yes and not sys.stdin.isatty():
-        raise InputError("There is nobody to answer: run it on a terminal, or with --yes to take every offer.")
+        raise InputError("Nobody can answer here: run it in a terminal, or with --yes to accept every offer.")
     place = Workspace.open(workspace)
     console = stderr_console() if as_json else stdout_console()
     dialog = _Terminal(console, takes_offers=yes)

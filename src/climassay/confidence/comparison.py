@@ -129,7 +129,7 @@ def compare(
         InputError: The similarity is not between 0 and 1, or a side has no statement.
     """
     if not 0 < least_similar < 1:
-        raise InputError(f"A least similarity lies between 0 and 1, not at {least_similar:g}.")
+        raise InputError(f"The minimum similarity must be between 0 and 1, not {least_similar:g}.")
     if not old or not new:
         raise InputError(f"The {'second' if old else 'first'} text has no sentence to compare.")
     if kind == "drafts":

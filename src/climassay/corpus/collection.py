@@ -368,7 +368,7 @@ class Collection:
         """Take out a document by its id or its title; all documents of that title go.
 
         Raises:
-            InputError: There is none of that id or title.
+            InputError: There is none with that id or title.
         """
         gone = tuple(stored for stored in self.documents() if document in (stored.id, stored.title))
         if not gone:
@@ -402,7 +402,7 @@ class Collection:
             raise InputError(f"A title has 1 to {LONGEST_TITLE} characters, this one has {len(new)}.")
         stored = self._document(document)
         if not stored.complete:
-            raise InputError(f"The adding of {stored.title} was interrupted: add it again first, then rename it.")
+            raise InputError(f"Adding {stored.title} was interrupted: add it again first, then rename it.")
         if new != stored.title:
             with write_lock(self._store.lock_file(self.name)):
                 self._table.update(where=f"document_id = {quoted(stored.id)}", values={"document": new})
@@ -421,7 +421,7 @@ class Collection:
         """A passage by its id.
 
         Raises:
-            InputError: There is none of that id.
+            InputError: There is none with that id.
         """
         result = self._passages_where(f"id = {quoted(passage_id)}", 1)
         if not result:
@@ -538,8 +538,8 @@ class Collection:
             return
         if encoder.name == made.encoder:
             raise InputError(
-                f"The collection {self.name!r} was made with an encoder named {made.encoder} that had other weights or "
-                "settings than the one of this name now: remove the collection and add its documents again."
+                f"The collection {self.name!r} was made with an encoder named {made.encoder} whose weights "
+                f"or settings have changed since: remove the collection and add its documents again."
             )
         raise InputError(
             f"The collection {self.name!r} was made with the encoder {made.encoder}, not with {encoder.name}: "
@@ -614,7 +614,7 @@ def remove_collection(location: Location, name: str) -> None:
     """Delete a collection with all that is in it.
 
     Raises:
-        InputError: There is none of that name.
+        InputError: There is none with that name.
     """
     store = CollectionStore.at(location)
     documents: list[StoredDocument] = []

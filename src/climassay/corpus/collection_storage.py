@@ -78,7 +78,7 @@ def read_settings(schema: pa.Schema, name: str) -> CollectionSettings:
     """The settings a table was made with.
 
     Raises:
-        InputError: The table is none of ours, or of a newer layout.
+        InputError: The table is not one of ours, or of a newer layout.
     """
     try:
         result = json.loads((schema.metadata or {})[METADATA_KEY])
@@ -394,7 +394,8 @@ def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     if full or "No space left" in str(error) or "File too large" in str(error):
         raise InputError(
-            f"The collection {name!r} in {address} cannot be written because the disk is full: make room and run the "
+            f"The collection {name!r} in {address} cannot be written because the disk is full: free some "
+            f"space and run the "
             "command again."
         ) from error
     raise DamagedCollectionError(
@@ -510,7 +511,7 @@ class CollectionStore:
         """The LanceDB table of a collection.
 
         Raises:
-            InputError: There is none of that name (the message names those that are there), or it is damaged.
+            InputError: There is none with that name (the message names those that are there), or it is damaged.
         """
         check_name(name)
         if name not in (names := self.names()):
@@ -543,7 +544,7 @@ class CollectionStore:
         """Delete a collection with all that is in it.
 
         Raises:
-            InputError: There is none of that name.
+            InputError: There is none with that name.
         """
         self.open(name)
         with write_lock(self.lock_file(name)):

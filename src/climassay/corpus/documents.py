@@ -477,9 +477,9 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
         InputError: A size below 100, or an overlap that is negative or more than half the size.
     """
     if size < SMALLEST_SIZE:
-        raise InputError(f"A passage size of {size} characters is too small: take at least {SMALLEST_SIZE}.")
+        raise InputError(f"A passage size of {size} characters is too small: use at least {SMALLEST_SIZE}.")
     if not 0 <= overlap <= size // 2:
-        raise InputError(f"An overlap of {overlap} characters does not fit passages of {size}: take 0 to {size // 2}.")
+        raise InputError(f"An overlap of {overlap} characters does not fit passages of {size}: use 0 to {size // 2}.")
     passages: list[Passage] = []
     for run in _runs(document, size):
         for pieces in _fill(run, size, overlap):

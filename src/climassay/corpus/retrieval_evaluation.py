@@ -253,7 +253,7 @@ def read_judged(path: str | Path, columns: QuestionColumns = QuestionColumns()) 
         name = str(row.get("id") or f"q{number:04d}")
         group = _first(row, (columns.group,)) if columns.group else ""
         if columns.group and not group:
-            raise InputError(f"{file.name}, row {number} has nothing in its column {columns.group!r}.")
+            raise InputError(f"{file.name}, row {number} is empty in column {columns.group!r}.")
         document = _first(row, ("document",)) or None
         questions.append(LabelledQuestion(question, passage, name, document, relevance, group))
     if not questions:
@@ -432,7 +432,7 @@ def evaluate_retrieval(
     if not any(located):
         raise InputError(
             f"The collection {collection.name!r} has none of the {len(questions)} gold passages: "
-            "add the documents that they were taken from, or take another collection."
+            "add the documents they were taken from, or use another collection."
         )
     gathered = _Questions.of(collection, questions, golds, within_group)
     scored = [_Ranking.of(collection, gathered, max(ks), mode, share) for mode in modes]
@@ -478,7 +478,7 @@ class _Questions:
         for number, pair in enumerate(pairs):
             places.setdefault((pair.question, pair.group), []).append(number)
         if len({group for _, group in places}) == 1 and pairs[0].group:
-            raise InputError(f"All questions are of one group, {pairs[0].group!r}: evaluate them without groups.")
+            raise InputError(f"All questions belong to one group, {pairs[0].group!r}: evaluate them without groups.")
         if within_group and not all(group for _, group in places):
             raise InputError("Searching within groups needs a group for every question: name the column of groups.")
         reports: dict[str, str | None] = {}
@@ -607,11 +607,9 @@ def _check(
             f"Recall@k needs at least one k from 1 to {LARGEST_K}, not {', '.join(map(str, ks)) or 'none'}."
         )
     if not modes:
-        raise InputError("There is no search mode to evaluate.")
+        raise InputError("Name at least one search mode to evaluate.")
     for mode in modes:
         check_mode(mode)
     if not 0 < share <= 1:
-        raise InputError(
-            f"The share of a gold passage that must be found lies above 0 and at most at 1, not at {share}."
-        )
+        raise InputError(f"The share of a gold passage that must be found is above 0 and at most 1, not {share}.")
     return tuple(sorted(set(ks)))

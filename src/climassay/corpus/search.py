@@ -106,7 +106,7 @@ def check_mode(mode: str) -> SearchMode:
     for known in SEARCH_MODES:
         if mode == known:
             return known
-    raise InputError(f"There is no search mode {mode!r}: take {', '.join(SEARCH_MODES)}.")
+    raise InputError(f"There is no search mode {mode!r}: use {', '.join(SEARCH_MODES)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,10 +301,10 @@ def _check(queries: Sequence[str], k: int, mode: str, min_cosine: float | None) 
     if any(not query.strip() for query in queries):
         raise InputError("The query is empty: say what to look for.")
     if not 1 <= k <= LARGEST_K:
-        raise InputError(f"{k} hits cannot be asked for: take 1 to {LARGEST_K}.")
+        raise InputError(f"{k} hits cannot be requested: use 1 to {LARGEST_K}.")
     check_mode(mode)
     if min_cosine is not None and not -1 <= min_cosine <= 1:
-        raise InputError(f"A cosine is never {min_cosine}: take a threshold from -1 to 1.")
+        raise InputError(f"A cosine cannot be {min_cosine}: use a threshold from -1 to 1.")
 
 
 def _cosines(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> list[float]:

@@ -92,7 +92,7 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
         there = f"{_counted(cpus, 'CPU')} and {_counted(gpus, 'GPU')} on {_counted(len(resources), 'node')}"
         raise InputError(
             f"{_counted(workers, 'worker')} {'needs' if workers == 1 else 'need'} {needed}, there are {there}: "
-            "take fewer with --ray-workers, or less of a GPU each with --ray-gpus-per-worker."
+            "use fewer with --ray-workers, or less of a GPU each with --ray-gpus-per-worker."
         )
     # The most whole CPUs that so many workers can have each, none of them across two nodes.
     each = max(processors)
@@ -107,7 +107,7 @@ def _counted(number: float, noun: str) -> str:
 
 def _check(options: ClusterOptions) -> None:
     if options.workers is not None and options.workers < 1:
-        raise InputError(f"{options.workers} workers do no work: name at least one.")
+        raise InputError(f"{options.workers} workers cannot do any work: use at least one.")
     if options.gpus_per_worker is not None and options.gpus_per_worker < 0:
         raise InputError(f"A worker cannot have {options.gpus_per_worker:g} GPUs.")
     if options.address in (LOCAL, "auto"):

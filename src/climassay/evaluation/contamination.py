@@ -114,7 +114,7 @@ def contamination(
         (3, 0)
     """
     if n < SHORTEST_RUN:
-        raise InputError(f"N-grams of {n} words are in any two texts: take {SHORTEST_RUN} or more.")
+        raise InputError(f"N-grams of {n} words occur in almost any two texts: use {SHORTEST_RUN} or more.")
     if not questions:
         raise InputError("Contamination needs at least one question.")
     index = _Index(questions, n)

@@ -264,7 +264,7 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     tables = {name: values.pop(name, []) for name in ("benchmark", "model", "setting")}
     for name, entries in tables.items():
         if not is_tables(entries):
-            raise InputError(f"{where}: entries of {name} are tables that begin with [[{name}]].")
+            raise InputError(f"{where}: {name} is written as tables that begin with [[{name}]].")
     files = _texts(values.pop("benchmarks", []), where, "benchmarks")
     names = _texts(values.pop("settings", []), where, "settings")
     seed = values.get("seed", 0) if isinstance(values.get("seed", 0), int) else 0
@@ -323,7 +323,7 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
     ):
         twice = {label for label in labels if labels.count(label) > 1}
         if twice:
-            raise InputError(f"{where}: two entries are called {what} {min(twice)!r}: give one another label.")
+            raise InputError(f"{where}: two entries are called {what} {min(twice)!r}: give one of them another label.")
 
 
 def _setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
@@ -331,7 +331,7 @@ def _setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
     values = dict(entry)
     use = values.pop("use", None)
     if not isinstance(use, str):
-        raise InputError(f'{where}: [[setting]] needs the entry use, for example use = "rag:books".')
+        raise InputError(f'{where}: [[setting]] needs an entry use, for example use = "rag:books".')
     base = parse_spec(use, seed=seed)
     if "training" in values:
         values["training"] = filled(Training, values["training"], where, "[setting.training]")

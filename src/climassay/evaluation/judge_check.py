@@ -320,12 +320,12 @@ def check_judge(
         on_step: Called with the name of each step as it begins.
 
     Raises:
-        InputError: A dimension is none of the eight.
+        InputError: A dimension is not one of the eight.
     """
     known = {one.name: one for one in DIMENSIONS}
     names = list(dict.fromkeys(name for item in items for name in item.ratings))
     if strange := [name for name in names if name not in known]:
-        raise InputError(f"{strange[0]!r} is none of the dimensions {', '.join(known)}.")
+        raise InputError(f"{strange[0]!r} is not one of the dimensions {', '.join(known)}.")
     dimensions = [known[name] for name in names]
     answers = [item.answer._replace(rubric=()) for item in items]
     groups = [item.group for item in items]

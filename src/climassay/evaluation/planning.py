@@ -75,10 +75,10 @@ def assume_binary(mean: float, discordance: float | None = None) -> Assumptions:
         InputError: A share outside of 0..1.
     """
     if not 0 < mean < 1:
-        raise InputError(f"The accuracy assumed lies between 0 and 1, not at {mean:g}.")
+        raise InputError(f"The assumed accuracy must be between 0 and 1, not {mean:g}.")
     if discordance is not None and not 0 < discordance <= 1:
         raise InputError(
-            f"The share of questions on which systems disagree lies between 0 and 1, not at {discordance:g}."
+            f"The share of questions on which systems disagree must be between 0 and 1, not {discordance:g}."
         )
     origin = "discordance of unrelated systems" if discordance is None else "given"
     return Assumptions(True, mean, 2 * mean * (1 - mean) if discordance is None else discordance, None, None, origin)
@@ -95,9 +95,9 @@ def assume_mean(deviation: float, correlation: float = 0.5) -> Assumptions:
         InputError: A deviation that is not positive, or a correlation outside of -1..1.
     """
     if deviation <= 0:
-        raise InputError(f"The standard deviation of scores is above 0, not {deviation:g}.")
+        raise InputError(f"The standard deviation of scores must be above 0, not {deviation:g}.")
     if not -1 <= correlation < 1:
-        raise InputError(f"The correlation of two systems lies between -1 and 1, not at {correlation:g}.")
+        raise InputError(f"The correlation of two systems must be between -1 and 1, not {correlation:g}.")
     return Assumptions(False, None, None, deviation, deviation * math.sqrt(2 * (1 - correlation)), "given")
 
 
@@ -164,9 +164,9 @@ def plan(
     """
     METRICS.find(metric)
     if not differences or min(differences) <= 0:
-        raise InputError("A plan needs differences above 0.")
+        raise InputError("A plan needs differences greater than 0.")
     if not 0 < alpha < 1 or not alpha < power < 1:
-        raise InputError("The power lies between the level of significance and 1, and the level between 0 and 1.")
+        raise InputError("The power must be between the significance level and 1, and the level between 0 and 1.")
     row = _binary_row if assumptions.binary else _mean_row
     rows = tuple(row(difference, assumptions, power, alpha) for difference in sorted(differences))
     return Plan(metric, power, alpha, assumptions, rows)

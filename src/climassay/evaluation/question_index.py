@@ -168,7 +168,7 @@ def write_index(
     Args:
         database: Where to.
         run: Id of the run.
-        experiment: What it kept; None where it kept no questions.
+        experiment: What it kept; None where it has no stored questions.
         rows: Rows that it stored.
         places: Positions of the questions' rows; by default as :func:`save_experiment` writes them.
         positions: Positions of the answers' rows; likewise.

@@ -237,7 +237,9 @@ def experiment_of(details: RunDetails) -> Experiment:
     """
     run, rows = details.summary.id, details.results
     if details.summary.command not in COMMANDS:
-        raise InputError(f"The run {run} is one of {details.summary.command!r}, not of climassay evaluate run or mcq.")
+        raise InputError(
+            f"The run {run} was made by {details.summary.command!r}, not by climassay evaluate run or mcq."
+        )
     if "outcomes" not in rows:
         if "predictions" in rows:
             return _from_predictions(details)

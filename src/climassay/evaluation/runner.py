@@ -245,7 +245,7 @@ def run_experiment(
         trained: dict[str, Comparer] = {}
         if plan.metrics.trained_judge:
             if resources.trained_judge is None:
-                raise InputError("The plan names a trained judge, which nothing here can open.")
+                raise InputError("The plan names a trained judge, which cannot be opened here.")
             file = plan.folder / plan.metrics.trained_judge
             trained[file.stem] = resources.trained_judge(file)
         for model in plan.models:
@@ -305,7 +305,7 @@ def _run_harnesses(work: _Run, model: ModelSpec) -> None:
         if not getattr(work.plan, entry).tasks:
             continue
         if entry not in work.resources.harnesses:
-            raise InputError(f"The plan names tasks of {framework}, which nothing here can run.")
+            raise InputError(f"The plan names tasks of {framework}, which cannot be run here.")
         done = work.resources.harnesses[entry](work.plan, model, work.recorded, work.progress)
         work.groups |= done.groups
         for result in done.cells:
@@ -333,7 +333,7 @@ def _by_adapter(
     for setting in tuned:
         adapter = resources.adapter(model, setting.spec)
         if adapter is None:
-            raise InputError(f"The setting {setting.name} needs an adapter or a training to make one.")
+            raise InputError(f"The setting {setting.name} needs an adapter, or a training that makes one.")
         yield adapter, [setting]
 
 
@@ -563,7 +563,7 @@ def open_resources(
         group = cast("CollectionGroup", sources.retriever(plan.metrics.collections))
         relations = scoring.entailment
         if not isinstance(relations, RelationScorer):
-            raise InputError("Long answers need a scorer that tells contradictions: another entry entailment.")
+            raise InputError("Long answers need a scorer that recognises contradictions: change the entry entailment.")
         strong = scoring.judge is not None and not profile_of(scoring.judge).scored
         judge = SupportJudge(scoring.judge) if strong and scoring.judge is not None else None
 
@@ -613,7 +613,7 @@ def make_scorer(
         if named is not None:
             loaded = load_model(named, folder=workspace.root)
             if not isinstance(loaded, OptionScorer):
-                raise InputError(f"{named} gives no probabilities of answers: take another model to judge.")
+                raise InputError(f"{named} gives no probabilities of answers: use another model as the judge.")
             model = cast(OptionScorer, ask(loaded))
         entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
     return Scorer(

@@ -135,7 +135,7 @@ class ExamplePool:
         ]
         if len(usable) < k:
             raise InputError(
-                f"{k} examples are wanted for {task}, but the pool {self.name} has {len(usable)} that are neither in"
+                f"{k} examples are needed for {task}, but the pool {self.name} has {len(usable)} that are neither in"
                 " the test nor made from its texts."
             )
         order = np.random.default_rng(seed).permutation(len(usable))[:k]
@@ -325,7 +325,7 @@ def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0
         raise InputError(f"There is no setting {text!r}: there are {', '.join(SETTINGS)}.")
     kind = SETTINGS[name]
     if kind.read is None and separator:
-        raise InputError(f"The setting {name} takes nothing after it, got {text!r}.")
+        raise InputError(f"The setting {name} takes no argument, got {text!r}.")
     numbers = {"passages": passages, "examples": examples, "seed": seed}
     result: dict[str, Any] = {} if kind.read is None else dict(kind.read(rest))
     return SettingSpec(name, text, **result | {number: numbers[number] for number in kind.takes})
@@ -466,7 +466,7 @@ def _context(_spec: SettingSpec, _sources: Sources) -> Prepare:
     def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
         missing = sum(question.context is None for question in questions)
         if missing:
-            raise InputError(f"The setting context needs every question's source text; {missing} of them have none.")
+            raise InputError(f"The setting context needs every question's source text; {missing} of them lack it.")
         return [Prepared((question.context or "",)) for question in questions]
 
     return prepare

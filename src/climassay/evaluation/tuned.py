@@ -252,4 +252,6 @@ def _named(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
     for place in places:
         if (place / ADAPTER_CONFIG).is_file():
             return place
-    raise InputError(f"There is no adapter {name!r}: it is neither one of climassay tune list nor a folder with one.")
+    raise InputError(
+        f"There is no adapter {name!r}: it is neither listed by climassay tune list nor a folder that holds one."
+    )

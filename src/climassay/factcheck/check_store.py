@@ -556,7 +556,7 @@ class CheckStore:
         """
         said = storable_text(comment.strip())
         if opinion not in get_args(Opinion):
-            raise InputError(f"An opinion on a check is {', '.join(get_args(Opinion))}, not {opinion!r}.")
+            raise InputError(f"An opinion on a check must be {', '.join(get_args(Opinion))}, not {opinion!r}.")
         if len(said) > LONGEST_COMMENT:
             raise InputError(f"The comment has {len(said):,} characters, and the limit is {LONGEST_COMMENT:,}.")
         if opinion == "undecided" and not said:
@@ -570,7 +570,7 @@ class CheckStore:
             if state is None:
                 raise InputError(f"There is no check {check!r}.")
             if state != "done":
-                raise InputError("A check can be reviewed when its debate has ended.")
+                raise InputError("A check can be reviewed only once its debate has ended.")
             before = connection.execute(last).mappings().first()
             if before is None or (before["opinion"], before["comment"]) != (opinion, said):
                 connection.execute(check_reviews.insert().values(row))
@@ -666,7 +666,7 @@ def _day(text: str) -> float:
     try:
         return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC).timestamp()
     except ValueError:
-        raise InputError(f"{text!r} is no day: write it like 2024-05-31.") from None
+        raise InputError(f"{text!r} is not a date: write it like 2024-05-31.") from None
 
 
 def _summary(row: sa.Row[Any]) -> CheckSummary:

@@ -241,7 +241,7 @@ class Checker:
             InputError: A number is below 1.
         """
         if samples < 1 or concurrency < 1:
-            raise InputError("Samples and debates at a time must be at least 1.")
+            raise InputError("The number of samples and of concurrent debates must be at least 1.")
         refused = [None] * len(claims) if force else self._refused(claims)
         setup = self.table
         if force:

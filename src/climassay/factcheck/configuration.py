@@ -307,7 +307,7 @@ def advocates_from_names(
                 number = float(weight) if weight else None
             except ValueError:
                 raise InputError(
-                    f"{entry!r}: the weight behind = must be a number, for example abstracts=0.5."
+                    f"{entry!r}: the weight after = must be a number, for example abstracts=0.5."
                 ) from None
             made.append(AdvocateSettings(names, kind, tuple(names.split("+")), weight=number))
     return (*made, AdvocateSettings("model", "plain")) if plain else tuple(made)

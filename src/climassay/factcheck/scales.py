@@ -130,7 +130,7 @@ class Scale:
             if not result:
                 raise InputError(
                     f"The published verdict {text!r} is not of the scale {self.name}: it has "
-                    f"{', '.join((*self.labels, self.nei))}. Another scale is named with --scale."
+                    f"{', '.join((*self.labels, self.nei))}. Name another scale with --scale."
                 )
         return result
 
@@ -162,7 +162,7 @@ class Scale:
             return label
         if count not in self.levels:
             known = ", ".join(map(str, self.class_counts))
-            raise InputError(f"The scale {self.name} cannot be shown in {count} classes: it can in {known}.")
+            raise InputError(f"The scale {self.name} cannot be shown in {count} classes: it can be shown in {known}.")
         return self.levels[count][label]
 
 

@@ -489,7 +489,8 @@ def from_data(data: Any) -> Transcript:
         raise InputError(f"A stored fact-check must be a table of names and values, not {str(data)[:40]!r}.")
     if data.get("format") != FORMAT:
         raise InputError(
-            f"The stored fact-check has the format {data.get('format')!r}, and this climassay reads format {FORMAT}: "
+            f"The stored fact-check has the format {data.get('format')!r}, and this version of climassay "
+            f"reads format {FORMAT}: "
             "check the claim again."
         )
     given = {name: data[name] for name in data if name != "format"} | {"claim": _without(data.get("claim"), "id")}
@@ -523,7 +524,7 @@ def event_from_data(kind: str, data: Mapping[str, Any]) -> Event:
         InputError: It is damaged, or of no known kind.
     """
     if kind not in _EVENTS:
-        raise InputError(f"{kind!r} is nothing that happens in a debate; there are {', '.join(EVENT_KINDS)}.")
+        raise InputError(f"{kind!r} is not an event of a debate; the events are {', '.join(EVENT_KINDS)}.")
     given = tuple[Subclaim, ...] if kind == "subclaims" else _EVENTS[kind]
     event: Event = _read(given, data.get(kind, ()) if kind == "subclaims" else _bare(data, "passages"))
     return event

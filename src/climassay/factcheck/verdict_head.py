@@ -78,7 +78,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         if (self.states == "none") != (not self.layers):
-            raise InputError("A reading of hidden states names their layers, and one without states names none.")
+            raise InputError("A reading names layers exactly if it uses hidden states.")
 
     def __str__(self) -> str:
         parts = [] if self.states == "none" else [f"{self.states} of layer {'+'.join(map(str, self.layers))}"]
@@ -463,7 +463,7 @@ def train_head(
             f"{len(usable)} of {len(rows)} are."
         )
     if read and model is None:
-        raise InputError("A reading of hidden states needs a model whose weights are at hand.")
+        raise InputError("A reading of hidden states needs a model with accessible weights.")
     prompt = load_prompt(PROMPT)
     pairs = [(row.text, passage) for row in usable for passage in row.passages]
     material = read_pairs(pairs, prompt, model=model, layers=read, encoder=encoder, store=store, on_read=on_read)

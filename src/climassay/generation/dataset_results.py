@@ -239,7 +239,7 @@ class Dataset(Result):
         """A dataset of a workspace.
 
         Raises:
-            InputError: There is none of that name.
+            InputError: There is none with that name.
         """
         placed = tuple(store.placed(name))
         return cls(dataset_stats(name, placed), placed, **more)

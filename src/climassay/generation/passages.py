@@ -155,7 +155,7 @@ class ContextFinder:
 
     def __post_init__(self) -> None:
         if self.most < 0:
-            raise InputError(f"{self.most} passages cannot be shown beside the main one: take 0 or more.")
+            raise InputError(f"{self.most} passages cannot be shown beside the main one: use 0 or more.")
 
     @cached_property
     def _least(self) -> float | None:

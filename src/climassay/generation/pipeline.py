@@ -210,7 +210,9 @@ def run_pipeline(
             accepted.append(placed.draft)
     parts.remember(accepted)
     if not parts.books():
-        raise InputError(f"The collections {', '.join(recipe.collections)} have no passage fit to write from.")
+        raise InputError(
+            f"The collections {', '.join(recipe.collections)} have no passage that questions could be written from."
+        )
     progress = on_progress or (lambda _counts, _usage: None)
     progress(run.counts, parts.usage())
     for start in range(0, len(failed), recipe.batch):
@@ -510,7 +512,7 @@ def _entailment(recipe: Recipe, recorded: Recording, load: LoadModel) -> Entailm
     if name is not None:
         loaded = load(name)
         if not isinstance(loaded, OptionScorer):
-            raise InputError(f"{name} gives no probabilities of answers: take another model to judge.")
+            raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
         model = recorded(loaded)
     return load_entailment(located(recipe.folder, spec), model=model, profile=recipe.profile)
 

@@ -151,7 +151,7 @@ class CollectionGroup:
         if len(holders) != 1:
             names = ", ".join(collection.name for collection in self.collections)
             count = "none has" if not holders else f"{len(holders)} have"
-            raise InputError(f"Of the collections {names} {count} a document {document!r}.")
+            raise InputError(f"In the collections {names}, {count} a document {document!r}.")
         return holders[0].document_passages(document)
 
 
@@ -178,7 +178,7 @@ def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Enc
     if not names:
         raise InputError("Name at least one collection (--collection NAME).")
     if len(set(names)) < len(names):
-        raise InputError(f"Every collection can be named once, got {', '.join(names)}.")
+        raise InputError(f"Name every collection only once, got {', '.join(names)}.")
     encoders = {encoder.name: CachedEncoder.of(encoder)} if encoder else {}
     opened = []
     for name in names:

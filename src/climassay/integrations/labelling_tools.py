@@ -298,7 +298,7 @@ def _user_id(annotator: str, text: str) -> str:
     try:
         return str(UUID(text))
     except (ValueError, AttributeError):
-        raise InputError(f"{text!r} is not an id of a user in Argilla, as {annotator} is said to have.") from None
+        raise InputError(f"{text!r} is not an id of a user in Argilla, as {annotator} is mapped to.") from None
 
 
 def _record(item: Item, users: Mapping[str, str]) -> dict[str, Any]:

@@ -195,7 +195,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     ) -> list[tuple[float, bool]]:
         if self._served:
             raise ModelError(
-                f"{self._name} gives no log-probabilities of texts: take tasks of the harness that generate, or a "
+                f"{self._name} gives no log-probabilities of texts: use tasks of the harness that generate, or a "
                 "local: model."
             )
         with self._counted(len(asked), "Scoring texts", quiet) as count:
@@ -213,8 +213,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             contexts = {requests[number].args[0] for number in numbers}
             if len(contexts) > 1 or len(numbers) < 2:
                 raise ModelError(
-                    f"{place[0]} needs log-probabilities of texts, which {self._name} does not give: take tasks that "
-                    "generate or have choices, or a local: model."
+                    f"{place[0]} needs log-probabilities of texts, which {self._name} does not give: use "
+                    f"tasks that generate or have choices, or a local: model."
                 )
             choices.append([str(requests[number].args[1]).strip() for number in numbers])
             lines = "\n".join(f"- {choice}" for choice in choices[-1])

@@ -124,7 +124,7 @@ def insert_many(
     if leaked is not None:
         raise InputError(f"Item {leaked} is one of the anchors, so its label is known; leave it out of either.")
     if not labels or len(set(labels)) < len(labels):
-        raise InputError("A scale needs at least one label and every label once.")
+        raise InputError("A scale needs at least one label, and each label only once.")
     for label in labels:
         if not len(anchors.get(label, ())):
             raise InputError(f"The label {label!r} has no anchors; give it labelled items or take it off the scale.")
@@ -132,13 +132,13 @@ def insert_many(
     if unknown is not None:
         raise InputError(f"There are anchors for {unknown!r}, which is not on the scale ({', '.join(labels)}).")
     if any(item < 0 for item in items):
-        raise InputError("Items are indices from 0.")
+        raise InputError("Items are indices starting at 0.")
     if samples < 1:
-        raise InputError(f"At least 1 anchor of a label has to be drawn, got {samples}.")
+        raise InputError(f"At least 1 anchor must be drawn per label, got {samples}.")
     if mode not in get_args(InsertMode):
         raise InputError(f"There is no mode {mode!r}; choose one of {', '.join(get_args(InsertMode))}.")
     if not 0 <= band < 0.5 or not tie_band >= 0:
-        raise InputError(f"band is from 0 to below 0.5 and tie_band at least 0, got {band} and {tie_band}.")
+        raise InputError(f"band must be at least 0 and below 0.5, and tie_band at least 0, got {band} and {tie_band}.")
 
     def verdict(log_odds: NDArray[np.float64], preference: float) -> Verdict:
         if mode == "band":

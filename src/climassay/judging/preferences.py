@@ -83,7 +83,7 @@ def parse_levels(text: str) -> tuple[tuple[str, ...], ...]:
     if len(levels) < 2 or not all(levels):
         raise InputError(f"{text!r} are not ordered labels: write low,medium,high (synonyms as low|poor,high|good).")
     if len(set(words)) < len(words):
-        raise InputError(f"The labels {text!r} name a word twice.")
+        raise InputError(f"The labels {text!r} contain a word twice.")
     return levels
 
 
@@ -136,7 +136,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
         key = f"{group}/{own}" if own and group else own or str(number)
         items.append(Item(key, text, contexts[raw], group, label))
     if not items:
-        raise InputError(f"{path} holds no item that can be used{f': {skipped[0]}' if skipped else ''}.")
+        raise InputError(f"{path} holds no usable item{f': {skipped[0]}' if skipped else ''}.")
     twice = next((one for one, count in Counter(item.id for item in items).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{path} has the item {twice!r} twice: choose another column for --item.")
@@ -182,7 +182,7 @@ def _label(row: Mapping[str, Any], columns: ItemColumns) -> float | None:
             # 1.0 and 1 are one label.
             if cell in words or (value is not None and any(_as_number(word) == value for word in words)):
                 return float(place)
-        raise ValueError(f"the label {cell!r} is none of the levels")
+        raise ValueError(f"the label {cell!r} is not one of the levels")
     if value is None:
         raise ValueError(f"the label {cell!r} is not a number")
     if not math.isfinite(value):
@@ -249,7 +249,7 @@ class Comparisons:
     def __init__(self, ask: Ask, n: int) -> None:
         """Remember nothing yet; ``ask`` is called with pairs that are not known, each unordered pair once."""
         if n < 0:
-            raise InputError(f"A number of items cannot be negative, got {n}.")
+            raise InputError(f"The number of items cannot be negative, got {n}.")
         self.n = n
         self.batches = 0
         self._ask = ask
@@ -550,7 +550,7 @@ class Questions:
             if self.quality.shares_context and first.context != second.context:
                 raise InputError(
                     f"The items {first.id!r} and {second.id!r} have different source texts, so they cannot be compared "
-                    "for this quality: name the column that tells which items belong together with --group."
+                    "for this quality: name the column that says which items belong together with --group."
                 )
             rendered = prompt.render(first=first, second=second, context=first.context, **values)
             requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))

@@ -139,7 +139,7 @@ class Probe(SavedModel):
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """See :class:`SavedModel`; a file of version 1 holds the means of both sides of a pair."""
         if facts["probe"] not in ("pair", "point"):
-            raise ValueError(f"it is a probe of the kind {facts['probe']!r}")
+            raise ValueError(f"its kind of probe is {facts['probe']!r}")
         width = (len(arrays["weights"]),)
         known = {name: checked_array(name, array, width) for name, array in arrays.items()}
         mean = known["mean_plus"] - known["mean_minus"] if "mean_plus" in known else known["mean"]
@@ -147,7 +147,7 @@ class Probe(SavedModel):
             raise ValueError("its arrays are those of another kind of probe")
         scale, band = float(facts["scale"]), float(facts["tie_band"])
         if not np.isfinite([scale, band]).all() or band < 0:
-            raise ValueError("scale or tie band is not a number it can be")
+            raise ValueError("the scale or the tie band has an impossible value")
         source = Provenance.read(facts["provenance"])
         if "method" not in source.settings:
             raise ValueError("it does not say how it was fitted")
@@ -332,7 +332,7 @@ def _outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray
         raise InputError("Some items in training pairs have no label; leave those pairs out.")
     result = np.sign(values[pairs[:, 0]] - values[pairs[:, 1]]).astype(np.int64)
     if not result.any():
-        raise InputError("All training pairs are ties, so that no probe can be fitted; label items that differ.")
+        raise InputError("All training pairs are ties, so no probe can be fitted; label items that differ.")
     return result
 
 

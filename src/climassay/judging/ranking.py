@@ -404,7 +404,7 @@ def sort_items(
         Liu et al. 2024, arXiv 2403.16950; Maiya 2024, section 2.2.
     """
     if n < 0:
-        raise InputError(f"A number of items cannot be negative, got {n}.")
+        raise InputError(f"The number of items cannot be negative, got {n}.")
     return sort_groups(
         [range(n)], ask, method=method, beam_size=beam_size, threshold=threshold, score=score, seed=seed
     )[0]
@@ -440,7 +440,7 @@ def sort_groups(
     if beam_size is not None and beam_size < 1:
         raise InputError(f"A beam keeps at least 1 partial merge, got {beam_size}.")
     if math.isnan(threshold) or threshold < 0:
-        raise InputError(f"The threshold is an entropy in nats and cannot be {threshold}; 0 follows every outcome.")
+        raise InputError(f"The threshold is an entropy in nats, which cannot be {threshold}; 0 follows every outcome.")
     comparisons = Comparisons(ask, max((max(group, default=-1) for group in groups), default=-1) + 1)
 
     def merge(merges: list[tuple[Run, Run]]) -> list[Merged]:

@@ -476,7 +476,7 @@ def train_probe(
     unread = next((layer for layer in layers_of(chosen.layers) if layer not in harvester.layers), None)
     if unread is not None:
         raise InputError(
-            f"The harvester does not read layer {unread}: it reads {', '.join(map(str, harvester.layers))}."
+            f"Layer {unread} was not requested when harvesting; the layers are {', '.join(map(str, harvester.layers))}."
         )
     groups = [item.group for item in items]
     labels = labels_of(items)
@@ -547,7 +547,7 @@ def quality_of(provenance: Provenance) -> Quality:
         return Quality(**{**values, "scale": tuple(values["scale"])})
     except (ValueError, TypeError, KeyError):
         raise InputError(
-            "The probe does not say which quality it was trained for: name one with --kind, --aspect or --quality."
+            "The probe does not record which quality it was trained for: name one with --kind, --aspect or --quality."
         ) from None
 
 

@@ -199,7 +199,7 @@ def reweighted(
     learned = np.asarray(shares, dtype=np.float64)
     wanted = np.ones(len(learned)) if mix is None else np.asarray(mix, dtype=np.float64)
     if (learned <= 0).any() or wanted.shape != learned.shape or (wanted < 0).any() or not wanted.any():
-        raise InputError("Shares of classes are positive, and those of a mix at least 0.")
+        raise InputError("Class shares must be positive, and those of a mix at least 0.")
     weighted = np.asarray(probabilities, dtype=np.float64) * (wanted / wanted.sum() / learned) ** balance
     return np.asarray(weighted / np.maximum(weighted.sum(axis=-1, keepdims=True), 1e-300))
 

@@ -186,7 +186,7 @@ def evaluate(
     weights = None if mix is None else np.asarray(mix, dtype=np.float64)
     counts = np.bincount(labels, minlength=k)
     if weights is not None and (weights.shape != (k,) or (counts[weights > 0] == 0).any()):
-        raise InputError("The mix names classes of which there are no held-out items.")
+        raise InputError("The mix includes classes without held-out items.")
     sums = _sums_by_group(labels, given, said, known, units.astype(np.int64), k)
     size = len(sums)
     draws = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)

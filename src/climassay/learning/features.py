@@ -135,7 +135,7 @@ class FeatureModels:
         """
         if not isinstance(self.model, OpenWeights):
             raise InputError(
-                "Hidden states are read from a local: model, itself and not wrapped, for example local:smollm2."
+                "Hidden states are read from a local: model, not a wrapper around one, for example local:smollm2."
             )
         return self.model
 
@@ -184,7 +184,7 @@ def read_source(
         return result[:, 0, POOLINGS.index(pooling)].astype(np.float64)
     if source.endswith("words"):
         if vocabulary is None:
-            raise InputError("Words are read with a vocabulary, which is learned from training texts.")
+            raise InputError("Word features need a vocabulary, which is learned from training texts.")
         return vocabulary.read(read)
     return text_vectors(read, models.need_encoder(), on_progress=on_progress)
 

@@ -148,7 +148,7 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     of_pairs = scaled if pairs is None else scaled[pairs[:, 0]] - scaled[pairs[:, 1]]
     size = float(np.sqrt(np.einsum("ij,ij->", of_pairs, of_pairs) / max(1, len(of_pairs))))
     if not size > 0:
-        raise InputError("All activations are the same, so that nothing can be learned from them.")
+        raise InputError("All activations are the same, so nothing can be learned from them.")
     factor /= size
     scaled /= size
     few_rows = len(rows) < rows.shape[1]

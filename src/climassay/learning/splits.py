@@ -203,7 +203,7 @@ def hold_out(groups: IntArray, wanted: int, *, seed: int = 0) -> Split:
         InputError: There are not more items than are to be held out.
     """
     if not 0 <= wanted < len(groups):
-        raise InputError(f"{wanted} items cannot be held out of {len(groups)}: some must be left for training.")
+        raise InputError(f"{wanted} items cannot be held out of {len(groups)}: some must remain for training.")
     sizes = np.bincount(groups)
     taken = np.zeros(len(sizes), dtype=bool)
     room = wanted
@@ -246,7 +246,7 @@ def split_groups(
         raise InputError(f"The validation share is {share}: give a number between 0 and 1, for example 0.1.")
     order = list(dict.fromkeys(groups))
     if len(order) < 2:
-        raise InputError("Nothing can be held out: all of it comes from one text; give validation data of their own.")
+        raise InputError("Nothing can be held out: all of it comes from one text; give separate validation data.")
     random.Random(seed).shuffle(order)
     sizes = Counter(groups)
     wanted, held, chosen = share * len(items), 0, set[Hashable]()

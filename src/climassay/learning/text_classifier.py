@@ -152,7 +152,7 @@ class TextClassifier(ReadingModel):
         read: list[Text] = [(one, "") if isinstance(one, str) else one for one in texts]
         empty = next((place for place, (text, _) in enumerate(read) if not any(map(str.isalpha, text))), None)
         if empty is not None:
-            raise InputError(f"Text {empty + 1} has no words to go by.")
+            raise InputError(f"Text {empty + 1} contains no words.")
         result = self.pooled(
             len(read), lambda source, words: read_source(source, read, self.reader, words, on_progress=on_progress)
         )
@@ -189,7 +189,7 @@ class TextClassifier(ReadingModel):
             seed: Seed of the resampling.
 
         Raises:
-            InputError: A label is none of the classes.
+            InputError: A label is not one of the classes.
         """
         truth = class_places(labels, self.classes)
         return evaluate(
@@ -259,7 +259,7 @@ class TrainingTexts:
             on_progress: Called with the number of texts read since the last call.
 
         Raises:
-            InputError: A label is none of the classes, or there are not as many labels as texts.
+            InputError: A label is not one of the classes, or there are not as many labels as texts.
         """
         if len(texts) != len(labels):
             raise InputError(f"{len(texts)} texts have {len(labels)} labels.")
@@ -395,7 +395,7 @@ def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
     """
     readers = [one for one in tried if one.spec.parts]
     if not readers:
-        raise InputError("There is nothing to choose from: a classifier that reads texts has to be tried.")
+        raise InputError("There is nothing to choose from: try at least one classifier that reads texts.")
     return max(readers, key=lambda one: one.merit)
 
 
@@ -446,10 +446,10 @@ def class_places(labels: Sequence[str], classes: Sequence[str]) -> IntArray:
     """Place of each label among the classes, shape [labels].
 
     Raises:
-        InputError: A label is none of them.
+        InputError: A label is not one of them.
     """
     places = {name: place for place, name in enumerate(classes)}
     unknown = next((label for label in labels if label not in places), None)
     if unknown is not None:
-        raise InputError(f"The label {unknown!r} is none of {', '.join(classes)}.")
+        raise InputError(f"The label {unknown!r} is not one of {', '.join(classes)}.")
     return np.array([places[label] for label in labels], dtype=np.int64)

@@ -106,7 +106,7 @@ def read_answers(path: str | Path) -> AnswerTable:
         except InputError as error:
             skipped.append(f"row {number}: {error}")
     if not kept:
-        raise InputError(f"{file} has no usable row; the first fails because {skipped[0]}")
+        raise InputError(f"{file} has no usable row; the first one fails because {skipped[0]}")
     return AnswerTable(file.name, tuple(kept), tuple(skipped))
 
 

@@ -224,7 +224,7 @@ def phrases(statement: str, reference: str, answer: str, window: int | None = WI
     if not terms(reference):
         raise InputError(f"The reference {reference!r} has no word to put into the gap.")
     if window is not None and window < 0:
-        raise InputError(f"A window has 0 words or more on each side, not {window}.")
+        raise InputError(f"A window must have 0 or more words on each side, not {window}.")
     before, after = (terms(part) for part in parts)
     if window is not None:
         before, after = before[max(0, len(before) - window) :], after[:window]

@@ -254,7 +254,7 @@ def validate_entailment(
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
     known = np.isfinite(given).all(axis=1)
     if not {0, 1} <= set(truth[known].tolist()):
-        raise InputError("An entailment scorer is validated on pairs of which some are SUPPORTS and some REFUTES.")
+        raise InputError("An entailment scorer is validated on pairs that include both SUPPORTS and REFUTES.")
     sure = known & (truth < 2)
     return EntailmentScores(
         scorer=scorer.name,
@@ -392,7 +392,7 @@ def unseen_pairs(pairs: Sequence[LabelledPair], scorer: RelationScorer) -> tuple
         return tuple(pairs)
     left = tuple(pair for pair in pairs if not scorer.head.provenance.knows(pair.statement))
     if not left:
-        raise InputError("The head was trained on every statement of this file: give pairs that it does not know.")
+        raise InputError("The head was trained on every statement of this file: give pairs it was not trained on.")
     return left
 
 
@@ -591,7 +591,7 @@ def load_entailment(
         profile: Whether ``prompted:`` is calibrated, where the user has set it.
 
     Raises:
-        InputError: The name is none of these, or the model gives no probabilities.
+        InputError: The name is not one of these, or the model gives no probabilities.
         ModelError: The model cannot be loaded.
     """
     kind, _, rest = name.partition(":")
@@ -602,7 +602,7 @@ def load_entailment(
     if kind in ("prompted", "supports") and rest:
         asked = load(rest) if model is None else model
         if model is None and not isinstance(asked, OptionScorer):
-            raise InputError(f"{rest} gives no probabilities of answers: take another model as entailment scorer.")
+            raise InputError(f"{rest} gives no probabilities of answers: use another model as entailment scorer.")
         asked = cast(OptionScorer, asked)
         if kind == "supports":
             return PromptedSupport(asked)

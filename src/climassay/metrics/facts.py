@@ -299,7 +299,9 @@ class FactMetric:
             InputError: A scorer that does not tell contradictions from open questions.
         """
         if not isinstance(scorer, RelationScorer):
-            raise InputError("Facts need a scorer that tells contradictions: one with relations(), not only score().")
+            raise InputError(
+                "Facts need a scorer that recognises contradictions: one with relations(), not only score()."
+            )
         self._scorer = scorer
         self._encoder = encoder
 

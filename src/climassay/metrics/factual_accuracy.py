@@ -137,8 +137,8 @@ def judge_answers(
     """
     if profile_of(model).scored:
         raise InputError(
-            f"{model.name} is too small to give reasons and verdicts: take a strong model as the judge, or measure "
-            "factual accuracy with it."
+            f"{model.name} is too small to give reasons and verdicts: use a strong model as the judge, or "
+            f"use this model to measure factual accuracy instead."
         )
     for place, (question, reference, _) in enumerate(items, start=1):
         if not question.strip() or not reference.strip():
@@ -230,7 +230,7 @@ def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) ->
     if not np.all((given >= 0) & (given <= 1)):
         raise InputError("Factual accuracy is a function of probabilities: numbers from 0 to 1.")
     if not (np.isfinite(temperature) and temperature > 0):
-        raise InputError(f"The temperature of factual accuracy is a positive number, not {temperature}.")
+        raise InputError(f"The temperature of factual accuracy must be a positive number, not {temperature}.")
     clipped = np.clip(given, CLIP, 1 - CLIP)
     log_odds = np.log(clipped) - np.log1p(-clipped)
     scores = 1 / (1 + np.exp(-log_odds / temperature))

@@ -289,8 +289,8 @@ class TokenEncoder:
         except Exception as error:
             # What transformers raises for a folder that is not one, or is damaged, belongs to no one family.
             raise ModelError(
-                f"The encoder {self.name} is neither a transformers folder with safetensors weights here nor such a "
-                f"model that the hub gives out ({type(error).__name__}): check its name and the connection."
+                f"The encoder {self.name} is neither a transformers folder with safetensors weights here "
+                f"nor such a model on the hub ({type(error).__name__}): check its name and the connection."
             ) from error
 
 
@@ -375,7 +375,7 @@ def bert_score(
         Zhang et al. (2020), BERTScore, ICLR, section 3 (equations for P, R, F1, idf and rescaling).
     """
     if baseline is not None and not all(value < 1 for value in baseline):
-        raise InputError(f"A baseline lies below 1, not at {max(baseline)}.")
+        raise InputError(f"A baseline must be below 1, not {max(baseline)}.")
     pairs = answer_pairs(references, candidates)
     model = token_encoder(encoder, layer) if isinstance(encoder, str) else encoder
     texts = list(dict.fromkeys(text for several, candidate in pairs for text in (*several, candidate)))

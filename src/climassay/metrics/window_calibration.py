@@ -243,7 +243,7 @@ def _check(answers: Sequence[LabelledAnswer]) -> None:
     equal = next((one for one, match in zip(answers, same, strict=True) if match), None)
     if equal is not None:
         raise InputError(
-            f"The answer {equal.answer!r} is the reference itself ({equal.question}): only answers that differ "
+            f"The answer {equal.answer!r} is identical to its reference ({equal.question}): only answers that differ "
             "from their reference say anything about a window."
         )
 

@@ -177,8 +177,8 @@ def refuse_kernels(folder: Path) -> None:
             for name in _KERNEL_SETTINGS & part.keys():
                 if "/" in str(part[name]):
                     raise ModelError(
-                        f"The model in {folder} wants compiled code from elsewhere ({name} = {part[name]!r} in its "
-                        "config.json), which is not run: take that entry out."
+                        f"The model in {folder} requires compiled code from elsewhere ({name} = {part[name]!r} in its "
+                        "config.json), which is never run: remove that entry."
                     )
 
 
@@ -209,9 +209,11 @@ def check_adapter(folder: Path) -> None:
         raise ModelError(f"The adapter in {folder} cannot be loaded: its adapter_config.json is not JSON.") from None
     if kind not in _MERGED_ADAPTERS:
         listed = ", ".join(sorted(_MERGED_ADAPTERS))
-        raise ModelError(f"The adapter in {folder} is of the kind {kind!r}, which is not read: there are {listed}.")
+        raise ModelError(f"The adapter in {folder} is of the unsupported kind {kind!r}; supported are {listed}.")
     if config.get("megatron_config"):
-        raise ModelError(f"The adapter in {folder} names a module to import (megatron_core), which is not done.")
+        raise ModelError(
+            f"The adapter in {folder} names a module to import (megatron_core), which climassay never does."
+        )
 
 
 Kind = Literal["generator", "encoder"]
@@ -407,7 +409,8 @@ def converted_folder(gguf: Path, digest: str) -> Path:
                 _convert(gguf, folder)
     except OSError as error:
         raise ModelError(
-            f"The converted model cannot be written to {folder.parent} ({error.strerror or error}): make room there, "
+            f"The converted model cannot be written to {folder.parent} ({error.strerror or error}): free "
+            f"some space there, "
             "or set CLIMASSAY_CACHE to another folder."
         ) from error
     return folder

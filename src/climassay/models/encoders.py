@@ -290,7 +290,7 @@ class BertEncoder:
             graph.unlink(missing_ok=True)
             raise ModelError(
                 f"The encoder graph {graph} could not be loaded ({error}) and has been removed: "
-                "run the command again, it is made anew."
+                "run the command again, it will be created again."
             ) from error
 
     def _graph_file(self) -> Path:
@@ -349,7 +349,7 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, thre
     if device not in (None, "cpu"):
         raise ModelError(
             f"The bundled encoder runs on the processor, not on {device}: "
-            "for a GPU take local:sentence-transformers/all-MiniLM-L6-v2 or another model."
+            "on a GPU use local:sentence-transformers/all-MiniLM-L6-v2 or another model."
         )
     folder = bundled_path("minilm")
     engine = {"engine": f"graph {GRAPH_VERSION}", "precision": "int8", "windows": str(WINDOW_TOKENS)}
@@ -374,7 +374,7 @@ def _find_folder(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise ModelError(
-            f"The encoder {name} is neither a folder here nor a model that the hub gives out "
+            f"The encoder {name} is neither a folder here nor a model on the hub "
             f"({type(error).__name__}): check its name and the connection."
         ) from error
 

@@ -148,7 +148,7 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
         )
         return Server(url, withheld=withheld, openai=False)
     if not key.isascii() or not key.isprintable():
-        raise ModelError(f"The API key holds characters that no key has: set {(*variables, 'it')[-1]} again.")
+        raise ModelError(f"The API key contains characters that no key has: set {(*variables, 'it')[-1]} again.")
     if url.startswith("http:") and is_secret(key) and not _this_machine(url) and not (table and table.allow_http):
         raise InputError(
             f"The API key would travel to {url} unencrypted: use https, or allow it with allow_http = true for this "
@@ -179,7 +179,7 @@ def providers() -> Mapping[str, Provider]:
     if os.name == "posix" and path.stat().st_mode & stat.S_IWOTH:
         raise InputError(
             f"{path} can be written by everybody on this machine, who could have your API keys sent elsewhere: "
-            "take that right away (chmod o-w)."
+            "remove that permission (chmod o-w)."
         )
     data = load_toml(path)
     other = next((name for name in data if name != "providers"), None)
@@ -192,9 +192,9 @@ def providers() -> Mapping[str, Provider]:
     for name, entries in tables.items():
         part = f"[providers.{name}]"
         if name == LOCAL or not _NAME.fullmatch(name):
-            raise InputError(f"{path}: {part} is not a name for a provider: take letters and digits, and not {LOCAL}.")
+            raise InputError(f"{path}: {part} is not a valid provider name: use letters and digits, and not {LOCAL}.")
         if name == OPENAI and set(entries) - {"prices"}:
-            raise InputError(f"{path}: {part} may hold prices only; its server is set by {BASE_URL_VARIABLE}.")
+            raise InputError(f"{path}: {part} may contain only prices; its server is set by {BASE_URL_VARIABLE}.")
         if name != OPENAI and "base_url" not in entries:
             raise InputError(f"{path}: {part} needs an entry 'base_url'.")
         results[name] = filled(Provider, entries, str(path), part)
@@ -215,7 +215,7 @@ def normalised_base_url(url: str) -> str:
     if origin is None:
         raise ModelError(
             "The base URL is not an http or https address: it should look like http://localhost:8000/v1 "
-            "(a key belongs into OPENAI_API_KEY, not into the URL)."
+            "(keys belong in OPENAI_API_KEY, not in the URL)."
         )
     scheme, host, port = origin
     parts = urlsplit(url.strip())

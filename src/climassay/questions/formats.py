@@ -172,7 +172,7 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
         return _from_climassay
     shown = shorten(", ".join(sorted(map(str, names))), _SHOWN_CHARACTERS, placeholder=" ...")
     raise InputError(
-        f"{file} has the columns {shown}, none of the known question formats: "
+        f"{file} has the columns {shown}, which match none of the known question formats: "
         "climassay (question, answer, options ...; question, rubric), ClimaQA (Question, Options, Answer ...), Pira "
         "(A, B, alternative; or question_en_origin, answer_en_origin)."
     )
@@ -196,13 +196,13 @@ def _level(value: str) -> Level | None:
         return lowered
     if lowered in ("", "none", "nan"):
         return None
-    raise InputError(f"the level {value!r} is none of {', '.join(LEVELS)}")
+    raise InputError(f"the level {value!r} is not one of {', '.join(LEVELS)}")
 
 
 def _from_climassay(row: Row, number: int) -> Question:
     kind = _text(row, "kind") or _text(row, "task") or _kind_by_content(row)
     if kind not in KINDS:
-        raise InputError(f"the kind {kind!r} is none of {', '.join(KINDS)}")
+        raise InputError(f"the kind {kind!r} is not one of {', '.join(KINDS)}")
     given = row.get("options") or ()
     if isinstance(given, str):
         given = _split_options(given)
@@ -261,7 +261,7 @@ def _from_pira(row: Row, number: int) -> Question:
     options = [_text(row, letter) for letter in letters]
     marked = _needed(row, "alternative").upper()
     if marked not in letters:
-        raise InputError(f"the alternative {marked!r} is none of {', '.join(letters)}")
+        raise InputError(f"the alternative {marked!r} is not one of {', '.join(letters)}")
     content = TYPES["mcq"].read(_needed(row, "question"), options[letters.index(marked)], options)
     return Question(
         id=_text(row, "id") or f"pira-{number:05d}", kind="mcq", **content._asdict(), context=_text(row, "text") or None

@@ -49,8 +49,9 @@ def keep_copy(file: Path, version: int) -> Path:
         partial.replace(copy)
     except (OSError, sqlite3.Error) as error:
         raise RecordsError(
-            f"The records database {file} is of version {version} and has to be brought to version "
-            f"{tables.SCHEMA_VERSION}, but it cannot be copied first ({error}): make room and run the command again."
+            f"The records database {file} has version {version} and must be migrated to version "
+            f"{tables.SCHEMA_VERSION}, but no backup copy can be made first ({error}): free some space and "
+            f"run the command again."
         ) from None
     finally:
         with suppress(OSError):
@@ -261,7 +262,7 @@ class Database:
             advice = "update climassay" if newer else "use another workspace"
             raise RecordsError(
                 f"The records database {self.shown_url} has schema version {version}, "
-                f"this climassay reads version {tables.SCHEMA_VERSION}: {advice}."
+                f"this version of climassay reads version {tables.SCHEMA_VERSION}: {advice}."
             )
 
     def stored_version(self) -> int | None:
@@ -321,7 +322,7 @@ def _parse_url(text: str) -> sa.URL:
         url = sa.make_url(text)
     except (ArgumentError, ValueError):
         raise RecordsError(
-            "The records URL cannot be read: it should look like sqlite:///path or postgresql://user@host/name."
+            "The records URL is not valid: it should look like sqlite:///path or postgresql://user@host/name."
         ) from None
     backend = url.get_backend_name()
     if backend == "postgresql":
@@ -412,7 +413,7 @@ def _explain(error: DBAPIError, full: bool) -> str:
     if "readonly" in text or "read-only" in text:
         return "cannot be written: check its permissions."
     if "disk is full" in text or "no space" in text or (full and "disk i/o" in text):
-        return "cannot grow because the disk is full: make room and run the command again."
+        return "cannot grow because the disk is full: free some space and run the command again."
     if "disk i/o" in text or "file too large" in text:
         advice = "see whether the disk is full or damaged; restore a file that was cut off from a copy."
         return f"cannot be read or written ({reason}): {advice}"
@@ -458,7 +459,9 @@ class ServerLock:
                 on_wait(address)
             if time.monotonic() > until:
                 database.close()
-                raise InputError(f"This workspace is served at {address} already: open that address, or stop it first.")
+                raise InputError(
+                    f"This workspace is already served at {address}: open that address, or stop that server first."
+                )
             time.sleep(LOOK_SECONDS)
         self._database = database
 

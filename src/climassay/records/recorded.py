@@ -123,8 +123,8 @@ class RecordedModel:
     ) -> list[Completion]:
         """As :meth:`climassay.models.contract.StreamingGenerator.generate_stream`, with records.
 
-        What is stored and counted is the same as without a preview. There is none of what the records have or another
-        run is asking, or where the wrapped model does not stream.
+        What is stored and counted is the same as without a preview. There is no preview of answers that are recorded
+        already or requested by another run, nor where the wrapped model does not stream.
 
         Raises:
             RecordsError: An answer could not be stored.
@@ -143,7 +143,7 @@ class RecordedModel:
             RecordsError: An answer could not be stored.
         """
         if not isinstance(self.wrapped, OptionScorer):
-            raise ModelError(f"The model {self.name} generates text only and cannot weigh options: use another one.")
+            raise ModelError(f"The model {self.name} only generates text and cannot score options: use another one.")
         identities = [scoring_identity(self.wrapped, request) for request in requests]
         call: _Call[OptionScores] = _Call(self._store, self._run, identities, on_result, self._count)
         return self._answer(call, requests, self.wrapped.option_logprobs)
@@ -331,7 +331,7 @@ class _Call(Generic[A]):
         """
         forgotten = sum(index not in self._known for index in range(len(self._identities)))
         if forgotten:
-            raise ModelError(f"The model gave no answer at all to {forgotten} of {len(self._identities)} requests.")
+            raise ModelError(f"The model did not answer {forgotten} of {len(self._identities)} requests.")
         return [self._known[index] for index in range(len(self._identities))]
 
     def _hand_on_committed(self) -> None:

@@ -469,7 +469,7 @@ class Run:
             RecordsError: Outside of the ``with`` block.
         """
         if self._writer is None:
-            raise RecordsError(f"The run {self.id} is not open: answers are stored inside its with block only.")
+            raise RecordsError(f"The run {self.id} is not open: answers can be stored only inside its with block.")
         return self._writer
 
     def save_results(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -44,7 +44,7 @@ def export_answers(
         Number of answers written.
 
     Raises:
-        InputError: The ending is none of these, or the file cannot be written.
+        InputError: The ending is not one of these, or the file cannot be written.
         RecordsError: There is no such run.
     """
     writers = {".jsonl": _write_jsonl, ".csv": _write_csv, ".parquet": _write_parquet}
@@ -154,7 +154,8 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
     ending = path.suffix.lower()
     if ending not in (".jsonl", ".parquet"):
         raise InputError(
-            f"{path.name} does not end in .jsonl or .parquet: export to one of these (CSV does not keep texts exactly)."
+            f"{path.name} does not end in .jsonl or .parquet: export in one of these formats (CSV does not "
+            f"keep texts exactly)."
         )
 
     def rows() -> Iterator[Any]:
@@ -168,7 +169,9 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
             try:
                 bundle.append(_answer(row))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise InputError(f"{path}, answer {number}: this is no answer of records export ({error}).") from None
+                raise InputError(
+                    f"{path}, answer {number}: this is not a record written by records export ({error})."
+                ) from None
             if len(bundle) == ROWS_AT_ONCE:
                 yield bundle
                 bundle = []
@@ -205,9 +208,9 @@ def _answer(row: Mapping[str, Any]) -> RecordedAnswer:
     answer = RecordedAnswer(**row)
     texts = (answer.run, answer.model, answer.fingerprint, answer.prompt, answer.outcome)
     if not all(isinstance(text, str) for text in texts) or not isinstance(answer.settings, Mapping):
-        raise TypeError("a field is of another kind")
+        raise TypeError("a field has the wrong type")
     if len(bytes.fromhex(answer.key)) != 32 or answer.kind not in ("generate", "options"):
-        raise ValueError("no key or kind of a request")
+        raise ValueError("the key or kind of a request is missing")
     for count in (answer.prompt_tokens, answer.completion_tokens, answer.reasoning_tokens, answer.attempts):
         if not isinstance(count, int):
             raise TypeError("a count is not a number")

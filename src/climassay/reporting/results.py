@@ -55,7 +55,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], otherwise: str = "
     Args:
         path: Its ending tells the kind.
         rows: The columns are the keys of all rows, in the order in which they come.
-        otherwise: The kind of a file whose ending is none of ``ROW_SUFFIXES``.
+        otherwise: The kind of a file whose ending is not one of ``ROW_SUFFIXES``.
 
     Raises:
         InputError: The file cannot be written.
@@ -280,6 +280,7 @@ class Shown(Result):
     said: "Sequence[str | Text]" = ()
     noted: Sequence[str] = ()
     reported: Callable[[], Report] | None = None
+    failed: ClimassayError | None = None
     headline: str = field(default="", kw_only=True)
 
     def tables(self) -> Sequence[Table]:
@@ -301,6 +302,10 @@ class Shown(Result):
     def notes(self) -> Iterable[str]:
         """What a reader should know."""
         return self.noted
+
+    def failure(self) -> ClimassayError | None:
+        """What a command fails with after it has shown the result."""
+        return self.failed
 
     def title(self) -> str:
         """Heading of the report."""

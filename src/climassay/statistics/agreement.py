@@ -71,7 +71,7 @@ def fleiss_kappa(counts: ArrayLike) -> float:
     table = np.asarray(counts, dtype=np.float64)
     if table.ndim != 2 or table.size == 0 or len(set(table.sum(1))) != 1 or table[0].sum() < 2:
         raise InputError(
-            "Fleiss' kappa needs a table of items by labels with the same number (>= 2) of labels an item."
+            "Fleiss' kappa needs a table of items by labels with the same number (>= 2) of labels per item."
         )
     raters = table[0].sum()
     share = table.sum(0) / table.sum()
@@ -104,7 +104,7 @@ def krippendorff_alpha(
         Krippendorff, K. (2011), Computing Krippendorff's alpha-reliability.
     """
     if len({len(row) for row in ratings}) != 1:
-        raise InputError("Every annotator's row needs one entry for every item.")
+        raise InputError("Every annotator's row needs one entry per item.")
     units = [[value for value in unit if value is not None] for unit in zip(*ratings, strict=True)]
     units = [unit for unit in units if len(unit) >= 2]
     if not units:

@@ -33,7 +33,7 @@ class Estimate:
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise InputError(f"A confidence level lies between 0 and 1, not at {level}.")
+        raise InputError(f"A confidence level must be between 0 and 1, not {level}.")
 
 
 def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
@@ -266,7 +266,7 @@ def mean_estimates(
     arrays = [np.asarray(values, dtype=np.float64) for values in columns]
     wrong = next((array for array in arrays if array.ndim != 1 or array.size == 0), None)
     if wrong is not None:
-        raise InputError(f"A mean needs a list of at least one number, got the shape {wrong.shape}.")
+        raise InputError(f"A mean needs a list of at least one number, got shape {wrong.shape}.")
     results: dict[int, Estimate] = {}
     for places in _by_length(arrays):
         table = np.stack([arrays[place] for place in places], axis=1)
@@ -472,7 +472,7 @@ def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: flo
         InputError: gain equals loss, or more than ``limit`` items would be needed.
     """
     if gain == loss:
-        raise InputError("Systems that gain and lose alike cannot be told apart by any number of items.")
+        raise InputError("Systems that gain and lose equally often cannot be distinguished by any number of items.")
     high = 8
     while mcnemar_power(gain, loss, high, alpha) < power:
         high *= 2

@@ -41,7 +41,9 @@ class TuningBase:
 
     def __init__(self, name: str, *, device: str | None = None, dtype: str | None = None) -> None:
         if is_served(name):
-            raise InputError(f"{name} is on a server: only local: models can be tuned, for their weights are at hand.")
+            raise InputError(
+                f"{name} is on a server: only local: models can be tuned, because their weights are accessible."
+            )
         if _ADAPTER in name:
             raise InputError(f"{name} has an adapter already: tune the model itself, {name.partition(_ADAPTER)[0]}.")
         # Looked for and not imported: what is finished is found in a moment, and importing them takes seconds.
@@ -59,7 +61,7 @@ class TuningBase:
             except RuntimeError as error:
                 raise InputError(f"There is no device {device!r}: use cpu, cuda, cuda:1 or mps.") from error
             if kind == "cuda" and not torch.cuda.is_available():
-                raise InputError(f"The device {device} is not there: torch sees no GPU on this machine.")
+                raise InputError(f"The device {device} is not available: torch sees no GPU on this machine.")
         self.device = device or default_device()
         self.dtype = cast(Dtype, dtype or default_dtype(self.device))
         self.folder = find_folder(self.name.removeprefix("local:"))

@@ -146,7 +146,7 @@ def find_preset(name: str) -> Preset:
     """A preset by its name.
 
     Raises:
-        InputError: There is none of that name.
+        InputError: There is none with that name.
     """
     if name not in PRESETS:
         raise InputError(f"There is no tuning preset {name!r}: there are {', '.join(PRESETS)}.")

@@ -113,7 +113,7 @@ def check_data(train: TuningData, validation: TuningData) -> None:
         what = "examples stand" if isinstance(train, ChatData) else "documents stand"
         raise InputError(
             f"{len(both)} {what} in the training data {train.name!r} and in the validation data {validation.name!r}: "
-            "what was learned by heart says nothing, take them out of one."
+            "a model that has memorised them proves nothing; remove them from one."
         )
 
 
@@ -190,9 +190,13 @@ class ContinuedPretrainingData:
         cls, train: TextData, source: TextData | None, validation: TextData | None
     ) -> "ContinuedPretrainingData":
         if source is None:
-            raise InputError("To validate on the source its documents are needed: name the books the questions are of.")
+            raise InputError(
+                "Validation on the source needs its documents: name the books that the questions come from."
+            )
         if validation is not None:
-            raise InputError("Validating on the source leaves no use for other validation documents: name only one.")
+            raise InputError(
+                "With validation on the source, other validation documents are not used: name only one of the two."
+            )
         warning = (
             f"Leakage: the adapter was chosen by its loss on {source.name}, the documents that the questions come from "
             "(as in the ClimaQA paper, A.3.1); its scores on these questions are too high by an unknown amount."
@@ -215,7 +219,7 @@ def refuse_overlap(first: TextData, second: TextData, first_name: str, second_na
             if document.id == other.id or _shared(paragraphs, its) >= SAME_SHARE:
                 raise InputError(
                     f"{document.title!r} is in {first_name} ({first.name}) and, as {other.title!r}, in {second_name} "
-                    f"({second.name}): take it out of one of them."
+                    f"({second.name}): remove it from one of them."
                 )
 
 

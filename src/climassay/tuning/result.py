@@ -58,7 +58,7 @@ def save_tensors(file: Path, tensors: Mapping[str, "Tensor"], metadata: Mapping[
     try:
         replace_file(file, lambda place: save_file(plain, place, metadata=dict(metadata)))
     except SafetensorError as error:
-        raise InputError(f"{file} cannot be written ({error}): make room, or choose another place.") from error
+        raise InputError(f"{file} cannot be written ({error}): free some space, or choose another place.") from error
 
 
 @contextmanager
@@ -307,7 +307,7 @@ def read_result(folder: Path) -> TuningResult | None:
 
 
 def list_adapters(folder: Path) -> list[TuningResult]:
-    """All finished adapters in the folders of a folder, by name; what is none of ours is left out."""
+    """All finished adapters in the folders of a folder, by name; what is not one of ours is left out."""
     results = []
     for place in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:

@@ -368,8 +368,9 @@ class Run:
                 raise
             except torch.OutOfMemoryError as error:
                 raise ModelError(
-                    f"The memory of {self.base.device} does not hold a batch of {self.config.batch_size} sequences: "
-                    "lower the batch size, raise the accumulation by as much, or use gradient checkpointing."
+                    f"The memory of {self.base.device} is not enough for a batch of "
+                    f"{self.config.batch_size} sequences: "
+                    "lower the batch size, raise the accumulation by the same factor, or use gradient checkpointing."
                 ) from error
             return self._leave(preset, warnings)
 
@@ -403,8 +404,9 @@ class Run:
         norm = float(torch.nn.utils.clip_grad_norm_(self.adapter.parameters.values(), longest))
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise DivergedError(
-                f"The training diverged: at step {progress.step + 1} of {self.plan.steps} the loss or its gradient is "
-                f"no finite number; use a lower learning rate than {config.learning_rate:g} or a longer warm-up."
+                f"The training diverged: at step {progress.step + 1} of {self.plan.steps} the loss or its "
+                f"gradient is not a finite number; use a lower learning rate than {config.learning_rate:g} "
+                f"or a longer warm-up."
             )
         rate = learning_rate(config, progress.step, self.plan.steps)
         for group in self.optimiser.param_groups:
@@ -505,7 +507,9 @@ class Run:
 def _tokenised(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> TokenisedData:
     context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
     if config.max_length > context:
-        raise InputError(f"The model takes {context} tokens: lower the max length of {config.max_length} to that.")
+        raise InputError(
+            f"The model takes {context} tokens: lower the maximum length from {config.max_length} to that."
+        )
     # An answer ends where the model's generation settings or its tokenizer say.
     stated = getattr(loaded.model.generation_config, "eos_token_id", None)
     ends = [*(stated if isinstance(stated, list) else [stated]), loaded.tokenizer.eos_token_id]

@@ -122,7 +122,7 @@ def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
 def _end_token(prompts: PromptFormat) -> int:
     end = prompts.tokenizer.eos_token_id
     if end is None:
-        raise ModelError("The model's tokenizer has no end token, so that nothing can tell it where an answer ends.")
+        raise ModelError("The model's tokenizer has no end token, so it cannot learn where an answer ends.")
     return int(end)
 
 
@@ -139,7 +139,7 @@ def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[in
         if surplus >= start:
             raise InputError(
                 f"The answer of example {number} of {data.name} has {len(tokens) - start} tokens with its end, which "
-                f"leaves no room for a prompt in {max_length}: raise the max length."
+                f"leaves no room for a prompt in {max_length}: raise the maximum length."
             )
         cut.append(surplus)
         sequences.append(TokenSequence(tokens[surplus:], start - surplus))

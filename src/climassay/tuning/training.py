@@ -85,7 +85,7 @@ def train(
     check_data(train_data, validation_data)
     base = model if isinstance(model, TuningBase) else TuningBase(model, device=device, dtype=config.dtype)
     if config.dtype not in (None, base.dtype):
-        raise InputError(f"The settings want {config.dtype}, but the model is in {base.dtype}: give both the same.")
+        raise InputError(f"The settings ask for {config.dtype}, but the model is in {base.dtype}: give both the same.")
     config = replace(config, dtype=base.dtype)
     fingerprint = training_fingerprint(base, train_data, validation_data, config)
     place = Path(folder).expanduser().absolute()
@@ -164,9 +164,9 @@ def grid_configs(config: TuningConfig, grid: Mapping[str, Sequence[Any]]) -> tup
     known = {entry.name for entry in fields(config)} - {"dtype", "seed"}
     unknown = sorted(set(grid) - known)
     if unknown:
-        raise InputError(f"{unknown[0]!r} cannot be searched over: take some of {', '.join(sorted(known))}.")
+        raise InputError(f"{unknown[0]!r} cannot be searched over: use some of {', '.join(sorted(known))}.")
     if not grid or not all(grid.values()):
-        raise InputError("The search has nothing to choose from: give some values for at least one setting.")
+        raise InputError("The search has nothing to choose from: give several values for at least one setting.")
     configs = (replace(config, **dict(zip(grid, values, strict=True))) for values in product(*grid.values()))
     return tuple(dict.fromkeys(configs))
 

@@ -84,7 +84,7 @@ def _word_draft(file: UploadFile) -> Draft:
         raise InputError("Choose a Word file, whose name ends in .docx.")
     data = file.file.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
-        raise TooLarge(f"{name} has more than {LARGEST_FILE // MEBIBYTE} MB: check it with climassay confidence lint.")
+        raise TooLarge(f"{name} is larger than {LARGEST_FILE // MEBIBYTE} MB: check it with climassay confidence lint.")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "draft.docx"
         path.write_bytes(data)

@@ -303,7 +303,7 @@ class Jobs:
         """A job.
 
         Raises:
-            InputError: There is none of that id.
+            InputError: There is none with that id.
         """
         for result in self.many([job]):
             return result

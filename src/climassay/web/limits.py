@@ -79,7 +79,7 @@ class Visitors:
         if user is not None or is_this_machine(address):
             return lines
         if self._streams[address] >= STREAMS_OF_ONE:
-            raise Crowded("You have too many pages open that wait for news: close some of them.")
+            raise Crowded("You have too many pages with live updates open: close some of them.")
 
         async def counted() -> AsyncIterator[str]:
             self._streams[address] += 1

@@ -151,7 +151,7 @@ def test_a_label_that_was_withdrawn_elsewhere_is_withdrawn_here(store):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "not an annotation"),
+        ("", "not a climassay annotation"),
         ("{}", "not a file of annotations"),
         ('{"format": "climassay-annotations", "version": 3, "settings": {}}', "version 3"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {"colour": 1}}', "line 1"),

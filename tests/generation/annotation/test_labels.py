@@ -22,7 +22,7 @@ def checked(draft, **said):
         ({"accepted": False}, "Say why"),
         ({"accepted": False, "reasons": ["dull"]}, "no reason 'dull'"),
         ({"accepted": False, "reasons": ["other"], "remark": "  "}, "needs a remark"),
-        ({"accepted": True, "reasons": ["bad context"]}, "leave the reasons out"),
+        ({"accepted": True, "reasons": ["bad context"]}, "leave them out"),
         ({"accepted": False, "reasons": ["bad context"], "wording": Wording("Other?", "It grows.")}, "accept it with"),
         ({"accepted": True, "wording": Wording("", "It grows.")}, "both a question and an answer"),
         ({"accepted": True, "wording": Wording("What?", " ")}, "both a question and an answer"),
@@ -38,8 +38,8 @@ def test_what_cannot_be_said(said, sentence):
 @pytest.mark.parametrize(
     ("wording", "sentence"),
     [
-        (Wording("Which?", "", ("a",), 0), "two options or more"),
-        (Wording("Which?", "", ("a", " "), 0), "two options or more"),
+        (Wording("Which?", "", ("a",), 0), "at least two options"),
+        (Wording("Which?", "", ("a", " "), 0), "at least two options"),
         (Wording("Which?", "", ("An answer", "an  Answer"), 0), "are the same"),
         (Wording("Which?", "", ("a", "b"), 2), "Mark one of the 2"),
         (Wording("Which?", "", ("a", "b"), None), "Mark one of the 2"),

@@ -300,7 +300,7 @@ def test_the_card_tells_agreement_as_worked_by_hand(tmp_path):
         ([replace(draft(1, "cloze"), wording=Wording("It is high."))], "no term is chosen yet for 1 cloze statement"),
         ([draft(1), draft(1)], "Two drafts have the id"),
         ([replace(draft(1), passages=())], "has no passage"),
-        ([replace(draft(1), kind="longform", wording=Wording("Why?", "", ("Rubric",)))], "ratings or a rubric"),
+        ([replace(draft(1), kind="longform", wording=Wording("Why?", "", ("Rubric",)))], "to get a rubric"),
         ([replace(draft(1, "mcq"), wording=Wording("Which?", "a", ("a", "b")))], "marks none of its 2 options"),
         ([replace(draft(1, "mcq"), wording=Wording("Which?", "a", ("a", "b"), 2))], "marks none of its 2 options"),
         ([replace(draft(1, "cloze"), wording=Wording("It is.", "albedo"))], "not a word of the statement"),
@@ -364,7 +364,7 @@ def test_the_folder_goes_to_a_repository_that_is_made_first(monkeypatch, folder)
     [
         (http_error(403), "HF_TOKEN"),
         (http_error(500), "refused the dataset me/climate: 500"),
-        (errors.LocalTokenNotFoundError("no"), "wants a token"),
+        (errors.LocalTokenNotFoundError("no"), "requires a token"),
         (errors.OfflineModeIsEnabled("no"), "could not be reached"),
         (client.ConnectError("no"), "could not be reached"),
     ],

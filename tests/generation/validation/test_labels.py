@@ -106,7 +106,7 @@ def test_the_latest_word_of_an_expert_is_the_label(tmp_path, make_draft, expert)
     [
         ("missing.csv", None, "There is no file"),
         ("empty.csv", "", "is empty"),
-        ("plain.jsonl", '{"question": "a", "answer": "b"}', "says of no question"),
+        ("plain.jsonl", '{"question": "a", "answer": "b"}', "does not say whether any question"),
         ("none.jsonl", '{"question": "a", "answer": "b", "valid": ""}', "Nobody has called"),
     ],
     ids=["missing", "empty", "without labels", "nothing labelled"],

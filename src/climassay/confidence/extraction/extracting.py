@@ -223,7 +223,7 @@ class ExtractOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.context <= MOST_CONTEXT:
-            raise InputError(f"A context of {self.context} sentences is not possible: take 0 to {MOST_CONTEXT}.")
+            raise InputError(f"A context of {self.context} sentences is not possible: use 0 to {MOST_CONTEXT}.")
         for name, kind in (("acronyms", Acronyms), ("ranges", RangeEnd), ("paragraph_tags", ParagraphTags)):
             if getattr(self, name) not in get_args(kind):
                 raise InputError(f"{name} cannot be {getattr(self, name)}: it is {' or '.join(get_args(kind))}.")
@@ -591,6 +591,6 @@ def _with_scope(text: str, mark: TagMark | None) -> str:
     if mark is None or not mark.scope or not text or is_reference(mark.scope):
         return text
     scope = "; ".join(part.strip() for part in mark.scope.split(";") if not is_reference(part))
-    if not scope or len(scope.split()) > LONGEST_SCOPE or re.match(r"(?:but|and|albeit)\b", scope):
+    if not scope or len(scope.split()) > LONGEST_SCOPE or re.match(r"(?:but|and|albeit)\b|with$", scope):
         return text
     return f"{text.rstrip(' .,;:')} ({scope})"

@@ -551,7 +551,7 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Draft:
         InputError: There is no such kind.
     """
     if kind not in MAKERS:
-        raise InputError(f"There are texts of the kinds {', '.join(MAKERS)}, not {kind!r}.")
+        raise InputError(f"The kind of a text is one of {', '.join(MAKERS)}, not {kind!r}.")
     return MAKERS[kind](text.replace("\r\n", "\n").replace("\r", "\n"), name)
 
 
@@ -567,7 +567,7 @@ def read_draft(path: Path) -> Draft:
 
     if path.suffix.lower() in _NOT_READ:
         raise InputError(
-            f"{path} is a word processor's file, which is not read: save it as .docx, Markdown, HTML or PDF."
+            f"{path} is a word processor file that cannot be read: save it as .docx, Markdown, HTML or PDF."
         )
     if path.is_dir():
         raise InputError(f"{path} is a folder: name the files in it.")

@@ -274,7 +274,7 @@ def write_comments(source: Path, checked: Checked, target: Path) -> int:
     try:
         with zipfile.ZipFile(source) as file:
             if sum(entry.file_size for entry in file.infolist()) > ReadOptions().max_bytes:
-                raise InputError(f"{source} unpacks to more than is read.")
+                raise InputError(f"{source} unpacks to more than the size limit.")
             parts = {entry: file.read(entry) for entry in file.infolist() if not entry.is_dir()}
         known = {entry.filename: data for entry, data in parts.items()}
         prefix, paragraphs = _paragraphs(known[_MAIN])

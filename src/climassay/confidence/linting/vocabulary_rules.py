@@ -3,7 +3,7 @@
 What is not a term is recognised by grammar rather than by a list of phrases: a word of degree ("fairly",
 "exceptionally"), a word of amount ("strong", "moderate") and a head ("confidence", "likely", "evidence") that do not
 make one of the terms. A word is taken for a misspelt term where the words around it make a term of it ("hgh
-confidence", "very likley") and it is none of the English words that lie as near.
+confidence", "very likley") and it is not one of the English words that lie as near.
 
 Rules on figures beside calibrated terms: the probability that a text gives, and what the terms stand for.
 """

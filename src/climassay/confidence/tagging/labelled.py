@@ -204,7 +204,7 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
             pages stand for sections and documents.
 
     Raises:
-        InputError: A file cannot be read, or a tag is none of ClimateX's four.
+        InputError: A file cannot be read, or a tag is not one of ClimateX's four.
     """
     rows = []
     try:
@@ -213,7 +213,7 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
                 report, page, text, said = (row[name] for name in _COLUMNS)
                 tag = next((level for level in LEVELS if level == said), None)
                 if tag is None:
-                    raise InputError(f"{path}, line {number}: {said!r} is none of {', '.join(LEVELS)}.")
+                    raise InputError(f"{path}, line {number}: {said!r} is not one of {', '.join(LEVELS)}.")
                 rows.append(_Row(plain_statement(text), tag, report, page))
     except (OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError, csv.Error) as error:
         raise InputError(f"{path} is not a table with the columns {', '.join(_COLUMNS)}: {error}.") from None

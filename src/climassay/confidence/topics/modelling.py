@@ -89,7 +89,7 @@ def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder
     if len(texts) < LEAST_STATEMENTS:
         raise InputError(f"Topics need at least {LEAST_STATEMENTS} tagged statements; there are {len(texts)}.")
     if settings.topics < 2:
-        raise InputError("At least 2 topics must be wanted.")
+        raise InputError("Ask for at least 2 topics.")
     with warnings.catch_warnings(action="ignore"):  # a seeded UMAP, for example, says that it is slower
         fine = _fine_clusters(vectors, settings)
     outliers = fine == OUTSIDE
@@ -126,7 +126,7 @@ def map_of(vectors: FloatArray, seed: int, neighbours: int = 15) -> FloatArray:
 
 
 def cluster_centres(vectors: FloatArray, clusters: IntArray) -> FloatArray:
-    """Normalised mean of each cluster's vectors, shape [clusters, width]; -1 is none of them."""
+    """Normalised mean of each cluster's vectors, shape [clusters, width]; -1 is not one of them."""
     count = int(clusters.max()) + 1
     sums = np.zeros((count, vectors.shape[1]))
     inside = clusters >= 0
@@ -185,7 +185,7 @@ def _term_counts(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
     try:
         counts = vectorizer.fit_transform(texts)
     except ValueError:
-        raise InputError("The statements have no words but stop words.") from None
+        raise InputError("The statements contain only stop words.") from None
     return counts, vectorizer.get_feature_names_out().tolist()
 
 

@@ -583,9 +583,9 @@ def _entries(path: Path, data: Mapping[str, Any], at: str) -> list[NamedTopic]:
         results = []
         for number, name in names.items():
             if not isinstance(name, str) or not name.strip():
-                raise InputError(f"{path}: the name [{at}names] {number} must be a text that is not empty.")
+                raise InputError(f"{path}: the name [{at}names] {number} must be a non-empty text.")
             sketch = tuple(statements[number].split())
             results.append(NamedTopic(" ".join(name.split()), proposed[number], int(sizes[number]), sketch))
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path} is damaged at {error}: delete it, or undo the last change of it.") from None
+        raise InputError(f"{path} is damaged at {error}: delete it, or undo the last change to it.") from None
     return results

@@ -154,7 +154,7 @@ def read_topics(path: Path) -> TopicModel:
         if any(not OUTSIDE <= one.topic < len(model.topics) for one in model.statements):
             raise ValueError("a statement has a topic that does not exist")
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged ({error}): make it anew with climassay confidence topics.") from None
+        raise InputError(f"{path} is damaged ({error}): create it again with climassay confidence topics.") from None
     return model
 
 

@@ -121,7 +121,7 @@ def read_predictions(path: Path) -> Predictions:
             name = str(row["id"])
         except (KeyError, TypeError, ValueError):
             raise InputError(
-                f"{path}, row {number}: an id and a number for each of {', '.join(levels)} belong here."
+                f"{path}, row {number}: an id and a number for each of {', '.join(levels)} are needed."
             ) from None
         if not np.isfinite(values).all() or (values < 0).any() or abs(values.sum() - 1) > 0.02:
             raise InputError(f"{path}, row {number}: the probabilities of {name} must be positive and sum to 1.")
@@ -176,7 +176,7 @@ def untagged_scores(
     if table is None and predictions.residuals is None:
         known = held_out(cases, predictions)
         if not known:
-            raise InputError("The predictions have no tagged statements, so that the tagger's error is unknown.")
+            raise InputError("The predictions have no tagged statements, so the tagger's error is unknown.")
         table = confusion(known, predictions)
     scores = [float(score(level)) for level in predictions.levels]
     results = []

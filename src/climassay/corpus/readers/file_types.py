@@ -99,7 +99,7 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
     if kind is None:
         listed = " ".join(sorted(file_endings()))
         raise DocumentError(
-            f"{source} is of no known kind; names must end in one of {listed} (each may have .gz after it)."
+            f"{source} is of an unknown kind; names must end in one of {listed} (each may have .gz after it)."
         )
     if data.startswith(_GZIP) and not READERS[kind].packed:
         try:

@@ -125,7 +125,7 @@ def check_depth(text: str, source: str) -> None:
             counts[tag] -= 1
         if len(within) > DEEPEST:
             raise DocumentError(
-                f"{source} was not read: more than {DEEPEST:,} of its elements lie within each other, as in attacks."
+                f"{source} was not read: more than {DEEPEST:,} of its elements are nested in each other, as in attacks."
             )
 
 

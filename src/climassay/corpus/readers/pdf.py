@@ -101,7 +101,7 @@ def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
             raise DocumentError(f"{source} is encrypted; save a copy without its password and read that.") from None
         if getattr(error, "err_code", None) == pdfium.FPDF_ERR_SECURITY:
             raise DocumentError(f"{source} is encrypted in a way that cannot be read.") from None
-        raise DocumentError(f"{source} is damaged or truncated; fetch it again.") from None
+        raise DocumentError(f"{source} is damaged or truncated; download it again.") from None
     if count == 0:
         pdf.close()
         raise DocumentError(f"{source} has no pages (damaged or truncated).")
@@ -326,7 +326,7 @@ def draw_page(data: bytes, number: int) -> DrawnPage:
         except pypdfium2.PdfiumError:
             raise DocumentError(f"Page {number} is damaged.") from None
         if pdfium.FPDFPage_CountObjects(page.raw) > MOST_OBJECTS:
-            raise DocumentError(f"More is set on page {number} than can be drawn.")
+            raise DocumentError(f"Page {number} has too much on it to be drawn.")
         size = page.get_size()
         scale = LONGEST_SIDE / max(*size, 1.0)
         bitmap = page.render(scale=scale, rev_byteorder=True)

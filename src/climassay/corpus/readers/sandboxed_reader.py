@@ -89,7 +89,7 @@ def draw_sandboxed(
                 raise DocumentError(message["refused"])
             boxes = tuple((left, top, right, bottom) for left, top, right, bottom in message["boxes"])
             return DrawnPage(**message | {"png": base64.b64decode(message["png"]), "boxes": boxes})
-    raise DocumentError(f"Page {page} is damaged or too intricate to be drawn.")
+    raise DocumentError(f"Page {page} is damaged or too complex to be drawn.")
 
 
 @contextmanager

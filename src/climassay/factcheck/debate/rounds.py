@@ -395,7 +395,7 @@ def _grade(
             for one in json.loads(completion.text)["grades"]
         }
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError("the answer has not the form that was asked for") from None
+        raise ValueError("the answer does not have the requested form") from None
     # A passage that was passed over may bear: it is shown where nothing is said to, and its advocate is asked.
     passed_over = _Grade(None, frozenset())
     return {_key(one): grades.get(number, passed_over) for number, one in enumerate(candidates, start=1)}

@@ -340,7 +340,7 @@ class RequestBatcher:
 
 def _given(scorer: T | None, what: str) -> T:
     if scorer is None:
-        raise ModelError(f"A debate asks for {what}, but nothing that gives it was loaded.")
+        raise ModelError(f"A debate asks for {what}, but nothing that provides it was loaded.")
     return scorer
 
 

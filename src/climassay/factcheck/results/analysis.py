@@ -481,7 +481,7 @@ def analyse(
         if one.scale != scale.name:
             raise InputError(
                 f"The fact-check of the claim {one.claim.text[:60]!r} is on the scale {one.scale}, not {scale.name}: "
-                "analyse runs on one scale at a time."
+                "analyse runs of one scale at a time."
             )
     checked = tuple(reader_view(transcript, scale) for transcript in first)
     shown = len(scale.classes(classes))

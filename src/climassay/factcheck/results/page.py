@@ -471,7 +471,7 @@ def claim_review(
             f"The fact-check ended as {verdict.outcome!r}, without a verdict, so there is nothing to rate."
         )
     if not author.strip():
-        raise InputError("A ClaimReview needs an author: the organisation that answers for it.")
+        raise InputError("A ClaimReview needs an author: the organisation that is responsible for it.")
     party: dict[str, Any] = {"@type": "Organization", "name": author.strip()}
     if author_url is not None:
         party["url"] = _address(author_url, "author_url")

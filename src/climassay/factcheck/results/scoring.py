@@ -170,7 +170,7 @@ def score_verdicts(
     if claims is not None and len(claims) != len(truth):
         raise InputError(f"{len(claims)} claims do not belong to {len(truth)} verdicts.")
     if not 0 < level < 1:
-        raise InputError(f"A confidence level lies between 0 and 1, not at {level}.")
+        raise InputError(f"A confidence level must be between 0 and 1, not {level}.")
     if resamples < 1:
         raise InputError(f"Intervals need at least one bootstrap sample, not {resamples}.")
     names = (*scale.classes(classes), scale.nei)

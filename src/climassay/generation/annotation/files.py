@@ -104,7 +104,8 @@ def read_annotations(path: Path) -> AnnotationFile:
                     raise InputError(f"This is not a file of annotations: its first line does not say {FORMAT}.")
                 if row["version"] not in range(1, VERSION + 1):
                     raise InputError(
-                        f"These annotations have version {row['version']}, this climassay reads up to {VERSION}: "
+                        f"These annotations have version {row['version']}, this version of climassay reads "
+                        f"up to {VERSION}: "
                         "update it."
                     )
                 settings = AnnotationSettings(**row["settings"])
@@ -116,7 +117,7 @@ def read_annotations(path: Path) -> AnnotationFile:
                 comments.append(record_from(Comment, row["comment"]))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         said = first_problem(error)
-        raise InputError(f"{path}, line {max(1, number)}: this is not an annotation of climassay ({said}).") from None
+        raise InputError(f"{path}, line {max(1, number)}: this is not a climassay annotation ({said}).") from None
     if settings is None:
         raise InputError(f"{path} is empty: there are no annotations in it.")
     return AnnotationFile(tuple(labels), tuple(skips), tuple(comments), settings)

@@ -269,7 +269,7 @@ def check_comment(text: str) -> str:
     """
     words = _text(text, "The comment")
     if not words:
-        raise InputError("The comment is empty: write something, or leave it.")
+        raise InputError("The comment is empty.")
     return words
 
 
@@ -284,9 +284,7 @@ def check_label(draft: Draft, label: ImportedLabel) -> ImportedLabel:
     spent = None if spent is None or not math.isfinite(spent) or spent < 0 else float(spent)
     if label.accepted:
         if chosen:
-            raise InputError(
-                "A question that is accepted has no reason for rejection: leave the reasons out, or reject it."
-            )
+            raise InputError("An accepted question cannot have reasons for rejection: leave them out, or reject it.")
         return replace(label, reasons=(), remark=words, wording=_changed(draft, wording), seconds=spent)
     if unknown := [reason for reason in chosen if reason not in _NAMES]:
         raise InputError(f"There is no reason {unknown[0]!r}: there are {', '.join(_NAMES)}.")
@@ -295,7 +293,7 @@ def check_label(draft: Draft, label: ImportedLabel) -> ImportedLabel:
     if "other" in chosen and not words:
         raise InputError("The reason other needs a remark: say in words what is wrong.")
     if wording is not None and _changed(draft, wording) is not None:
-        raise InputError("A question is edited to be accepted: accept it with the edit, or reject it as it stands.")
+        raise InputError("Only accepted questions can be edited: accept it with the edit, or reject it as it is.")
     return replace(label, reasons=chosen, remark=words, wording=None, seconds=spent)
 
 
@@ -333,7 +331,7 @@ def _text(text: str, what: str) -> str:
 
     cleaned = storable_text(text).replace("\r\n", "\n").strip()
     if len(cleaned) > LONGEST_TEXT:
-        raise InputError(f"{what} has {len(cleaned)} characters, and {LONGEST_TEXT} are the most.")
+        raise InputError(f"{what} has {len(cleaned)} characters, more than the limit of {LONGEST_TEXT}.")
     return cleaned
 
 

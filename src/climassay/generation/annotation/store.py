@@ -471,14 +471,14 @@ class AnnotationStore:
                 known = queue.connection.execute(stored).first()
                 if known is not None:
                     if (known.draft, known.annotator, known.adjudicates) != (draft, annotator, adjudicates):
-                        raise InputError(f"The key {key} belongs to another label: make a new one for each label.")
+                        raise InputError(f"The key {key} belongs to another label: use a new key for each label.")
                     return False
                 item = waiting_item(queue.connection, dataset, draft)
                 checked = check_label(before[draft], given)
                 if not adjudicates:
                     queue.check_turn(item, annotator)
                 elif item.state == "open":
-                    raise InputError(f"The item {draft} still waits for labels: there is nothing to decide yet.")
+                    raise InputError(f"The item {draft} is still waiting for labels: there is nothing to decide yet.")
                 queue.add_label(record_of(Label, checked, dataset=dataset), item, before[draft])
                 return True
 

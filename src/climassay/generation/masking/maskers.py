@@ -438,7 +438,7 @@ class TrainedMasker(SavedModel):
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """See :class:`SavedModel`."""
         if facts["features"] != list(FEATURES):
-            raise ValueError("it reads other features of words than this climassay gives")
+            raise ValueError("it reads word features that this version of climassay does not compute")
         reading, weights = MaskerFeatures(**facts["reading"]), checked_array("weights", arrays["weights"], (None,))
         least = len(FEATURES) + int(reading.impact)
         if not (len(weights) > least if reading.vectors else len(weights) == least):

@@ -218,7 +218,7 @@ def read_glossary(path: Path) -> tuple[str, ...]:
         raise InputError(f"The glossary {path} cannot be read: {reason(error)}.") from None
     terms = tuple(line for line in lines if line and not line.startswith("#"))
     if not terms:
-        raise InputError(f"The glossary {path} lists no term: write one a line.")
+        raise InputError(f"The glossary {path} lists no terms: write one per line.")
     return terms
 
 

@@ -496,13 +496,13 @@ def check_free(folder: Path, name: str, *, force: bool = False) -> None:
     before = read_manifest(folder)
     if before is not None and before["name"] != name:
         raise InputError(
-            f"{folder} holds another dataset ({before['name']}): name another folder, or replace it with --force."
+            f"{folder} holds another dataset ({before['name']}): name another folder, or replace it with --replace."
         )
     with suppress(OSError, ValueError):
         if before is None and read_text(folder / UNFINISHED) == name:
             return
     if before is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
-        raise InputError(f"{folder} holds other files: name an empty folder, or use --force to write into it.")
+        raise InputError(f"{folder} holds other files: name an empty folder, or use --replace to write into it.")
 
 
 def read_dataset(folder: Path) -> list[Draft]:
@@ -521,7 +521,7 @@ def read_dataset(folder: Path) -> list[Draft]:
     except OSError as error:
         raise InputError(f"The drafts {file} cannot be read: {error.strerror}.") from None
     if result != digest:
-        raise InputError(f"{file} is not what was published: it has changed since, or was cut off.")
+        raise InputError(f"{file} is not as it was published: it has changed since then, or is incomplete.")
     return list(read_drafts(file))
 
 
@@ -605,7 +605,7 @@ def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str
         reason = "log in with a token that may write (HF_TOKEN or `hf auth login`)" if code in (401, 403) else str(code)
         raise InputError(f"The hub refused the dataset {repository}: {reason}.") from None
     except LocalTokenNotFoundError:
-        raise InputError("The hub wants a token: set HF_TOKEN, or log in with `hf auth login`.") from None
+        raise InputError("The hub requires a token: set HF_TOKEN, or log in with `hf auth login`.") from None
     except connection_errors() as error:
         raise InputError(f"The hub could not be reached to upload {repository} ({type(error).__name__}).") from None
     return str(made)

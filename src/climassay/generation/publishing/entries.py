@@ -92,7 +92,8 @@ def entries_of(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KI
         marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
         if wording.options and not draft.type.options:
             raise InputError(
-                f"The draft {draft.id} asks people for ratings or a rubric: climassay annotate export gives them out."
+                f"The draft {draft.id} is there to be rated, or to get a rubric: export it with climassay "
+                f"annotate export."
             )
         if draft.type.options and draft.usable and not marked:
             raise InputError(f"The draft {draft.id} marks none of its {len(wording.options)} options as correct.")

@@ -54,11 +54,11 @@ class SelfConsistency:
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 1:
-            raise InputError(f"The margin is at least 0 and below 1: not {self.margin}.")
+            raise InputError(f"The margin must be at least 0 and below 1, not {self.margin}.")
         if self.orders < 1:
             raise InputError(f"At least one option order is needed, not {self.orders}.")
         if not 0 < self.needed <= 1:
-            raise InputError(f"The share of orders that are needed lies above 0 and is at most 1: not {self.needed}.")
+            raise InputError(f"The required share of orders must be above 0 and at most 1, not {self.needed}.")
 
     def check(self, drafts: Sequence[Draft], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
         """The drafts, each question with options with a decision.

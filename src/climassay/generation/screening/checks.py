@@ -159,10 +159,10 @@ def check_language(code: str) -> None:
     """Refuse a language whose function words are not known.
 
     Raises:
-        InputError: It is none of :data:`LANGUAGES`.
+        InputError: It is not one of :data:`LANGUAGES`.
     """
     if code not in LANGUAGES:
-        raise InputError(f"The language {code!r} cannot be told from others: take one of {', '.join(LANGUAGES)}.")
+        raise InputError(f"The language {code!r} is not supported: use one of {', '.join(LANGUAGES)}.")
 
 
 def language_check(wanted: str = "en") -> Check:
@@ -360,7 +360,7 @@ def _plain(option: str) -> tuple[str, ...]:
 def _duplicates(draft: Draft) -> str | None:
     for first, second in combinations(draft.wording.options, 2):
         if _plain(first) == _plain(second):
-            return f"“{first}” stands there twice."
+            return f"“{first}” appears twice."
     return None
 
 

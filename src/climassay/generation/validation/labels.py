@@ -70,7 +70,7 @@ def read_label_set(path: str | Path) -> LabelSet:
       :func:`climassay.questions.read_questions` knows.
 
     Raises:
-        InputError: The file cannot be read, is none of these, or has no label.
+        InputError: The file cannot be read, is not one of these, or has no label.
     """
     file = Path(path)
     data = read_bytes(file)
@@ -82,7 +82,8 @@ def read_label_set(path: str | Path) -> LabelSet:
     column = next((name for name in _VALIDITY if name in rows[0]), None)
     if not drafts and not rated and column is None:
         raise InputError(
-            f"{file} says of no question whether it is valid: give drafts with expert decisions, a question table with "
+            f"{file} does not say whether any question is valid: give drafts with expert decisions, a "
+            f"question table with "
             "a column Validation or valid, or Pirá's rated questions."
         )
     labelled, unlabelled, skipped = [], 0, []
@@ -265,7 +266,9 @@ def score_validator(
         raise InputError("Validators are scored with one probability for each label.")
     known = np.isfinite(given)
     if not 0 < labels[known].sum() < known.sum():
-        raise InputError("All questions judged are of one kind, so that nothing can be said about a validator.")
+        raise InputError(
+            "The judged questions are all valid or all invalid, so a validator cannot be measured on them."
+        )
     at_half = given >= 0.5
     # What is as likely as not is kept.
     answers = np.where(known, at_half, -1)

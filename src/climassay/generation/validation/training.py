@@ -315,7 +315,7 @@ def split_labels(
         InputError: The share held out is none, or a part has too few labels of a kind.
     """
     if not 0 < hold_out < 1:
-        raise InputError(f"The share held out is {hold_out}: give a number between 0 and 1, for example 0.25.")
+        raise InputError(f"The share to hold out is {hold_out}: give a number between 0 and 1, for example 0.25.")
     valid, groups = labels_array(labels.drafts), source_groups([one.draft for one in labels.drafts])
     check_labels(valid)
     # Twentieths are fine enough, and dealt like folds each has its share of invalid ones.
@@ -347,10 +347,10 @@ def measured(
     given = asked.log_odds([one.draft for one in held])
     known = [(one, score) for one, score in zip(held, given, strict=True) if score is not None]
     if not known:
-        raise ModelError(f"{asked.name} judged none of the {len(held)} held-out questions.")
+        raise ModelError(f"{asked.name} could not judge any of the {len(held)} held-out questions.")
     valid = labels_array([one for one, _ in known])
     if not 0 < valid.sum() < len(valid):
-        raise InputError("Those of the held-out questions that could be judged are all of one kind: hold out more.")
+        raise InputError("The held-out questions that could be judged are all valid or all invalid: hold out more.")
     scores = np.array([score for _, score in known], dtype=np.float64)
     groups = source_groups([one.draft for one, _ in known])
     probabilities = cross_fitted(scores, valid, group_folds(groups, seed=seed, labels=valid))

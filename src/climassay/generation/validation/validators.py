@@ -612,7 +612,7 @@ def load_validator(
         profile: Whether ``prompted:`` is corrected by content-free prompts, where the user has set it.
 
     Raises:
-        InputError: The name is none of these, or the model cannot serve.
+        InputError: The name is not one of these, or the model cannot serve.
         ModelError: The model cannot be loaded.
     """
     parts = [part.partition("=") for part in name.split(",")]
@@ -656,14 +656,14 @@ def load_validator(
         return trained.with_reader(TextReader(encoder or load_encoder(source.encoder)))
     read = load(source.model, dtype=source.dtype or None)
     if not isinstance(read, OpenWeights):
-        raise InputError(f"The validator {name} reads hidden states: give it a local: model, itself and not wrapped.")
+        raise InputError(f"The validator {name} reads hidden states: give it a local: model, not a wrapper around one.")
     return trained.with_reader(StateReader(read, template, source.layers, store, trained.learned.subject))
 
 
 def _scorer(name: str, load: LoadModel) -> OptionScorer:
     model = load(name)
     if not isinstance(model, OptionScorer):
-        raise InputError(f"{name} gives no probabilities of answers: take another model as validator.")
+        raise InputError(f"{name} gives no probabilities of answers: use another model as validator.")
     return model
 
 
@@ -693,7 +693,7 @@ def read_learned(place: Path, kind: str | None = None) -> Learned:
     """What a trained validator (file, folder or state file; see :func:`kind_of`) says of itself; no model is loaded.
 
     Raises:
-        InputError: It is none of these, damaged, or its training was not finished.
+        InputError: It is not one of these, damaged, or its training was not finished.
     """
     kind = kind or kind_of(place)
     if kind == "file":
@@ -725,5 +725,5 @@ def read_learned(place: Path, kind: str | None = None) -> Learned:
         return Learned.read(data)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"What is kept of the validator is damaged ({first_problem(error)}); train it again."
+            f"The stored state of the validator is damaged ({first_problem(error)}); train it again."
         ) from error

@@ -147,7 +147,7 @@ class ClimassayModel(ModelAPI):
             if tools:
                 raise InputError(f"{self.model.name} uses no tools in Inspect: run a task without them.")
             if (config.num_choices or 1) > 1:
-                raise InputError(f"{self.model.name} gives one choice: use epochs for several answers.")
+                raise InputError(f"{self.model.name} returns one choice per request: use epochs for several answers.")
             request = self._seeded(as_request(input, config))
         except InputError as error:
             self.refused = error

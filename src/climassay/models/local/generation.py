@@ -362,7 +362,9 @@ class Generation:
         prompt = self._prompts.encode(shown)
         room = self._network.context - len(prompt)
         if room < 1 or not prompt:
-            raise ModelError(f"The prompt has {len(prompt)} tokens, the model takes 1 to {self._network.context - 1}.")
+            raise ModelError(
+                f"The prompt has {len(prompt)} tokens, the model accepts 1 to {self._network.context - 1}."
+            )
         wanted = request.sampling.max_tokens
         if wanted is not None and wanted < 1:
             raise ModelError(f"max_tokens is {wanted}: at least one token must be allowed.")

@@ -409,7 +409,7 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
     device = device or default_device()
     dtype = dtype or default_dtype(device)
     if dtype not in DTYPES:
-        raise ModelError(f"There is no dtype {dtype!r} for a model: use one of {', '.join(DTYPES)}.")
+        raise ModelError(f"There is no dtype {dtype!r}: use one of {', '.join(DTYPES)}.")
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             str(folder), trust_remote_code=False, local_files_only=True
@@ -502,7 +502,7 @@ def split_adapter(name: str, adapter: str | None) -> tuple[str, Path | None]:
     """
     name, separator, in_name = name.partition(_ADAPTER_SEPARATOR)
     if separator and adapter:
-        raise ModelError(f"Two adapters are given, {in_name} in the model's name and {adapter}: give one of them.")
+        raise ModelError(f"Two adapters are given, {in_name} in the model's name and {adapter}: give only one.")
     chosen = in_name or adapter
     if not chosen:
         return name, None

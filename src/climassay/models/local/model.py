@@ -89,7 +89,7 @@ def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str])
     if not alone:
         opening = prompts.opening_token
         if opening is None:
-            raise ValueError("The prompt is empty, and the model has no token to begin a text with.")
+            raise ValueError("The prompt is empty, and the model has no beginning-of-text token.")
         alone, together = [opening], [[opening, *tokens] for tokens in together]
     start = max(1, min(common_length(alone, tokens) for tokens in together))
     for option, tokens in zip(options, together, strict=True):
@@ -271,7 +271,7 @@ class LocalModel(DescribedModel):
             InputError: The token budget is less than 1, or no layer is asked for.
         """
         if not layers:
-            raise InputError("No layer is asked for: name at least one, for example -1 for the last.")
+            raise InputError("No layer is requested: name at least one, for example -1 for the last.")
         for layer in layers:
             if not -self.layers - 1 <= layer <= self.layers:
                 raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.layers}.")
@@ -300,7 +300,10 @@ class LocalModel(DescribedModel):
     def _alone(self) -> Iterator[None]:
         """One piece of work at a time: threads wait for each other, for all work shares one cache."""
         if self._worker == threading.get_ident():
-            raise ModelError(f"{self.name} was asked from within its own on_result: ask when the first call is done.")
+            raise ModelError(
+                f"{self.name} was called from within its own on_result callback: call it when the first "
+                f"call has returned."
+            )
         with self._lock:
             self._worker = threading.get_ident()
             try:
@@ -350,7 +353,9 @@ class LocalModel(DescribedModel):
         options = tokenise_options(self.prompts, prompt, request.options)
         longest = max(map(len, options.sequences))
         if longest > self.window:
-            raise ValueError(f"The prompt with its longest option has {longest} tokens, the model takes {self.window}.")
+            raise ValueError(
+                f"The prompt with its longest option has {longest} tokens, but the model accepts {self.window}."
+            )
         return options
 
 
@@ -379,10 +384,10 @@ class PlainText(PromptFormat):
         """What a text without a context is conditioned on.
 
         Raises:
-            ModelError: The tokenizer has no token to begin a text with.
+            ModelError: The tokenizer has no beginning-of-text token.
         """
         if (opening := self.opening_token) is None:
-            raise ModelError("The tokenizer has no token to begin a text with.")
+            raise ModelError("The tokenizer has no beginning-of-text token.")
         return opening
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:

@@ -280,7 +280,7 @@ class Network:
 
     def _known_attention(self) -> Attention:
         if self.attention is None:
-            raise AssertionError("a model whose attention is unknown is only computed plainly")
+            raise AssertionError("a model whose attention is unknown supports only plain computation")
         return self.attention
 
     def _step_masks(self, step: Step, positions: Tensor) -> Any:

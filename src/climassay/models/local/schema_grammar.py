@@ -143,7 +143,7 @@ class _Builder:
         if target is None:
             raise ModelError(f"The schema at {place} refers to {reference!r}, which is not among its $defs.")
         if reference in self.open_references:
-            raise ModelError(f"The schema at {place} contains itself, so an answer to it need not end.")
+            raise ModelError(f"The schema at {place} contains itself, so an answer to it might never end.")
         self.open_references.append(reference)
         piece = self.value(target, place)
         self.open_references.pop()
@@ -161,7 +161,9 @@ class _Builder:
         low = int(schema.get("minLength", 0))
         high = schema.get("maxLength")
         if high is None:
-            raise ModelError(f"The string at {place} has no maxLength: give it one, so that an answer is bound to end.")
+            raise ModelError(
+                f"The string at {place} has no maxLength: give it one, so that answers are certain to end."
+            )
         high = int(high) if self.longest_string is None else max(low, min(int(high), self.longest_string))
         _check_order(low, high, place)
         needed = f"char{{{low}}} " if low else ""
@@ -176,7 +178,7 @@ class _Builder:
     def _array(self, schema: Mapping[str, Any], place: str) -> Piece:
         low, high = int(schema.get("minItems", 0)), schema.get("maxItems")
         if high is None:
-            raise ModelError(f"The array at {place} has no maxItems: give it one, so that an answer is bound to end.")
+            raise ModelError(f"The array at {place} has no maxItems: give it one, so that answers are certain to end.")
         high = int(high)
         _check_order(low, high, place)
         if high == 0:
@@ -194,7 +196,7 @@ class _Builder:
         if missing:
             raise ModelError(f"The schema at {place} requires {missing[0]!r} without describing it.")
         if isinstance(schema.get("additionalProperties"), Mapping):
-            raise ModelError(f"The schema at {place} leaves property names open, so it has no bound: list them.")
+            raise ModelError(f"The schema at {place} leaves property names open, so answers are unbounded: list them.")
         pairs = []
         for name, part in properties.items():
             key = json.dumps(name, ensure_ascii=False) + ": "
@@ -259,7 +261,7 @@ def _quoted(text: str) -> str:
 
 def _check_order(low: int, high: int, place: str) -> None:
     if low < 0 or high < low:
-        raise ModelError(f"The bounds of the schema at {place} leave nothing: {low} to {high}.")
+        raise ModelError(f"The bounds of the schema at {place} exclude every value: {low} to {high}.")
 
 
 def _number(schema: Mapping[str, Any], place: str, *, whole: bool) -> Piece:
@@ -282,7 +284,7 @@ def _number(schema: Mapping[str, Any], place: str, *, whole: bool) -> Piece:
                 patterns += [f'"-" {pattern}' for pattern in _range(max(1, -last), -first, decimals)]
             size = max(size, len(str(max(abs(first), abs(last)))) + decimals + 3)
     if not patterns:
-        raise ModelError(f"The bounds of the number at {place} leave nothing: {low} to {high}.")
+        raise ModelError(f"The bounds of the number at {place} exclude every value: {low} to {high}.")
     return Piece(f"({' | '.join(patterns)})", size)
 
 
@@ -397,7 +399,7 @@ class Grammars:
         smallest = schema_grammar(schema, longest_string=0).max_bytes + 1
         if smallest > room:
             raise ModelError(
-                f"The schema's longest answer has {smallest} tokens at least, and there is room for {room}."
+                f"The schema's longest answer has at least {smallest} tokens, but there is room for only {room}."
             )
         low, high = 0, room
         while low < high:

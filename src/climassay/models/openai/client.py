@@ -94,7 +94,7 @@ class OpenAIModel:
         """The provider and the model's name there, for example ``openai:gpt-4o-mini``."""
         ceiling = DEFAULT_CONCURRENCY if concurrency is None else concurrency
         if ceiling < 1:
-            raise ModelError(f"The concurrency is {ceiling}: at least one request must be under way.")
+            raise ModelError(f"The concurrency is {ceiling}: it must be at least 1.")
         server = find_server(provider, base_url, api_key)
         self.base_url = server.base_url
         self._connection = Connection(server, ceiling, policy or RetryPolicy(), clock or Clock())

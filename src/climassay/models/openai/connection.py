@@ -565,7 +565,7 @@ class Connection:
     def _raise_if_hopeless(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
         """End everything where no request can succeed, instead of failing one after the other.
 
-        A refusal of one parameter is none of these cases: the request may do without it.
+        A refusal of one parameter is not one of these cases: the request may do without it.
         """
         if self._proven:
             return

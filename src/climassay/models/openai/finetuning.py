@@ -73,9 +73,9 @@ def read_state(path: Path) -> FineTuningState:
         pairs = {name: tuple((key, value) for key, value in data[name]) for name in ("settings", "facts")}
         return FineTuningState(**data | pairs)
     except FileNotFoundError as error:
-        raise InputError(f"There is no fine-tuning at {path}: start one, or check the path.") from error
+        raise InputError(f"There is no fine-tuning job at {path}: start one, or check the path.") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is not a fine-tuning of climassay, or damaged ({error}).") from error
+        raise InputError(f"{path} is not the state of a fine-tuning job, or is damaged ({error}).") from error
 
 
 def write_state(state: FineTuningState, path: Path) -> None:
@@ -140,7 +140,8 @@ def fine_tune(
         fresh, known = known, read_state(state)
         if any(getattr(known, name) != getattr(fresh, name) for name in ("base_url", "base_model", "data_sha256")):
             raise InputError(
-                f"{state} holds a fine-tuning of {known.base_model} with other data or settings: name another file."
+                f"{state} holds a fine-tuning job for {known.base_model} with other data or settings: name "
+                f"another file."
             )
         if known.status in FAILED:
             raise ModelError(
@@ -286,7 +287,7 @@ class _Job:
             if attempt < policy.max_attempts:
                 self._sleep(min(policy.cap, policy.base * 2.0 ** (attempt - 1)) if wait is None else wait)
         raise ModelError(
-            f"No answer after {policy.max_attempts} attempts; the last one: {error} The same command goes on here."
+            f"No answer after {policy.max_attempts} attempts; the last one: {error} Run the same command to continue."
         )
 
     def _route(self, what: str) -> Any:

@@ -108,7 +108,7 @@ class QuestionType:
         """The question of a file's row.
 
         Raises:
-            InputError: It is none of this type; the sentence says why.
+            InputError: It is not one of this type; the sentence says why.
         """
         return Content(question, answer)
 

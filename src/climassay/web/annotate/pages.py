@@ -171,7 +171,7 @@ class DatasetRequest:
             or self.store.take(self.dataset, draft, name)
         ):
             return item
-        raise Refused("This question has the labels that it needs, or others have it before them now.")
+        raise Refused("This question has all the labels it needs, or is open at other annotators.")
 
     def visible_comments(self, item: Item) -> list[Comment]:
         """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
@@ -182,7 +182,7 @@ class DatasetRequest:
         """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
         name = annotator or self.user.name
         if name != self.user.name and not self.user.may("adjudicator"):
-            raise Refused("What others said is for adjudicators.")
+            raise Refused("Only adjudicators can see other annotators' labels.")
         return self.store.history(self.dataset, name, most, after=after, decided=name != self.user.name)
 
     def progress_values(self, done: str) -> dict[str, Any]:

@@ -170,12 +170,12 @@ def read_form(form: LabelForm, draft: Draft) -> LabelInput:
         InputError: There is no verdict or no key, a text is too long, or a number is none.
     """
     if not form.key:
-        raise InputError("The form has no key: load the page again, and send it once more.")
+        raise InputError("The form has no key: reload the page, and send it again.")
     if form.verdict not in ("valid", "invalid", "edit"):
         raise InputError(f"The verdict is valid, invalid or edit, not {form.verdict!r}.")
     for text in (form.remark, form.term, form.question, form.answer, *form.option):
         if len(text) > LONGEST_TEXT:
-            raise InputError(f"A text has {len(text)} characters; at most {LONGEST_TEXT} are taken.")
+            raise InputError(f"A text has {len(text)} characters; the limit is {LONGEST_TEXT}.")
     try:
         seconds = float(form.seconds or 0)
     except ValueError:
@@ -342,7 +342,7 @@ def item_view(
         "type": draft.type,
         "level_words": LEVELS[draft.level],
         "wording": wording,
-        # Whether other words than the draft's are shown, which "valid" then stands for; a term alone is none of them.
+        # Whether "valid" would accept an edited wording rather than the draft's; a chosen term is not an edit.
         "reworded": wording != (replace(first, answer=wording.answer) if cloze else first),
         "first_term": first.answer if cloze else "",
         "parts": statement_parts(wording.question, term, item.term_candidates) if cloze else (),
@@ -460,7 +460,7 @@ def store_of(app: AppState) -> AnnotationStore:
 
 
 def queue_of(app: AppState, dataset: str) -> AnnotationStore:
-    """The annotations, for the pages of one dataset; missing where there is none of that name."""
+    """The annotations, for the pages of one dataset; missing where none has that name."""
     store = store_of(app)
     with missing():
         store.settings(dataset)

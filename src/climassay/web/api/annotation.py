@@ -372,7 +372,7 @@ def list_comments(asked: ByAnnotator, draft: DraftId) -> Any:
 def add_comment(asked: ByAnnotator, draft: DraftId, comment: CommentToAdd) -> Any:
     """Add to the discussion of an item that one may label; gives how many comments were stored now, 1 or 0."""
     if comment.adjudicates and not asked.user.may("adjudicator"):
-        raise Refused("Adjudicators alone write as such.")
+        raise Refused("Only adjudicators can write as adjudicators.")
     asked.own_item(draft)
     return {"items": int(asked.store.comment(asked.dataset, draft, asked.user.name, **comment.model_dump()))}
 
@@ -477,5 +477,5 @@ def _stored(asked: DatasetRequest, draft: str, key: str) -> Label | None:
 
 def _still_there(label: Label | None) -> Label:
     if label is None:
-        raise InputError("The label was taken back a moment ago: ask for the next item.")
+        raise InputError("The label was withdrawn a moment ago: ask for the next item.")
     return label

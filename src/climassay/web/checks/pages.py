@@ -318,7 +318,7 @@ def _in_words(wanted: CheckFilter, reviewers: Mapping[str, str]) -> list[str]:
 def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks, form: str) -> Response:
     """All checks that fit, the newest first: a row each, or as JSON lines with every word of the debates."""
     if form not in FORMS:
-        raise Missing(f"Checks can be had as {', '.join(FORMS)}, not as {form[:20]}.")
+        raise Missing(f"Checks are available as {', '.join(FORMS)}, not as {form[:20]}.")
     checks = checks_of(app)
     checks.newest(wanted, most=1)  # What cannot be asked for is told before anything is sent.
     name = f"checks.{form}"

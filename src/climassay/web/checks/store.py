@@ -99,7 +99,7 @@ def chosen(app: AppState, name: str) -> SetUp:
     """The set-up of a name; the first one for an empty name.
 
     Raises:
-        InputError: There is none of that name.
+        InputError: There is none with that name.
     """
     every = set_ups(app)
     for one in every:
@@ -331,7 +331,7 @@ def begin_again(app: AppState, request: Request, user: User | None, check: str) 
     if may_begin_again(user, kept):
         send_to_work(app, kept.about, refuse_crowds(app, request, user))
     elif kept.about.state == "stopped":
-        raise Refused("This check was stopped: who asked for it or an adjudicator can have it go on.")
+        raise Refused("This check was stopped: the person who asked for it, or an adjudicator, can resume it.")
 
 
 def refuse_crowds(app: AppState, request: Request, user: User | None) -> str:
@@ -352,7 +352,7 @@ def refuse_crowds(app: AppState, request: Request, user: User | None) -> str:
     asker = hmac.new(app.csrf_key, address.encode(), hashlib.sha256).hexdigest()[:32]
     mine = [job for job in asked if job.payload.get("asker") == asker]
     if sum(not job.ended for job in mine) >= (MOST_WAITING_OF_ONE if user is None else MOST_WAITING_OF_ACCOUNT):
-        raise TooMany("You have as many claims and questions waiting as is allowed: wait until one is done.")
+        raise TooMany("You have reached the limit of waiting claims and questions: wait until one is done.")
     if user is None and len(mine) >= app.settings.visitor_checks:
         many = app.settings.visitor_checks
         raise TooMany(f"Without an account you can send {many} claims and questions an hour: try again later.")

@@ -89,7 +89,7 @@ class CollectionCache:
         """A collection to read in; its encoder need not be here.
 
         Raises:
-            Missing: There is none of that name.
+            Missing: There is none with that name.
             InputError: It is damaged, or none of ours.
         """
         return self._opened(name, with_encoder=False)
@@ -98,7 +98,7 @@ class CollectionCache:
         """A collection to search in or to add to; all collections share their encoders.
 
         Raises:
-            Missing: There is none of that name.
+            Missing: There is none with that name.
             InputError: It is damaged, or was made with another encoder than the one of that name now.
             ModelError: Its encoder is not here.
         """
@@ -121,7 +121,7 @@ class CollectionCache:
         """What a collection holds; counted anew only when it has changed.
 
         Raises:
-            Missing: There is none of that name.
+            Missing: There is none with that name.
             InputError: It is damaged, or none of ours.
         """
         mark, collection = self._mark(name), self.browse(name)

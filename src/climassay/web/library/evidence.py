@@ -138,7 +138,7 @@ def download_original(app: App, user: Annotator, collection: str, document_id: s
     document = library.contents(collection).document(document_id)
     file = library.originals.find(document_id)
     if file is None:
-        raise Missing(f"The file of {document.title} was not kept.")
+        raise Missing(f"The file of {document.title} was not stored.")
     return FileResponse(file, media_type="application/octet-stream", filename=document.source)
 
 
@@ -219,7 +219,7 @@ def _drawn(app: AppState, collection: str, document_id: str, number: int) -> tup
     document = library.contents(collection).document(document_id)
     file = library.originals.find_pdf(document_id)
     if file is None:
-        raise Missing(f"No PDF of {document.title} was kept, so only its text can be shown.")
+        raise Missing(f"No PDF of {document.title} was stored, so only its text can be shown.")
     try:
         drawn = app.shared("pdf pages", PageDrawer).draw(file, number)
     except DocumentError as error:

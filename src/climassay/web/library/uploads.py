@@ -204,7 +204,7 @@ def receive(folder: Path, sent: Sequence[UploadFile], most_bytes: int) -> Upload
     if not sent:
         raise InputError("Choose at least one file.")
     if len(sent) > MOST_FILES:
-        raise InputError(f"At most {MOST_FILES} files can be sent at once, and these are {len(sent)}.")
+        raise InputError(f"At most {MOST_FILES} files can be sent at once, but there are {len(sent)}.")
     upload = secrets.token_hex(8)
     here = folder / upload
     here.mkdir(parents=True)

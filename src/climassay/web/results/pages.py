@@ -185,7 +185,7 @@ def block_files(
         def send_table(number: int, form: str, named: NamedReport = Depends(report)) -> Response:
             table = _block_at(named[0], number, Table, "table")
             if form not in TABLE_FORMS:
-                raise Missing(f"Tables come as {', '.join(TABLE_FORMS)}, not as {form[:20]}.")
+                raise Missing(f"Tables are available as {', '.join(TABLE_FORMS)}, not as {form[:20]}.")
             return as_file(TABLE_FORMS[form](table), f"{named[1]}-{table.title}.{form}")
 
         def send_figure(number: int, named: NamedReport = Depends(report)) -> Response:
@@ -322,7 +322,7 @@ def _experiment_data(app: AppState, name: str) -> dict[str, Any]:
     """
     data = run_data(app, found_summary(app, name))
     if data is None or data["metrics"] is None:
-        raise InputError(f"The run {name} asked no questions of a benchmark, so that it cannot be compared.")
+        raise InputError(f"The run {name} asked no benchmark questions, so it cannot be compared.")
     return data
 
 
@@ -580,7 +580,7 @@ def show_claim(request: Request, app: App, _user: Reader, run: str, number: int)
 def _checked(app: AppState, run: str) -> StoredRun:
     stored = found_run(app, run)
     if "transcript" not in stored.details.results:
-        raise Missing(f"The run {run} kept no fact-check.")
+        raise Missing(f"The run {run} has no stored fact-checks.")
     return stored
 
 

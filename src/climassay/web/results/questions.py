@@ -208,7 +208,7 @@ class QuestionIndex:
         return result
 
     def key(self, number: int) -> tuple[str, str] | None:
-        """Benchmark and id of a question; None where there is none of that number."""
+        """Benchmark and id of a question; None where none has that number."""
         query = sa.select(questions.c.benchmark, questions.c.question)
         result = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
         return None if result is None else (str(result.benchmark), str(result.question))
@@ -499,7 +499,7 @@ def index_of(app: AppState, run: str) -> QuestionIndex:
     """The questions of a run; missing where there is no such run, or it kept none."""
     index = QuestionIndex(app, found_summary(app, run))
     if not len(index):
-        raise Missing(f"The run {run} kept no questions.")
+        raise Missing(f"The run {run} has no stored questions.")
     return index
 
 

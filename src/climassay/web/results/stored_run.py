@@ -196,7 +196,7 @@ def experiment_page(run: StoredRun, published: str, *, answers: bool = False) ->
 
     experiment = run.experiment
     if experiment is None:
-        raise InputError("The run keeps no experiment that can be read.")
+        raise InputError("The run has no readable experiment.")
     beside = published_scores("gold" if published == "gold" else "silver") if published else ()
     return experiment_report(experiment, scores=run.scores, published=beside, answers=answers)
 

@@ -215,7 +215,7 @@
     }
   }
 
-  // Puts the page that came as an answer in the place of this one; false where it is none of this area.
+  // Puts the page that came as an answer in the place of this one; false where it is not one of this area.
   function show(text, url, act) {
     const page = new DOMParser().parseFromString(text, "text/html");
     const main = page.querySelector("main");

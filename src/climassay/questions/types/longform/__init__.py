@@ -185,7 +185,7 @@ class LongForm(QuestionType):
             try:
                 rubric = read_rubric(content.answer)
             except InputError as error:
-                raise InputError(f"The rubric cannot be taken: {error}.") from None
+                raise InputError(f"The rubric cannot be accepted: {error}.") from None
             if not rubric:
                 raise InputError("Write at least one criterion, or skip the question.")
             return Content(content.question, written_rubric(rubric), content.options)

@@ -45,7 +45,7 @@ class MultipleChoice(QuestionType):
             raise InputError("an option is empty")
         doubled = [option for option, count in Counter(option.casefold() for option in shown).items() if count > 1]
         if doubled:
-            raise InputError(f"the option {doubled[0]!r} stands there twice")
+            raise InputError(f"the option {doubled[0]!r} appears twice")
         correct = _named(answer, shown)
         return Content(question, shown[correct], shown, correct)
 
@@ -81,7 +81,9 @@ class MultipleChoice(QuestionType):
             InputError: It has not four options, one of them correct.
         """
         if question.correct is None or len(question.options) != OPTIONS:
-            raise InputError(f"The question {question.id} cannot be an example: it has not four options, one correct.")
+            raise InputError(
+                f"The question {question.id} cannot be an example: it does not have four options, one of them correct."
+            )
         distractors = [option for place, option in enumerate(question.options) if place != question.correct]
         right = question.options[question.correct]
         return {"question": question.question, "answer": right, "distractors": distractors}
@@ -111,7 +113,7 @@ class MultipleChoice(QuestionType):
         if not content.question:
             raise InputError("The edited question is empty.")
         if len(options) < 2 or not all(options):
-            raise InputError("A multiple-choice question needs two options or more, none of them empty.")
+            raise InputError("A multiple-choice question needs at least two options, none of them empty.")
         if len({" ".join(option.casefold().split()) for option in options}) < len(options):
             raise InputError("Two options of the edited question are the same.")
         if correct is None or not 0 <= correct < len(options):
@@ -130,7 +132,7 @@ def _named(answer: str, options: Sequence[str]) -> int:
     marked = OPTION_MARK.match(answer)
     if marked and marked[1].lower() in LETTERS[: len(options)]:
         return LETTERS.index(marked[1].lower())
-    raise InputError(f"the answer {answer!r} names none of the {len(options)} options")
+    raise InputError(f"the answer {answer!r} does not name any of the {len(options)} options")
 
 
 def _without_labels(options: list[str]) -> list[str]:
