@@ -28,6 +28,7 @@ from climassay.records.queries import list_runs
 from climassay.session import Session
 from climassay.workspace import Workspace
 from counting_model import CountingModel
+from faults.commands import walk
 from scripted_model import ScriptedModel
 from tiny_models import smollm2
 
@@ -87,6 +88,19 @@ def test_the_example_of_types_uses_every_name():
     }
     assert used == {*climassay.__all__, "__version__"}
     assert resources.files("climassay").joinpath("py.typed").is_file()
+
+
+def test_every_command_has_its_function():
+    """Those made of a verb have its name; the others, which ask or choose first, call what is named here."""
+    others = {
+        "check": "check_claim", "corpus remove": "remove_documents", "confidence lint": "lint_confidence",
+        "evaluate mcq": "evaluate", "evaluate table": "experiment_tables", "factcheck run": "check_claims",
+        "generate run": "generate",
+    }  # fmt: skip
+    machine = {"demo", "doctor", "models install", "quickstart", "serve"}
+    for name, command in walk():
+        if name not in machine and name.split()[0] != "users" and name.split()[-1] != "init":
+            assert others.get(name, command.callback.__name__) in climassay.__all__, name
 
 
 def test_importing_it_imports_next_to_nothing():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         collect_rubrics as collect_rubrics,
         export_labels as export_labels,
         import_labels as import_labels,
+        open_annotation as open_annotation,
         retrain_validator as retrain_validator,
     )
     from climassay.api.benchmarks import (
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         ask as ask,
         compact_collection as compact_collection,
         evaluate_search as evaluate_search,
+        list_collections as list_collections,
         remove_documents as remove_documents,
         rename_document as rename_document,
         search as search,
@@ -70,8 +72,20 @@ if TYPE_CHECKING:
         plan_questions as plan_questions,
         report_experiment as report_experiment,
     )
-    from climassay.api.fallacies import evaluate_fallacies as evaluate_fallacies, train_fallacies as train_fallacies
-    from climassay.api.generation import generate as generate, screen as screen
+    from climassay.api.fallacies import (
+        evaluate_fallacies as evaluate_fallacies,
+        name_fallacies as name_fallacies,
+        train_fallacies as train_fallacies,
+    )
+    from climassay.api.generation import (
+        dataset_statistics as dataset_statistics,
+        estimate_generation as estimate_generation,
+        export_dataset as export_dataset,
+        generate as generate,
+        list_datasets as list_datasets,
+        list_screening_checks as list_screening_checks,
+        screen as screen,
+    )
     from climassay.api.judges import (
         ablate_judge as ablate_judge,
         benchmark_judges as benchmark_judges,
@@ -82,7 +96,13 @@ if TYPE_CHECKING:
         train_judge as train_judge,
     )
     from climassay.api.experiments import blind_answers as blind_answers, check_judge as check_judge
-    from climassay.api.models import check_model as check_model, list_models as list_models
+    from climassay.api.models import (
+        check_model as check_model,
+        export_prompts as export_prompts,
+        list_models as list_models,
+        list_prompts as list_prompts,
+        show_prompt as show_prompt,
+    )
     from climassay.api.generation import publish as publish
     from climassay.api.records import (
         export_records as export_records,
@@ -105,12 +125,19 @@ if TYPE_CHECKING:
     )
     from climassay.api.documents import check_text as check_text
     from climassay.api.confidence import find_topics as find_topics, report_topics as report_topics
-    from climassay.api.tuning import finetune as finetune, pretrain as pretrain
+    from climassay.api.tuning import (
+        finetune as finetune,
+        list_adapters as list_adapters,
+        list_presets as list_presets,
+        pretrain as pretrain,
+        show_adapter as show_adapter,
+    )
     from climassay.api.validation import (
         apply_masker as apply_masker,
         apply_validator as apply_validator,
         evaluate_maskers as evaluate_maskers,
         evaluate_validator as evaluate_validator,
+        show_validator as show_validator,
         simulate_labelling as simulate_labelling,
         train_masker as train_masker,
         train_validator as train_validator,

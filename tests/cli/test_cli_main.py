@@ -17,6 +17,7 @@ from climassay.cli.main import app
 from climassay.cli.options import shown_progress, stderr_console, stdout_console
 from climassay.workspace import Workspace
 from command_line import refused, run_command
+from faults.commands import walk
 
 
 def test_help_imports_nothing_heavy():
@@ -63,6 +64,15 @@ def test_help_cuts_no_line_and_shows_every_command_once(path):
         group = group.commands[name]
     listed = re.findall(r"^  ([a-z][a-z-]*)  ", text, re.MULTILINE)
     assert sorted(listed) == sorted(name for name, command in group.commands.items() if not command.hidden)
+
+
+def test_the_first_help_has_a_line_for_each_command_and_usage_shows_arguments_in_capitals():
+    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+    helps = text.partition("First steps")[2]
+    assert re.findall(r"^ {4,}\S.*", helps, re.MULTILINE) == []
+    for path, command in walk():
+        for argument in (one for one in command.params if one.param_type_name == "argument"):
+            assert re.fullmatch(r"[A-Z_]+(\|[A-Z_]+|\|-|\|)*", argument.metavar), path
 
 
 def test_a_process_prints_the_version_and_ends_with_the_exit_code_of_an_error():

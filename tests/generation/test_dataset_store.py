@@ -1,6 +1,6 @@
 import json
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from hypothesis import given
 from climassay.errors import InputError
 from climassay.generation import Decision, read_drafts, write_drafts
 from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
-from climassay.generation.dataset_store import DatasetStore, StoredDraft
+from climassay.generation.dataset_store import DatasetStore, StoredDraft, decisions
 from climassay.generation.draft import draft_from_row, draft_row, gapped
 from climassay.generation.recipe import Stream
 from climassay.records import Records
@@ -51,28 +51,24 @@ def test_an_unknown_dataset_is_named_with_those_there_are(store):
         list(store.placed("gold"))
 
 
-def test_an_experts_word_is_stored_once_for_each_key(store):
-    store.save("silver", [placed("a", decisions=(rejected("figure"),))])
-    valid = Decision("expert", "ann", True)
-    assert store.decide("silver", "a", valid, "ann-a-1")
-    assert not store.decide("silver", "a", Decision("expert", "ann", False, "wrong answer"), "ann-a-1")
-    [draft] = store.drafts("silver")
-    assert draft.decisions == (rejected("figure"), valid)
-    assert draft.usable
-
-
-def test_a_decision_about_no_draft_is_refused(store):
-    with pytest.raises(InputError, match="no draft 'x'"):
-        store.decide("silver", "x", Decision("expert", "ann", True), "k")
-
-
-def test_the_list_counts_as_the_drafts_stand_after_every_decision(store):
+def test_the_list_counts_as_the_drafts_stand_after_every_decision(store, records):
     store.save("silver", [placed("a"), placed("b"), placed("c", 2, error="cut off")])
-    store.decide("silver", "a", Decision("expert", "ann", accepted=False, reason="other"), "k1")
-    store.decide("silver", "b", Decision("expert", "ann", accepted=False, reason="other"), "k2")
-    store.decide("silver", "b", Decision("expert", "eve", accepted=True), "k3")
+    other = Decision("expert", "ann", accepted=False, reason="other")
+    said = [("a", other), ("b", other), ("b", Decision("expert", "eve", accepted=True))]
+    rows = [
+        {"dataset": "silver", "key": f"k{at}", "draft": draft, "made_at": at,
+         "body": json.dumps({"decision": asdict(decision), "wording": None})}
+        for at, (draft, decision) in enumerate(said)
+    ]  # fmt: skip
+    records.database.write(lambda connection: connection.execute(decisions.insert(), rows))
+    assert {one.id: one.decisions for one in store.drafts("silver")} == {
+        "a": (other,),
+        "b": (other, said[2][1]),
+        "c": (),
+    }
     [summary] = store.list()
     assert summary.states == Counter(one.state for one in store.placed("silver"))
+    assert summary.states["accepted"] == 1
 
 
 @given(drafts())

@@ -25,7 +25,7 @@ LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
 ExportFormat = LabelFormat | Literal["rubrics"]
 
 
-def open_dataset(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
+def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
     """Open a dataset for annotation, or change its settings; settings not given stay as they are.
 
     Args:
@@ -62,7 +62,7 @@ def begin_dataset(
     store.begin(dataset, dict(origin))
     there = {one.id for one in store.drafts(dataset)}
     store.save(dataset, [one for one in drafts if one.draft.id not in there])
-    return open_dataset(dataset, overlap=overlap, workspace=session)
+    return open_annotation(dataset, overlap=overlap, workspace=session)
 
 
 def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:

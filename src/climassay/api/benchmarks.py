@@ -19,6 +19,7 @@ from climassay.session import ModelOptions, Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.evaluation import Cell, Experiment, ExperimentPlan, ExperimentScores, ModelSpec, Scoring
+    from climassay.evaluation.settings import SettingSpec
     from climassay.questions import QuestionSet
     from climassay.reporting import Report, Table
 
@@ -101,7 +102,10 @@ def evaluate(
     settings: Sequence[str] = ("default",),
     metrics: Sequence[str] = (),
     judge: str | None = None,
-    scoring: "Scoring" = "likelihood",
+    scoring: "Scoring | Sequence[Scoring]" = "likelihood",
+    permutations: int = 1,
+    passages: int = 3,
+    examples: int = 5,
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
@@ -119,7 +123,11 @@ def evaluate(
             one or two of each kind compared.
         judge: Name of a strong model that marks freeform answers (``judged_accuracy``).
         scoring: How multiple-choice answers are read: ``likelihood`` of the letters, ``letter`` that the model writes,
-            or likelihood of the options' ``text``; all ways in :mod:`climassay.evaluation.tasks`.
+            or likelihood of the options' ``text``; all ways in :mod:`climassay.evaluation.tasks`. Several are settings
+            beside each other.
+        permutations: Option orders per question; with more than 1, position bias is measured.
+        passages: Passages per question in settings with retrieval.
+        examples: Examples per prompt in few-shot settings.
         limit: Maximum number of questions of each kind, drawn by the seed.
         seed: Of draws and resampling.
         workspace: Where collections and records lie.
@@ -148,9 +156,10 @@ def evaluate(
             name=f"{', '.join(one.name for one in specs)} on {given.name}",
             benchmarks=(evaluation.BenchmarkSpec(given.name, (given.name,)),),
             models=specs,
-            settings=tuple(evaluation.parse_spec(name, seed=seed) for name in settings),
+            settings=_setting_specs(settings, passages, examples, seed),
             tasks=scored or kinds,
-            scoring=scoring,
+            **({"scoring": scoring} if isinstance(scoring, str) else {"scorings": tuple(scoring)}),
+            permutations=permutations,
             limit=limit,
             seed=seed,
             metrics=MetricSpec(names=tuple(metrics), judge=None if judge is None else evaluation.ModelSpec(judge)),
@@ -218,6 +227,10 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
             metrics = replace(plan.metrics, judge=replace(judge, timeout=session.options.timeout))
             plan = replace(plan, metrics=metrics)
         return run_plan(plan, workspace=session)
+
+
+def _setting_specs(names: Sequence[str], passages: int, examples: int, seed: int) -> "tuple[SettingSpec, ...]":
+    return tuple(evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in names)
 
 
 def _model_specs(
@@ -493,7 +506,7 @@ def evaluate_choices(
     asked = replace(given, questions=given.of_kind("mcq")[:limit])
     if not asked.questions:
         raise InputError(f"{given.name} has no multiple-choice question.")
-    specs = tuple(evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in settings)
+    specs = _setting_specs(settings, passages, examples, seed)
     with Session.opened(workspace) as session:
         sources = evaluation.open_sources(session.workspace)
         for spec in specs:

@@ -290,8 +290,8 @@ def _question_files(file: str) -> list[Path]:
     return [paths[book]]
 
 
-def list_collections(*, workspace: Place = None) -> "tuple[Shown, list[InputError]]":
-    """The collections of a workspace, and what is wrong with damaged ones."""
+def list_collections(*, workspace: Place = None) -> Shown:
+    """List the collections; damaged ones are named on stderr, and the exit code is 2."""
     from climassay.corpus.collection import survey_collections
     from climassay.corpus.presentation import collections_table
 
@@ -299,7 +299,8 @@ def list_collections(*, workspace: Place = None) -> "tuple[Shown, list[InputErro
         summaries, damaged = survey_collections(session.workspace)
         none = f"No collections yet in {session.workspace.root}: make one with `climassay corpus add NAME FILES`."
     tables = (collections_table(summaries),) if summaries else ()
-    return Shown(summaries, tables, noted=() if summaries or damaged else (none,)), list(damaged)
+    failed = InputError("\n".join(map(str, damaged))) if damaged else None
+    return Shown(summaries, tables, noted=() if summaries or damaged else (none,), failed=failed)
 
 
 def show_collection(name: str, passage: str | None = None, *, workspace: Place = None) -> Shown:

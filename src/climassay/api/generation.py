@@ -18,7 +18,7 @@ from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.generation import Draft, Recipe
-    from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
+    from climassay.generation.dataset_results import Dataset, GeneratedDataset, ScreenedDrafts
     from climassay.generation.pipeline import PipelineCounts, PipelineProgress
     from climassay.generation.publishing import PublishedDataset
     from climassay.integrations import PublishedBenchmark
@@ -76,7 +76,7 @@ def generate(
     generation.check_recipe(wanted, name)
     with Session.opened(workspace) as session, ExitStack() as stack:
         options = session.options
-        wanted = with_limits(wanted, session)
+        wanted = _with_limits(wanted, session)
         store = generation.DatasetStore(session.records)
         config = {"recipe": asdict(wanted), "prompts": options.prompts}
         run = stack.enter_context(session.run("generate run", config, {"recipe": wanted.seed}))
@@ -101,7 +101,26 @@ def generate(
         return made
 
 
-def with_limits(recipe: "Recipe", session: Session) -> "Recipe":
+def estimate_generation(recipe: "Recipe | Path", *, workspace: Place = None) -> Shown:
+    """Estimate what a recipe would still take: requests, tokens and money; no model is asked.
+
+    Args:
+        recipe: The recipe, or its file.
+        workspace: Where collections and datasets lie.
+
+    Raises:
+        InputError: The file cannot be read, or a collection is not there.
+    """
+    from climassay.generation.pipeline import estimate_run, estimate_table
+    from climassay.generation.recipe import load_recipe
+
+    wanted = load_recipe(recipe) if isinstance(recipe, Path) else recipe
+    with Session.opened(workspace) as session:
+        result = estimate_run(_with_limits(wanted, session), session.workspace, prompts=session.options.prompts)
+    return Shown(result, (estimate_table(result),))
+
+
+def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     """A recipe whose writer has the limits that the session's options name."""
     options = session.options
     given = {
@@ -244,7 +263,7 @@ def holds_drafts(path: Path) -> bool:
     return isinstance(row, dict) and {"wording", "origin"} <= set(row)
 
 
-def checks() -> Shown:
+def list_screening_checks() -> Shown:
     """List the screening checks: name, kinds of questions, and what each finds faulty."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
@@ -254,7 +273,7 @@ def checks() -> Shown:
     return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
 
 
-def datasets(*, workspace: Place = None) -> Shown:
+def list_datasets(*, workspace: Place = None) -> Shown:
     """List the datasets of the workspace."""
     from climassay.records.queries import iso_time
 
@@ -264,6 +283,41 @@ def datasets(*, workspace: Place = None) -> Shown:
     states = ("accepted", "rejected", "failed")
     rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in result]
     return Shown(records, (Table.of("Datasets", ("name", "begun", *states), rows, left=2),))
+
+
+def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
+    """Show yield, reasons for rejection, and the spread of questions over sources and levels.
+
+    Args:
+        dataset: Name of the dataset, see climassay generate list.
+        workspace: Where it lies.
+
+    Raises:
+        InputError: There is none of this name.
+    """
+    from climassay.generation.dataset_results import Dataset
+
+    with Session.opened(workspace) as session:
+        return Dataset.of(generation.DatasetStore(session.records), dataset)
+
+
+def export_dataset(dataset: str, output: Path, *, accepted: bool = False, workspace: Place = None) -> Shown:
+    """Write the drafts of a dataset to a file, with all decisions about them.
+
+    Args:
+        dataset: Name of the dataset, see climassay generate list.
+        output: JSON Lines, one draft per line.
+        accepted: Leave out what was rejected or failed.
+        workspace: Where it lies.
+
+    Raises:
+        InputError: There is none of this name, or the file cannot be written.
+    """
+    with Session.opened(workspace) as session:
+        stored = generation.DatasetStore(session.records).drafts(dataset)
+        kept = [draft for draft in stored if draft.usable or not accepted]
+    generation.write_drafts(output, kept)
+    return Shown({"file": output, "drafts": len(kept)}, said=(f"Wrote {counted(len(kept), 'draft')} to {output}",))
 
 
 _BENCHMARK = "benchmark.json"

@@ -1,12 +1,15 @@
-"""Models: which there are, and whether one works."""
+"""Models: which there are, whether one works, and with which prompts they are asked."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.models.provider import check_model as checked
 from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
-from climassay.reporting import Table
-from climassay.reporting.results import Shown
+from climassay.prompts import export_prompts as write_prompts
+from climassay.prompts import load_prompt, prompt_names
+from climassay.reporting import Table, counted
+from climassay.reporting.results import Shown, listing
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -148,3 +151,36 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
 
 def _rate(tokens_per_second: float | None) -> str | None:
     return None if tokens_per_second is None else f"{tokens_per_second:.0f} tokens/s"
+
+
+def list_prompts() -> Shown:
+    """List the built-in prompts and the hashes of their texts."""
+    listed = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
+    return listing("Prompts", listed, {"name": "name", "sha256": "sha256"}, left=2)
+
+
+def show_prompt(name: str) -> Shown:
+    """Print a prompt's template.
+
+    Args:
+        name: Name of a prompt.
+
+    Raises:
+        InputError: There is none of this name.
+    """
+    prompt = load_prompt(name)
+    data = {"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source}
+    return Shown(data, said=(prompt.source.removesuffix("\n"),))
+
+
+def export_prompts(folder: Path) -> Shown:
+    """Write all prompts to a folder; edit them there and pass it to a command with --prompts.
+
+    Args:
+        folder: Folder to write to; existing files are kept.
+
+    Raises:
+        InputError: It cannot be written to.
+    """
+    written = write_prompts(folder)
+    return Shown({"written": written}, said=(f"{counted(len(written), 'prompt')} written to {folder}.",))

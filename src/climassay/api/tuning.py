@@ -125,7 +125,7 @@ def finetune(
         return _train(session, "finetune", name, train, validate, (), seed=seed, **training)
 
 
-def adapters(*, workspace: Place = None) -> Shown:
+def list_adapters(*, workspace: Place = None) -> Shown:
     """List the adapters of the workspace."""
     with Session.opened(workspace) as session:
         result = tuning.list_adapters(session.workspace.adapters)
@@ -147,7 +147,7 @@ def adapters(*, workspace: Place = None) -> Shown:
     return Shown([one.to_dict() for one in result], (table,) if rows else (), noted=none)
 
 
-def adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult":
+def show_adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult":
     """Show an adapter's origin and training.
 
     Args:
@@ -164,7 +164,7 @@ def adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult":
     return result
 
 
-def presets() -> Shown:
+def list_presets() -> Shown:
     """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
     rows = []
     for preset in tuning.PRESETS.values():

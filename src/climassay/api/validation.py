@@ -324,7 +324,7 @@ def simulate_labelling(
     )
 
 
-def describe_validator(validator: Path) -> Shown:
+def show_validator(validator: Path) -> Shown:
     """Show a trained validator's data, figures and threshold, without loading its model.
 
     Args:

@@ -90,9 +90,7 @@ app.add_verb(
     hint="Keep the statements with -o statements.jsonl, or look at them with -o review.html.",
     reports=Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
-        ),
+        typer.Argument(metavar="REPORT", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."),
     ],
     collections=Annotated[
         list[str] | None,
@@ -115,7 +113,9 @@ def lint(
         str | None,
         typer.Option(help="Also name tags that this tagger would not give: its file, or default."),
     ] = None,
-    certainty: Annotated[float, typer.Option(help="Minimum probability of the tagger's level.")] = 0.7,
+    certainty: Annotated[
+        float, typer.Option("--min-probability", "--certainty", help="Minimum probability of the tagger's level.")
+    ] = 0.7,
     html: Annotated[
         Path | None, typer.Option("--html", help="Also write an HTML page that shows the findings in the text.")
     ] = None,
@@ -191,7 +191,12 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
 
 
-app.add_verb("compare", api.compare_confidence, hint="See the words side by side with -o comparison.html.")
+app.add_verb(
+    "compare",
+    api.compare_confidence,
+    hint="See the words side by side with -o comparison.html.",
+    least_similar=typer.Option("--min-similarity", "--least-similar"),
+)
 
 
 def _topics(

@@ -14,7 +14,6 @@ from climassay.cli.options import (
     CommandGroup,
     LoadingOptions,
     ModelOption,
-    ResultOptions,
     WorkspaceOptions,
     grouped,
     verb_command,
@@ -72,22 +71,13 @@ app.add_verb(
     ray=True,
     to=WorkspaceOptions,
     collection=COLLECTION,
-    files=Annotated[list[str], Argument(metavar="FILES...")],
+    files=Annotated[list[str], Argument(metavar="FILES")],
     reading=ReadingOptions,
     replace_older=Option("--replace"),
 )
 
 
-@app.command("list")
-def list_(to: ResultOptions = ResultOptions()) -> None:
-    """List the collections; damaged ones are named on stderr, and the exit code is 2."""
-    with to.session() as session:
-        result, damaged = api.list_collections(workspace=session)
-    to.emit(result)
-    for error in damaged[:-1]:
-        typer.echo(f"climassay: {error}", err=True)
-    if damaged:
-        raise damaged[-1]
+app.add_verb("list", api.list_collections)
 
 
 @dataclass(frozen=True)
@@ -108,11 +98,11 @@ app.add_verb(
     "search",
     api.search,
     collections=Annotated[str, COLLECTION],
-    k=Option("-k", min=1, max=1000),
+    k=Option("--passages", "-k", min=1, max=1000),
     mode=Option("--mode", "-m"),
     threshold=ThresholdOptions,
 )
-app.add_verb("show", api.show_collection, name=COLLECTION, passage=Argument(metavar="[PASSAGE]"))
+app.add_verb("show", api.show_collection, name=COLLECTION, passage=Argument())
 app.add_verb("compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
 app.add_verb("rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
 
@@ -120,9 +110,7 @@ app.add_verb("rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION
 @app.command()
 def remove(
     name: Annotated[str, COLLECTION],
-    document: Annotated[
-        str | None, Argument(metavar="[DOCUMENT]", help="Id or title; without it, the whole collection is removed.")
-    ] = None,
+    document: Annotated[str | None, Argument(help="Id or title; without it, the whole collection is removed.")] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask before removing a whole collection.")] = False,
     to: WorkspaceOptions = WorkspaceOptions(),
 ) -> None:
@@ -168,8 +156,8 @@ app.add_verb(
     "evaluate",
     api.evaluate_search,
     collection=COLLECTION,
-    questions=Annotated[list[str], Argument(metavar="QUESTIONS...")],
-    ks=Option("-k"),
+    questions=Annotated[list[str], Argument(metavar="QUESTIONS")],
+    ks=Option("--depth", "-k"),
     modes=Option("--mode", "-m"),
     columns=QuestionColumnOptions,
 )
@@ -183,7 +171,7 @@ ask = grouped(
         collections=_LOOKED_IN,
         model=ModelOption,
         passages=Option("--passages", "-k", min=1),
-        threshold=Option(min=-1, max=1),
+        threshold=Option("--min-cosine", "--threshold", min=-1, max=1),
         sentences=Option(min=1),
     )
 )

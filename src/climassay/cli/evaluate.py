@@ -54,7 +54,7 @@ app.add_verb(
     "lm-eval",
     benchmarks.evaluate_lm_eval,
     reach=LoadingOptions,
-    tasks=Argument(metavar="TASK..."),
+    tasks=Argument(metavar="TASK"),
     models=ModelsOption,
     num_fewshot=Option(min=0),
 )
@@ -91,14 +91,20 @@ app.add_verb(
     "inspect",
     benchmarks.evaluate_inspect,
     reach=LoadingOptions,
-    tasks=Argument(metavar="TASK..."),
+    tasks=Argument(metavar="TASK"),
     models=ModelsOption,
     task_args=TaskArguments,
     epochs=Option(min=1),
     max_tokens=Option(min=1),
     log_dir=Annotated[Path | None, Option()],
 )
-app.add_verb("contamination", experiments.find_contamination, against=Option(), words=Option("-n"), worst=Option(min=0))
+app.add_verb(
+    "contamination",
+    experiments.find_contamination,
+    against=Option(),
+    words=Option("--words", "-n"),
+    worst=Option(min=0),
+)
 app.add_verb("compare", experiments.compare_benchmarks, resamples=Option(min=1))
 app.add_verb("blind", experiments.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
 
@@ -168,7 +174,7 @@ def table(
         typer.echo(result.written(only or (), form), nl=False)
 
 
-def _report(html: Annotated[Path, Option(help="File of the report.")]) -> dict[str, Any]:
+def _report(html: Annotated[Path, Option("--output", "-o", "--html", help="File of the report.")]) -> dict[str, Any]:
     return {"html": html}
 
 
@@ -265,7 +271,9 @@ metrics.add_verb(
 )
 
 
-metrics.add_verb("calibrate-window", scores.calibrate_window, file=Argument(), floor=Option(min=-1, max=1))
+metrics.add_verb(
+    "calibrate-window", scores.calibrate_window, file=Argument(), floor=Option("--min-cosine", "--floor", min=-1, max=1)
+)
 metrics.add_verb("faithfulness", scores.measure_faithfulness, file=LABELS, truth=Option())
 entailment.add_verb("train", scores.train_entailment, output=OUTPUT, hold_out=typer.Option(min=0))
 entailment.add_verb("evaluate", scores.evaluate_entailment, reach=ReachOptions)

@@ -23,14 +23,10 @@ from climassay.cli.options import (
     RequestOptions,
     ResultOptions,
     WorkspaceOptions,
-    done,
-    emit,
     given,
     with_flags,
 )
 from climassay.generation.annotation.labels import AnnotationSettings
-from climassay.reporting import counted
-from climassay.reporting.results import Shown
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
@@ -49,9 +45,6 @@ mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term 
 app.add_typer(validate, name="validate", cls=WholeHelpGroup)
 app.add_typer(mask, name="mask")
 
-DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
-
-
 app.add_init("recipe.toml", "a recipe", "generation.recipe", "generate run")
 
 
@@ -66,14 +59,12 @@ def run(
     to: ResultOptions = ResultOptions(),
 ) -> None:
     """Generate the questions of a recipe, unattended. Run it again to continue, or to generate more."""
-    from climassay.generation.pipeline import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
 
     recipe = load_recipe(file)
     with to.session(requests, where=where) as session:
         if dry_run:
-            result = estimate_run(api.with_limits(recipe, session), session.workspace, prompts=requests.prompts)
-            emit(Shown(result, (estimate_table(result),)), to.as_json, to.output)
+            to.emit(api.estimate_generation(recipe, workspace=session))
         else:
             to.emit(api.generate(recipe.name, recipe=recipe, workspace=session))
 
@@ -91,39 +82,13 @@ app.add_verb(
     to=WorkspaceOptions,
     writes={"output": (Option("--output", "-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, typer.Argument()],
-    orders=Option(min=1),
-    needed=Option(min=0.01, max=1),
+    orders=Option("--permutations", "--orders", min=1),
+    needed=Option("--min-agreement", "--needed", min=0.01, max=1),
 )
-app.add_verb("checks", api.checks)
-app.add_verb("list", api.datasets)
-
-
-@app.command()
-def stats(dataset: DatasetArgument, to: ResultOptions = ResultOptions()) -> None:
-    """Show yield, reasons for rejection, and the spread of questions over sources and levels."""
-    from climassay.generation import DatasetStore
-    from climassay.generation.dataset_results import Dataset
-
-    with to.session() as session:
-        to.emit(Dataset.of(DatasetStore(session.records), dataset))
-
-
-@app.command()
-def export(
-    dataset: DatasetArgument,
-    output: Annotated[Path, Option("--output", "-o", help="JSON Lines, one draft per line.")],
-    accepted: Annotated[bool, Option("--accepted", help="Leave out what was rejected or failed.")] = False,
-    to: WorkspaceOptions = WorkspaceOptions(),
-) -> None:
-    """Write the drafts of a dataset to a file, with all decisions about them."""
-    from climassay.generation import DatasetStore, write_drafts
-
-    with to.session() as session:
-        kept = [draft for draft in DatasetStore(session.records).drafts(dataset) if draft.usable or not accepted]
-    write_drafts(output, kept)
-    done({"file": output, "drafts": len(kept)}, f"Wrote {counted(len(kept), 'draft')} to {output}", as_json=to.as_json)
-
-
+app.add_verb("checks", api.list_screening_checks)
+app.add_verb("list", api.list_datasets)
+app.add_verb("stats", api.dataset_statistics)
+app.add_verb("export", api.export_dataset)
 app.add_verb(
     "publish",
     api.publish,
@@ -134,6 +99,7 @@ app.add_verb(
     kinds=Annotated[list[str] | None, Option("--kind")],
     canary=Option("--canary/--no-canary"),
     examples=Option(min=0),
+    force=Option("--replace", "--force"),
     push=Option(metavar="OWNER/NAME"),
 )
 
@@ -160,10 +126,11 @@ validate.add_verb(
     reach=PromptedOptions,
     strategies=Annotated[str | None, Option(callback=_listed)],
     splits=Option(min=2),
+    test_share=Option("--hold-out", "--test-share"),
     start=Option(min=2),
     batch=Option(min=1),
 )
-validate.add_verb("show", validation.describe_validator)
+validate.add_verb("show", validation.show_validator)
 mask.add_verb("train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
 mask.add_verb(
     "evaluate",
@@ -192,7 +159,7 @@ def _changes(queue: QueueOptions) -> dict[str, Any]:
     return {**given(queue, AnnotationSettings), "lease_seconds": lease}
 
 
-annotate.add_verb("open", annotation.open_dataset, to=WorkspaceOptions, parse=_changes)
+annotate.add_verb("open", annotation.open_annotation, to=WorkspaceOptions, parse=_changes)
 annotate.add_verb(
     "rubrics",
     annotation.collect_rubrics,

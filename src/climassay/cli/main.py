@@ -51,7 +51,7 @@ class LazyCommands(dict[str, Any]):
                 made = get_command_from_info(
                     CommandInfo(name, callback=result), pretty_exceptions_short=True, rich_markup_mode=None
                 )
-            show_first_names(made)
+            tidy_help(made)
             self[name] = made
         return made
 
@@ -122,16 +122,18 @@ class DefaultCommandGroup(WholeHelpGroup):
         return super().parse_args(ctx, args)
 
 
-def show_first_names(command: Any) -> None:
-    """Show only the first long and the first short name of every option in help: the others are old names.
+def tidy_help(command: Any) -> None:
+    """Show only the first long name of every option in help, for the others are old ones, and arguments in capitals.
 
     Args:
         command: A command or a group, as click runs it.
     """
     parts = getattr(command, "commands", {})
     for part in () if isinstance(parts, LazyCommands) else parts.values():
-        show_first_names(part)
+        tidy_help(part)
     for option in command.params:
+        if option.param_type_name == "argument":
+            option.metavar = option.metavar or option.name.upper()
         long = [name for name in option.opts if name.startswith("--")]
         if len(long) > 1 and not option.hidden:
             option.get_help_record = partial(_first_names, option, option.get_help_record, long[1:])
@@ -150,37 +152,37 @@ HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     "First steps": {
         "quickstart": (
             "quickstart:quickstart",
-            "Get started in six steps: add a document, ask, check a claim, make questions, annotate, evaluate.",
+            "Take the first six steps, from a document to an evaluation.",
         ),
         "demo": (
             "quickstart:demo",
-            "Show what climassay does, on the bundled model and books: find, ask, evaluate, judge, check, report.",
+            "Show what climassay does, on the bundled model and books.",
         ),
         "doctor": (
             "quickstart:doctor",
-            "Report what is missing or broken on this machine and in this workspace, and how to fix it.",
+            "Report what is missing or broken here, and how to fix it.",
         ),
     },
     "Ask documents, check claims": {
-        "corpus": ("corpus:app", "Build collections of documents, search them, and measure the search."),
+        "corpus": ("corpus:app", "Build collections of documents, search and measure the search."),
         "ask": (
             "corpus:ask",
-            "Answer a question from your collections, with numbered citations, or say that they do not hold it.",
+            "Answer a question from your collections, with citations.",
         ),
         "check": (
             "factcheck:check",
-            "Check a claim in a debate: advocates, each with its own collection, a mediator, and a cited verdict.",
+            "Check a claim in a debate of advocates, with a cited verdict.",
         ),
         "check-text": (
             "corpus:check_text",
-            "Check a text sentence by sentence against your collections: what bears it, and what contradicts it.",
+            "Check a text, sentence by sentence, against your collections.",
         ),
         "factcheck": ("factcheck:app", "Check the claims of a file in debates, and score verdicts."),
     },
     "Measure language models": {
         "evaluate": ("evaluate:app", "Measure a model on a benchmark."),
-        "metrics": ("evaluate:metrics", "Score answers against references, and check the metrics themselves."),
-        "judge": ("judge:app", "Compare and rank texts by a quality, and measure judges against experts."),
+        "metrics": ("evaluate:metrics", "Score answers against references, and check the metrics."),
+        "judge": ("judge:app", "Rank texts by a quality, and measure judges against experts."),
         "tune": ("tune:app", "Train local models on documents or questions (LoRA)."),
     },
     "Make question benchmarks": {
@@ -188,15 +190,15 @@ HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
         "annotate": ("generate:annotate", "Collect experts' labels on generated questions."),
     },
     "Stated confidence of assessments": {
-        "confidence": ("confidence:app", "Extract, group, track and tag the confidence statements of IPCC reports."),
+        "confidence": ("confidence:app", "Extract, track and check the confidence that reports state."),
     },
     "Models, records and the server": {
         "models": ("models:app", "List, check and install language models."),
         "prompts": ("models:prompts", "Show and change the prompts."),
-        "records": ("models:records", "Show what models were asked, what they answered, and what it cost."),
+        "records": ("models:records", "Show what models were asked and answered, and what it cost."),
         "serve": (
             "serve:serve",
-            "Serve the web pages: experts annotate, anyone checks a claim, everyone sees results.",
+            "Serve the web pages: annotate, check claims, see results.",
         ),
         "users": ("serve:users", "Manage who may use the web pages."),
     },
@@ -302,7 +304,7 @@ def main() -> None:
 def _as_click(app: typer.Typer) -> Any:
     """All commands as click runs them; typer would make them anew at every call."""
     made = get_command(app)
-    show_first_names(made)
+    tidy_help(made)
     return made
 
 

@@ -2,10 +2,8 @@
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from climassay.api import models as api
@@ -14,18 +12,10 @@ from climassay.cli.options import (
     CheckOptions,
     CommandGroup,
     FilesOption,
-    JsonOption,
     WorkspaceOptions,
-    done,
-    emit,
-    print_json,
     shown_progress,
     stdout_console,
 )
-from climassay.prompts import export_prompts as write_prompts
-from climassay.prompts import load_prompt, prompt_names
-from climassay.reporting import counted
-from climassay.reporting.results import listing
 
 if TYPE_CHECKING:
     from climassay.session import ModelOptions, Session
@@ -35,7 +25,7 @@ prompts = CommandGroup(no_args_is_help=True)
 
 
 app.add_verb("list", api.list_models)
-app.add_verb("check", api.check_model, reach=CheckOptions, to=WorkspaceOptions)
+app.add_verb("check", api.check_model, reach=CheckOptions, to=WorkspaceOptions, again=Option("--no-cache", "--again"))
 
 
 @app.command()
@@ -52,32 +42,9 @@ def install() -> None:
     stdout_console().print(f"Installed and verified: {', '.join(BUNDLED)}.")
 
 
-@prompts.command("list")
-def list_prompts(output: FilesOption = None, as_json: JsonOption = False) -> None:
-    """List the built-in prompts and the hashes of their texts."""
-    listed = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
-    emit(listing("Prompts", listed, {"name": "name", "sha256": "sha256"}, left=2), as_json, output)
-
-
-@prompts.command("show")
-def show_prompt(name: Annotated[str, Argument(help="Name of a prompt.")], as_json: JsonOption = False) -> None:
-    """Print a prompt's template."""
-    prompt = load_prompt(name)
-    if as_json:
-        print_json({"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source})
-    else:
-        typer.echo(prompt.source, nl=False)
-
-
-@prompts.command("export")
-def export_prompts(
-    folder: Annotated[Path, Argument(help="Folder to write to; existing files are kept.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Write all prompts to a folder; edit them there and pass it to a command with --prompts."""
-    written = write_prompts(folder)
-    done({"written": written}, f"{counted(len(written), 'prompt')} written to {folder}.", as_json=as_json)
-
+prompts.add_verb("list", api.list_prompts)
+prompts.add_verb("show", api.show_prompt, saved=False)
+prompts.add_verb("export", api.export_prompts, saved=False)
 
 records = CommandGroup(no_args_is_help=True)
 

@@ -567,6 +567,7 @@ def verb_command(
     parse: Parse | None = None,
     writes: Mapping[str, tuple[OptionInfo, Write]] | None = None,
     hint: str = "",
+    saved: bool = True,
     **options: Any,
 ) -> Callable[..., None]:
     """Make a command of a verb: positional parameters are arguments, the others options.
@@ -582,6 +583,7 @@ def verb_command(
         parse: Makes several of the verb's arguments, which are None below, of options that are its own parameters.
         writes: By name of a further option, the option and what writes a part of the result to its file.
         hint: How to go on, said where the result was only shown.
+        saved: Whether the result of a verb without a workspace can be saved too.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
             one with a type of its own (``Annotated``), which makes an argument required; a dataclass of options, of
             which the verb gets one, or what its ``made`` gives; or None, which leaves the parameter to the verb.
@@ -648,7 +650,7 @@ def verb_command(
         to = to or (WorkspaceOptions if "output" in taken else ResultOptions)
         add("to", to, to())
     else:
-        if "output" not in taken:
+        if saved and "output" not in taken:
             add("files", FilesOption, None)
         add("as_json", JsonOption, False)
 

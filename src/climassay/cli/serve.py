@@ -52,7 +52,7 @@ class ServeOptions(ReachOptions):
 @grouped
 def serve(
     options: ServeOptions = ServeOptions(),
-    workspace: Annotated[Path | None, typer.Option("-w", "--workspace", help="Workspace folder.")] = None,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve the web pages: experts annotate, anyone checks a claim, everyone sees results."""
@@ -213,7 +213,7 @@ def _accounts(workspace: Path | None) -> "Iterator[AccountStore]":
 def add(
     name: Annotated[str, typer.Argument(help="Name to sign in with.")],
     role: Annotated[str, typer.Option(help="Role: annotator, adjudicator or admin.")] = "annotator",
-    shown: Annotated[str, typer.Option(help="Display name.")] = "",
+    shown: Annotated[str, typer.Option("--display-name", "--shown", help="Display name.")] = "",
     address: AddressOption = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,

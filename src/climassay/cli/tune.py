@@ -91,7 +91,7 @@ app.add_verb(
     parse=_training,
     name=None,
     seed=None,
-    collections=Annotated[list[str], typer.Argument(metavar="COLLECTION...")],
+    collections=Annotated[list[str], typer.Argument(metavar="COLLECTION")],
     validate_on=Annotated[Literal["held-out", "source"], typer.Option()],
 )
 app.add_verb(
@@ -105,6 +105,6 @@ app.add_verb(
     questions=typer.Argument(metavar="FILE"),
     limit=typer.Option(min=2),
 )
-app.add_verb("list", api.adapters)
-app.add_verb("show", api.adapter)
-app.add_verb("presets", api.presets)
+app.add_verb("list", api.list_adapters)
+app.add_verb("show", api.show_adapter)
+app.add_verb("presets", api.list_presets)

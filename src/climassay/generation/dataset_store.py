@@ -8,13 +8,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, Draft, Wording, draft_from_row, draft_row
+from climassay.generation.draft import Draft, draft_from_row, draft_row
 from climassay.generation.recipe import Stream
 from climassay.records import Records
 from climassay.records.database import KEYS_PER_QUERY, chunks
@@ -177,29 +177,6 @@ class DatasetStore:
             query = sa.select(drafts.c.id, drafts.c.ordinal).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
             results |= {row.id: row.ordinal for row in connection.execute(query)}
         return results
-
-    def decide(self, name: str, draft: str, decision: Decision, key: str, wording: Wording | None = None) -> bool:
-        """Add a decision to a stored draft, once for each key.
-
-        Returns:
-            Whether it was stored now.
-
-        Raises:
-            InputError: There is no such draft.
-        """
-        body = {"decision": asdict(decision), "wording": None if wording is None else asdict(wording)}
-        row = {"dataset": name, "key": key, "draft": draft, "made_at": time.time(), "body": json.dumps(body)}
-
-        def work(connection: sa.Connection) -> bool:
-            if draft not in self._ordinals(connection, name, [draft]):
-                raise InputError(f"The dataset {name} has no draft {draft!r}.")
-            known = sa.select(decisions.c.key).where(decisions.c.dataset == name, decisions.c.key == key)
-            if connection.execute(known).first() is not None:
-                return False
-            self._database.insert_new(connection, decisions, [row])
-            return True
-
-        return self._database.write(work)
 
     def placed(self, name: str) -> Iterator[StoredDraft]:
         """All drafts of a dataset in the pipeline's order, with every later decision.

@@ -151,12 +151,12 @@ def _check_free(folder: Path, benchmark: Benchmark, before: Mapping[str, Any] | 
         raise InputError(f"{folder} is a file: name a folder for the benchmark.")
     if before is None:
         if folder.is_dir() and any(folder.iterdir()):
-            raise InputError(f"{folder} holds other files: name an empty folder, or use --force to write into it.")
+            raise InputError(f"{folder} holds other files: name an empty folder, or use --replace to write into it.")
         return
     if before["name"] != benchmark.name or before["content_sha256"] != benchmark.content_sha256:
         raise InputError(
             f"{folder} holds another benchmark ({before['name']}, {before['content_sha256'][:12]}): name another "
-            "folder, or replace it with --force."
+            "folder, or replace it with --replace."
         )
 
 

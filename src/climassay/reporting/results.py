@@ -280,6 +280,7 @@ class Shown(Result):
     said: "Sequence[str | Text]" = ()
     noted: Sequence[str] = ()
     reported: Callable[[], Report] | None = None
+    failed: ClimassayError | None = None
     headline: str = field(default="", kw_only=True)
 
     def tables(self) -> Sequence[Table]:
@@ -301,6 +302,10 @@ class Shown(Result):
     def notes(self) -> Iterable[str]:
         """What a reader should know."""
         return self.noted
+
+    def failure(self) -> ClimassayError | None:
+        """What a command fails with after it has shown the result."""
+        return self.failed
 
     def title(self) -> str:
         """Heading of the report."""

@@ -124,6 +124,11 @@ SENTENCES = {
         "Emissions add to warming on both short (medium confidence) and long time scales (high confidence).",
         [("medium", UNDIVIDED), ("high", "Emissions add to warming on long time scales.")],
     ),
+    "that, with a comma": (
+        "There is high confidence that, by 2050, wells will run dry.",
+        [("high", "By 2050, wells will run dry.")],
+    ),
+    "with, in brackets": ("Wells will run dry (with high confidence).", [("high", "Wells will run dry.")]),
     "interrupted subject": (
         "Droughts induced by El Niño (medium confidence) have led to hunger (high confidence).",
         [("medium", UNDIVIDED), ("high", "Droughts induced by El Niño have led to hunger.")],

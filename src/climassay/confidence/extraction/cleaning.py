@@ -178,7 +178,7 @@ _LEADS_TO = r"(?:(?:leads?|leading|led|gives?|giving|provides?|providing|results
 _LEVELS_WORD = r"(?:\s+(?:levels?|statements?|assessments?|ratings?))?"
 # In this order; what a mark is taken out of must read on, and must not tell the level.
 _MENDING = (
-    (rf"{_THERE}{_MARK}{_LEVELS_WORD}\s*,?\s+that\s+", ""),
+    (rf"{_THERE}{_MARK}{_LEVELS_WORD}\s*,?\s+that,?\s+", ""),
     (rf"{_THERE}{_MARK}{_LEVELS_WORD}\s+{_ABOUT}\s+", ""),
     (rf"^\s*{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s*[:–—-]\s*", ""),
     (

@@ -591,6 +591,6 @@ def _with_scope(text: str, mark: TagMark | None) -> str:
     if mark is None or not mark.scope or not text or is_reference(mark.scope):
         return text
     scope = "; ".join(part.strip() for part in mark.scope.split(";") if not is_reference(part))
-    if not scope or len(scope.split()) > LONGEST_SCOPE or re.match(r"(?:but|and|albeit)\b", scope):
+    if not scope or len(scope.split()) > LONGEST_SCOPE or re.match(r"(?:but|and|albeit)\b|with$", scope):
         return text
     return f"{text.rstrip(' .,;:')} ({scope})"

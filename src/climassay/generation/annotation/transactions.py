@@ -332,21 +332,18 @@ class LockedQueue:
 
     def order(self) -> None:
         """Give open items their places: by the validator's confidence where there is one, else by chance."""
-        import numpy as np
-
-        from climassay.generation.validation.active_learning import choose_places
+        from climassay.generation.validation import choose_next
 
         query = sa.select(items.c.draft, items.c.position, items.c.p_valid).where(
             items.c.dataset == self.dataset, items.c.state == "open"
         )
         rows = self.connection.execute(query.order_by(items.c.draft)).all()
-        judged = any(row.p_valid is not None for row in rows)
-        chances = np.array([0.5 if row.p_valid is None else row.p_valid for row in rows], dtype=np.float64)
-        strategy = self.settings.order if judged else "random"
-        places = choose_places(chances, None, len(rows), strategy, self.settings.seed)
+        chances = [row.p_valid for row in rows]
+        strategy = "random" if all(one is None for one in chances) else self.settings.order
+        places = choose_next(rows, chances, None, len(rows), strategy, self.settings.seed)
         moved = [
             {"moved": rows[place].draft, "to": position}
-            for position, place in enumerate(places.tolist())
+            for position, place in enumerate(places)
             if rows[place].position != position
         ]
         if moved:

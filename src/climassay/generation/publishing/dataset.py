@@ -496,13 +496,13 @@ def check_free(folder: Path, name: str, *, force: bool = False) -> None:
     before = read_manifest(folder)
     if before is not None and before["name"] != name:
         raise InputError(
-            f"{folder} holds another dataset ({before['name']}): name another folder, or replace it with --force."
+            f"{folder} holds another dataset ({before['name']}): name another folder, or replace it with --replace."
         )
     with suppress(OSError, ValueError):
         if before is None and read_text(folder / UNFINISHED) == name:
             return
     if before is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
-        raise InputError(f"{folder} holds other files: name an empty folder, or use --force to write into it.")
+        raise InputError(f"{folder} holds other files: name an empty folder, or use --replace to write into it.")
 
 
 def read_dataset(folder: Path) -> list[Draft]:

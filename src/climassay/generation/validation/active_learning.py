@@ -7,7 +7,7 @@ of the split decides, and each split is stored as soon as it is done.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.generation.draft import Draft
 from climassay.generation.screening.catalogue import format_share
 from climassay.generation.validation.labels import (
     RESAMPLES,
@@ -55,8 +54,8 @@ _SHOWN = 6
 
 
 def choose_next(
-    drafts: Sequence[Draft],
-    probabilities: Sequence[float | None] | None,
+    drafts: Sized,
+    probabilities: Sequence[float | None] | FloatArray | None,
     vectors: ArrayLike | None,
     n: int,
     strategy: Acquisition = "margin",
@@ -76,47 +75,37 @@ def choose_next(
     Raises:
         InputError: Another number of probabilities or vectors than drafts, or a strategy that does not exist.
     """
-    given = [None] * len(drafts) if probabilities is None else list(probabilities)
-    if len(given) != len(drafts):
-        raise InputError(f"There are {len(given)} probabilities for {len(drafts)} drafts: give one for each.")
-    chances = np.array([0.5 if value is None else value for value in given], dtype=np.float64)
-    chosen = choose_places(chances, None if vectors is None else np.asarray(vectors), n, strategy, seed)
-    return [int(place) for place in chosen]
-
-
-def choose_places(
-    probabilities: FloatArray, vectors: NDArray[np.floating] | None, n: int, strategy: Acquisition, seed: int
-) -> NDArray[np.int64]:
-    """Places in order of choice, as :func:`choose_next`; P(valid) of shape [drafts], vectors [drafts, width]."""
+    size = len(drafts)
+    given = np.full(size, 0.5) if probabilities is None else np.array(probabilities, dtype=np.float64)
+    if len(given) != size:
+        raise InputError(f"There are {len(given)} probabilities for {size} drafts: give one for each.")
+    chances = np.nan_to_num(given, nan=0.5)
     if strategy not in STRATEGIES:
         raise InputError(f"There is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}.")
-    size = len(probabilities)
     count = min(max(0, n), size)
     generator = np.random.default_rng(seed)
-    shuffled = generator.permutation(size)
-    if strategy == "random":
-        return shuffled[:count]
+    order = shuffled = generator.permutation(size)
     if strategy == "paper":
-        confident = np.maximum(probabilities, 1 - probabilities) > CONFIDENT
+        confident = np.maximum(chances, 1 - chances) > CONFIDENT
         # Those dropped follow, should the others not suffice.
         dropped = (confident & (generator.random(size) < DROPPED))[shuffled]
-        return np.concatenate([shuffled[~dropped], shuffled[dropped]])[:count]
-    # A stable sort of shuffled places: equals come in random order.
-    by_margin = shuffled[np.argsort(np.abs(probabilities[shuffled] - 0.5), kind="stable")]
-    if strategy == "margin":
-        return by_margin[:count]
-    if vectors is None or len(vectors) != size:
-        raise InputError("The strategy diverse compares drafts: give it one vector for each draft.")
-    if count == 0:
-        return by_margin[:0]
-    from sklearn.cluster import KMeans
+        order = np.concatenate([shuffled[~dropped], shuffled[dropped]])
+    elif strategy != "random":
+        # A stable sort of shuffled places: equals come in random order.
+        order = shuffled[np.argsort(np.abs(chances[shuffled] - 0.5), kind="stable")]
+    if strategy == "diverse":
+        if vectors is None or len(known := np.asarray(vectors, dtype=np.float64)) != size:
+            raise InputError("The strategy diverse compares drafts: give it one vector for each draft.")
+        if count:
+            from sklearn.cluster import KMeans
 
-    # Equal texts give fewer different vectors than clusters are wanted.
-    given = np.asarray(vectors, dtype=np.float64)
-    clusters = KMeans(min(count, len(np.unique(given, axis=0))), n_init=1, random_state=seed).fit(given).labels_
-    # The least confident of each cluster, then the rest by margin.
-    leaders = by_margin[np.sort(np.unique(clusters[by_margin], return_index=True)[1])]
-    return np.concatenate([leaders, by_margin[~np.isin(by_margin, leaders)]])[:count]
+            # Equal texts give fewer different vectors than clusters are wanted.
+            groups = min(count, len(np.unique(known, axis=0)))
+            clusters = KMeans(groups, n_init=1, random_state=seed).fit(known).labels_
+            # The least confident of each cluster, then the rest by margin.
+            leaders = order[np.sort(np.unique(clusters[order], return_index=True)[1])]
+            order = np.concatenate([leaders, order[~np.isin(order, leaders)]])
+    return [int(place) for place in order[:count]]
 
 
 # ------------------------------------------------------------------------------------------------------ simulation
@@ -311,7 +300,7 @@ def _one_split(items: SimulationItems, settings: SimulationSettings, split: int)
                 return
             chances = model.probabilities([turned[rest]])[:, 1]
             seed = int(np.random.default_rng([settings.seed, split, 2, number]).integers(2**31))
-            labelled[rest[choose_places(chances, items.vectors[pool[rest]], settings.batch, strategy, seed)]] = True
+            labelled[rest[choose_next(rest, chances, items.vectors[pool[rest]], settings.batch, strategy, seed)]] = True
 
     results = tuple((strategy, tuple(play(strategy))) for strategy in settings.strategies)
     return SplitResult(split, len(test), len(pool), none, zero, results)
