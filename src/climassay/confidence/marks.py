@@ -19,7 +19,7 @@ from climassay.confidence.vocabulary import TAGS, Agreement, Evidence, Likelihoo
 
 _PEOPLE = (
     r"(?:farmer|smallholder|grower|herder|pastoralist|fisher|forester|producer|worker|employee|household|famil(?:y|ie)|"
-    r"resident|villager|citizen|voter|taxpayer|consumer|customer|buyer|investor|lender|insurer|trader|bank|compan(?:y|ie)|"
+    r"resident|inhabitant|home-?owner|owner|villager|citizen|voter|taxpayer|consumer|customer|buyer|investor|lender|insurer|trader|bank|compan(?:y|ie)|"
     r"firm|business(?:e)?|employer|manager|planner|practitioner|engineer|architect|teacher|student|pupil|patient|"
     r"nurse|doctor|tourist|user|operator|pilot|captain|official|officer|politician|minister|mayor|delegate|respondent|"
     r"critic|opponent|supporter|commentator|journalist|interviewee|participant|informant|volunteer|stakeholder|decision-?\s?maker|policy-?\s?maker|leader|elder|adult|"
@@ -54,6 +54,9 @@ _HELD_IN_SOCIETY = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(rf"\b(?:{_PEOPLE})\b[^.;]{{0,80}}?\b{_OPINION}\b[^.;]{{0,60}}$", re.IGNORECASE)
+_ASKED_WHETHER = re.compile(
+    rf"\b(?:{_PEOPLE})\b[^.;]{{0,40}}?\basked\b[^.;]{{0,20}}?\b(?:whether|if|how)\b", re.IGNORECASE
+)
 _SURVEY = re.compile(
     r"\b(?:surveys?|questionnaires?|polls?|interviews?|respondents?|interviewees?|participants?)\b", re.IGNORECASE
 )
@@ -84,9 +87,17 @@ def speaks_of_trust(text: str) -> bool:
 def is_opinion(text: str, start: int) -> bool:
     """Whether a term of likelihood at ``start`` is what people answered or thought."""
     before = text[:start]
+    if _ASKED_WHETHER.search(before[-200:]):
+        return True
     return _ASKED.search(before[-200:]) is not None and (
         _SURVEY.search(before) is not None or not _ASSESSMENT.search(before[-140:])
     )
+
+
+def is_mentioned(text: str, start: int, end: int) -> bool:
+    """Whether ``text[start:end]`` stands in quotation marks of its own: words that are spoken about state nothing."""
+    before, behind = text[:start].rstrip("*_ "), text[end:].lstrip("*_ ,.")
+    return before.endswith(("'", '"', "‘", "“", "«", "`")) and behind.startswith(("'", '"', "’", "”", "»", "`"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ class TestFiles:
         ("name", "content", "says"),
         [
             ("a.odt", b"PK", "save it as"), ("a.csv", b"a,b", "cannot be checked"),
-            ("a.xyz", b"text", "no known kind"), ("a.md", b"", "empty"), ("b.md", b" \n\n", "no text"),
+            ("a.xyz", b"text", "unknown kind"), ("a.md", b"", "empty"), ("b.md", b" \n\n", "no text"),
             ("a.pdf", b"%PDF-1.7 nonsense", "a.pdf"), ("c.md", b"\x00\x01\x02\x00", "not a text file"),
         ],
     )  # fmt: skip

@@ -16,6 +16,7 @@ from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.extraction.extracting import language_of
 from climassay.confidence.linting.draft import Draft, Finding, Remark, Rule, Sentence, Severity, one_line
 from climassay.confidence.linting.term_rules import FINDING_RULES, TERM_RULES, states_finding
+from climassay.confidence.linting.usage_rules import USAGE_RULES
 from climassay.confidence.linting.vocabulary_rules import PROBABILITY_RULES, VOCABULARY_RULES
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
@@ -214,7 +215,7 @@ def suppressions(draft: Draft, known: Collection[str]) -> tuple[list[Suppression
 
 RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
 """All that need nothing but the text; a package adds another by ``RULES.add(rule.name, rule)``."""
-for _rule in (*FINDING_RULES, *VOCABULARY_RULES, *TERM_RULES, *PROBABILITY_RULES):
+for _rule in (*FINDING_RULES, *VOCABULARY_RULES, *TERM_RULES, *USAGE_RULES, *PROBABILITY_RULES):
     RULES.add(_rule.name, _rule)
 
 

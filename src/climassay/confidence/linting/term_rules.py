@@ -45,7 +45,9 @@ _HEDGE = re.compile(
 """May with a small letter: "in May likely" is a month."""
 _PREDICATE = re.compile(r"[\s*_]*(?:(?:to|that|if|when|in|under|for|at|by|with|and|but)\b|[,.;:()]|$)")
 _NOT = re.compile(
-    r"(?<!\bor )(?<!\bif )(?<!\bbut )\b(?P<no>not)\s+(?:(?:at\s+all|necessarily|yet)\s+)?[*_]*\Z", re.IGNORECASE
+    r"(?<!\bor )(?<!\bif )(?<!\bbut )(?P<no>\b(?:not|hardly|scarcely|by\s+no\s+means)|(?<=is)n['’]t|"
+    r"\bcannot\s+be\s+(?:called|considered|deemed))\s+(?:(?:at\s+all|necessarily|yet)\s+)?[*_]*\Z",
+    re.IGNORECASE,
 )
 _IT_IS = re.compile(r"\bit\s+(?:is|was|remains|becomes|has\s+been)\s+(?:\w+\s+)?[*_]*\Z", re.IGNORECASE)
 _SAME_CLAUSE = re.compile(
@@ -119,6 +121,13 @@ def _wide_range(sentence: Sentence) -> Iterator[Remark]:
             yield Remark(*sentence.at(mark.start, mark.end), message)
 
 
+_BASED_ON = re.compile(
+    r"\b(?:based\s+on|given|owing\s+to|due\s+to|because\s+of|from|with|on\s+the\s+basis\s+of)\s+(?:this|the|such|only)?\s*[*_]*\Z",
+    re.IGNORECASE,
+)
+_GIVES_LEVEL = re.compile(
+    r"[*_]*,?\s*(?:(?:there\s+is|we\s+have|we\s+assign|this\s+gives|it\s+is\s+stated\s+with)\s+)?[*_]*", re.IGNORECASE
+)
 _TOLD_APART = re.compile(r"\brespectively\b|\bdepending\s+(?:up)?on\b", re.IGNORECASE)
 _COUNTED = re.compile(r"\d\s?%|\b(?:articles|papers|responses|respondents)\b", re.IGNORECASE)
 """In brackets, agreement among so many papers is no rating."""
@@ -171,6 +180,18 @@ def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
     ),
 )
 def _mismatched_evidence(sentence: Sentence) -> Iterator[Remark]:
+    for pair, mark in pairwise(sentence.marks):
+        based = _BASED_ON.search(sentence.text[max(0, pair.start - _NEAR) : pair.start])
+        if not (based and pair.evidence and pair.agreement and mark.levels and not pair.levels):
+            continue
+        total = EVIDENCE.index(pair.evidence) + AGREEMENT.index(pair.agreement)
+        if abs(TAGS.index(mark.levels[-1]) - total) >= _FAR and _GIVES_LEVEL.fullmatch(
+            sentence.text[pair.end : mark.start]
+        ):
+            words = f"{pair.evidence} evidence and {pair.agreement} agreement"
+            yield Remark(
+                *sentence.at(pair.start, mark.end), f"{mark.levels[-1].capitalize()} confidence does not fit {words}."
+            )
     for mark in sentence.marks:
         if not mark.levels or not (mark.evidence or mark.agreement):
             continue
@@ -259,7 +280,10 @@ def _tag_in_heading(sentence: Sentence) -> Iterator[Remark]:
 def _with_levels(sentence: Sentence) -> Iterator[tuple[LikelihoodTerm, Tag]]:
     """Terms of likelihood, each with the level of confidence that qualifies it."""
     for mark in sentence.marks:
-        if mark.levels and not mark.attributive:
+        # "(high confidence in the sign, low confidence in the size)" rates parts of the statement.
+        beside = [one for one in sentence.marks if mark.bracket and one.bracket == mark.bracket and one.levels]
+        told_apart = len(beside) > 1 and re.match(r"\s+in\b", sentence.text[mark.end :])
+        if mark.levels and not mark.attributive and not told_apart:
             for term in likelihoods_under(sentence, mark):
                 yield term, mark.levels[-1]
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal
 
 from climassay.confidence.linting.draft import Example, Remark, Sentence, rule
-from climassay.confidence.marks import TagMark, is_held_by_people, is_opinion
+from climassay.confidence.marks import TagMark, is_held_by_people, is_mentioned, is_opinion
 from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOOD_RANGES, LIKELIHOODS, TAGS, Tag
 
 _BOX = "AR6 WG1, Box 1.1"
@@ -60,6 +60,16 @@ _NOT_A_LEVEL = re.compile(
     r"\s+(?:intervals?|bounds?|limits?|levels?|statements?|scores?|bands?|ranges?)\b", re.IGNORECASE
 )
 _CERTAINTY = _phrase(_AMOUNT, "certainty|certitude")
+_OTHER_HEAD = re.compile(
+    rf"[(\[][*_\s]*(?:(?:{_DEGREE}){_GAP})?(?P<word>{_AMOUNT}){_GAP}(?:assurance|reliability|credibility|trust|conviction|"
+    r"belief|plausibility)[*_\s]*[)\]](?=\s*(?:[.;]|$))",
+    re.IGNORECASE,
+)
+_SURE = re.compile(rf"[(\[][*_\s]*(?:(?:{_DEGREE}){_GAP})?sure[*_\s]*[)\]](?=\s*(?:[.;]|$))", re.IGNORECASE)
+_SAID_SURELY = re.compile(
+    r"\b(?:sa(?:y|id)|state[sd]?|conclude[sd]?|assert(?:ed)?|claim(?:ed)?)\s+(?P<how>with\s+(?:confidence|certainty))(?=\s+that\b)",
+    re.IGNORECASE,
+)
 _MISCALLED = re.compile(
     rf"(?<![\w-])(?P<word>(?:(?:{_DEGREE}){_GAP})?(?:(?:un)?likely|certain)){_GAP}(?P<head>confidence)\b", re.IGNORECASE
 )
@@ -70,14 +80,18 @@ _CONFIDENT = re.compile(
     re.IGNORECASE,
 )
 _AUXILIARIES = ("will", "would", "has", "have", "had")
-_CHANCE = _phrase(_AMOUNT, "likelihood|probability")
+_CHANCE = _phrase(_AMOUNT, "likelihood|probability|chance|possibility")
 _STATING_MOST = (
     rf"most(?=\s+(?:im)?probably)|(?:{'|'.join(f'(?<={verb} )' for verb in _AUXILIARIES)})most(?=\s+(?:un)?likely)"
 )
 """In "will most likely fall" it rates the outcome; in "the most likely cause", "most likely in summer" it compares."""
 _LIKELY = re.compile(
-    rf"(?<![\w-])(?P<how>{_DEGREE}|{_STATING_MOST}|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|(?:im)?probabl[ey]|certain(?:ly)?)\b(?![-\u2010]\w)"
-    r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|in\s+all\s+(?:likelihood|probability)|improbable|probably)\b(?!\s+not\s+the\b)",
+    rf"(?<![\w-])(?P<how>{_DEGREE}|{_STATING_MOST}|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|(?:im)?probabl[ey]|"
+    r"certain(?:ly)?|surely|(?:plausible|possible|sure)(?=\s+that\b))\b(?![-\u2010]\w)"
+    r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|less\s+likely\s+than\s+not|equally\s+likely\s+as\s+not|"
+    r"in\s+all\s+(?:likelihood|probability)|chances\s+are(?=\s+that\b)|"
+    r"(?:there\s+is\s+no|beyond(?:\s+any)?|without(?:\s+any)?)\s+doubt(?=\s+that\b)|"
+    r"\d{1,3}\s?%\s+(?:likely|certain|sure)(?=\s+(?:that|to)\b)|improbable|probably)\b(?!\s+not\s+the\b)",
     re.IGNORECASE,
 )
 _PARTICULAR = re.compile(
@@ -147,6 +161,13 @@ def _confidence(sentence: Sentence) -> Iterator[Remark]:
         framed = _THERE_IS.search(_before(text, match)) and _THAT_OR_IN.match(text, match.end())
         if (framed or _in_short_brackets(text, match)) and not is_held_by_people(text, *match.span()):
             yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
+    for match in _SURE.finditer(text):
+        yield Remark(*sentence.at(*match.span()), f'"{match.group()}" is no level of confidence: name one of the five.')
+    for match in _OTHER_HEAD.finditer(text):
+        yield _better(sentence, match, f"({_amount(match['word'])} confidence)", "is not a level of confidence")
+    for match in _SAID_SURELY.finditer(text):
+        if not re.search(r"\b(?:not|cannot)\b", _before(text, match)) and not is_opinion(text, match.start()):
+            yield Remark(*sentence.at(*match.span("how")), f'"{match["how"]}" is no level: name one of the five.')
     for match in _MISCALLED.finditer(text):
         if not is_held_by_people(text, *match.span()):
             message = (
@@ -172,6 +193,9 @@ def _likelihood(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
     for match in _LIKELY.finditer(text):
         said = _words(match)
+        named = match["head"] is not None and match["head"][0].isupper() and match["how"].islower()
+        if named or is_mentioned(text, *match.span()):
+            continue  # "near Likely" is a place
         if said in LIKELIHOODS or _NO_TERM.search(_before(text, match)) or is_opinion(text, match.start()):
             continue
         if said.endswith("certain") and _PARTICULAR.match(text, match.end()):
@@ -386,6 +410,7 @@ _NEAR_TERM = 80
 """Characters around a term in which its probability is looked for."""
 _DIGITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTS = {**{word: place for place, word in enumerate(_DIGITS, start=1)}, "hundred": 100}
+_TENS = ("ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _N = rf"(?:\d{{1,3}}|(?:an?\s+)?(?:{'|'.join(_COUNTS)}))"
 _NUMBER = r"\d{1,3}(?:\.\d+)?"
 _NOUN = r"(?:probabilit(?:y|ies)|chances?|likelihood|odds)"
@@ -396,7 +421,7 @@ _PROBABILITY = re.compile(
     r"(?:(?:about|around|roughly|approximately|some|nearly|ca?\.|~|≈|an?)\s*)*"
     rf"(?:(?P<above>{_ABOVE})|(?P<below>{_BELOW}))?\s*(?:about\s+|an?\s+)?"
     rf"(?:(?P<low>[<>≤≥]?{_NUMBER})\s*%?\s*(?:[-–—]|to|and)\s*(?P<high>[<>≤≥]?{_NUMBER})\s*(?:%|per\s?cent)"
-    rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<decimal>0?\.\d+)"
+    rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<tens>{'|'.join(_TENS)})\s+per\s?cent|(?P<decimal>0?\.\d+)"
     rf"|(?P<of>{_N})[\s-]+(?:in|out\s+of)[\s-]+(?P<all>{_N})|(?P<half>(?:one\s+)?half|fifty[\s-]fifty|50[:/–-]50|even(?=\s+{_NOUN})))"
     r"(?P<more>\s+or\s+(?:more|greater|higher|above|better))?(?P<less>\s+or\s+(?:less|lower|below))?"
     rf"(?P<after>\s*{_NOUN}\b(?:\s+of\s+(?:occurrence|being\s+(?:correct|right|true)))?)?",
@@ -453,6 +478,8 @@ def probability_at(text: str, place: int) -> StatedProbability | None:
     else:
         if match["value"] is not None:
             low = float(match["value"]) / 100
+        elif match["tens"] is not None:
+            low = (1 + _TENS.index(match["tens"].lower())) / 10
         elif match["decimal"] is not None:
             low = float(match["decimal"])
         elif match["half"] is not None:
