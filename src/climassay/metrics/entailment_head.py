@@ -260,10 +260,10 @@ def validate_entailment(
     """
     given = relation_probabilities(pairs, scorer, on_progress=on_progress)
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
-    known = np.isfinite(given).all(axis=1)
+    known = np.asarray(np.isfinite(given).all(axis=1))
     if not {0, 1} <= set(truth[known].tolist()):
         raise InputError("An entailment scorer is validated on pairs that include both SUPPORTS and REFUTES.")
-    sure, marked = known & (truth < 2), np.asarray(known & (given[:, 0] < ENTAILED))
+    sure, marked = known & (truth < 2), known & (given[:, 0] < ENTAILED)
     statements = np.unique([pair.statement for pair in pairs], return_inverse=True)[1]
 
     def unsupporting(chosen: NDArray[np.bool_]) -> Estimate:
