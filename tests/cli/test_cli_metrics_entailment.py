@@ -29,6 +29,7 @@ def test_validate_the_bundled_scorer(climassay, tmp_path, pairs):
     assert code == 0
     assert "bundled" in out
     assert "most frequent class" in out
+    assert "May not say so" in out
     assert "report.html written" in err
     assert "Entailment scorers" in page.read_text(encoding="utf-8")
 

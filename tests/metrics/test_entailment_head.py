@@ -294,6 +294,10 @@ def test_figures_worked_by_hand():
     assert two.auroc.value == pytest.approx(3 / 4)
     # P(confirms): a .8, b .2 against c .1, d .1, f .3: five of six.
     assert found.support_auroc == pytest.approx(5 / 6)
+    # P(confirms) below a half: b, c, d and f, of which b supports; of all that were answered a and b do.
+    assert (found.marked.value, found.marked.n) == (pytest.approx(3 / 4), 4)
+    assert (found.unsupporting.value, found.unsupporting.n) == (pytest.approx(3 / 5), 5)
+    assert found.marked.interval.low == 0 < found.marked.interval.high == 1
     assert two.accuracy.interval.low <= 0.4 <= two.accuracy.interval.high
     # Confidence of a .889 right, b .6 wrong, c .875 right, f .75 wrong; bins of .1: .6, .75 and the pair above .8.
     error = (0.6 + 0.75 + 2 * (1 - (0.8889 + 0.875) / 2)) / 4

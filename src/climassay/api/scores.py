@@ -13,8 +13,9 @@ from climassay.models import Generator
 from climassay.prompts import load_prompt
 from climassay.reporting import Report, Section, Table, counted
 from climassay.reporting.results import Result, Shown
-from climassay.reporting.tables import split_columns
+from climassay.reporting.tables import percent, percent_interval, split_columns
 from climassay.session import Place, Session
+from climassay.statistics import Estimate
 
 if TYPE_CHECKING:
     from climassay.grounding.faithful_answers import JudgedAnswer
@@ -315,7 +316,22 @@ class ScoredEntailment(Result):
         columns = ("model", "AUROC", "AUROC of\nsupport", "calibration\nerror", "failed")
         words = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
         ranking = Table.of("Ranking", columns, rows, note=words)
-        return [replace(table, grouped=1) for table in (two, three, ranking)]
+        marks = [
+            (one.scorer, *("-" if part is None else _percent(part) for part in (one.marked, one.unsupporting)),
+             str(one.marked.n if one.marked else 0), str(one.unsupporting.n))
+            for one in self.scores
+        ]  # fmt: skip
+        columns = ("model", "marks right\n(%)", "on every pair\n(%)", "marks", "pairs")
+        words = (
+            "A mark is a probability of support below a half; it is right where the pair does not support. "
+            "The second share is that of marks on every pair."
+        )
+        marked = Table.of('"May not say so"', columns, marks, note=words)
+        return [replace(table, grouped=1) for table in (two, three, ranking, marked)]
+
+
+def _percent(share: Estimate) -> str:
+    return f"{percent(share.value)} [{percent_interval(share.interval)}]"
 
 
 def train_entailment(

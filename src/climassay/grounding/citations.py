@@ -328,10 +328,6 @@ def _pattern(part: str) -> re.Pattern[str]:
     return re.compile(before + "".join(results) + behind)
 
 
-ENTAILED = 0.5
-"""Probability from which a citation counts as faithful: entailment is then likelier than all else together."""
-
-
 _KIND = (
     r"(?:passages?|sources?|source\s+material|stud(?:y|ies)|reports?|papers?|texts?|documents?|abstracts?|excerpts?)"
 )
@@ -428,7 +424,7 @@ class AnswerSentence:
     """Quantities in the sentence, as written, that none of the cited passages has."""
     entailment: tuple[float | None, ...] = ()
     """Parallel to ``citations``: probability that the cited passage entails the sentence, None where that was not
-    measured; empty where nothing was (see :data:`ENTAILED`)."""
+    measured; empty where nothing was (see :data:`~climassay.metrics.entailment.ENTAILED`)."""
     unchecked_references: tuple[str, ...] = ()
     """Works that the sentence refers to, as written, which no document at hand is: nobody has looked them up."""
 

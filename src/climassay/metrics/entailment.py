@@ -132,6 +132,9 @@ def contradict(sentence: str, generator: np.random.Generator) -> str | None:
 
 FloatArray = NDArray[np.float64]
 
+ENTAILED = 0.5
+"""Probability from which a citation counts as faithful: entailment is then likelier than all else together."""
+
 NAMES = (
     "cosine", "nearest sentence", "covered", "covering", "same words",
     "one negated", "both negated", "negated and near", "opposite direction", "opposite and near",

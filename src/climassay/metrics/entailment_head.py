@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError, ModelError
@@ -35,6 +36,7 @@ from climassay.learning.splits import (
     try_settings,
 )
 from climassay.metrics.entailment import (
+    ENTAILED,
     NAMES,
     RELATIONS,
     FloatArray,
@@ -51,6 +53,7 @@ from climassay.metrics.factual_accuracy import PromptedSupport
 from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OptionScorer
 from climassay.prompts import ProfileSettings, profile_of
+from climassay.statistics import Estimate, bootstrap_interval
 
 LABELS: Mapping[str, int] = {
     "supports": 0, "entailment": 0, "entails": 0, "confirms": 0, "true": 0,
@@ -206,6 +209,11 @@ class EntailmentScores:
     """P(a supporting pair ranks above any other by P(confirms))."""
     calibration: Calibration
     """Calibration of P(SUPPORTS) on the pairs of the two classes."""
+    unsupporting: Estimate
+    """Share of all pairs that do not support: how often a mark on every pair would be right."""
+    marked: Estimate | None
+    """Share of the pairs with P(confirms) below :data:`~climassay.metrics.entailment.ENTAILED` that do not support:
+    how often "may not say so" is right. None where there is no such pair."""
 
 
 def supporting(probabilities: FloatArray) -> FloatArray:
@@ -255,13 +263,24 @@ def validate_entailment(
     known = np.isfinite(given).all(axis=1)
     if not {0, 1} <= set(truth[known].tolist()):
         raise InputError("An entailment scorer is validated on pairs that include both SUPPORTS and REFUTES.")
-    sure = known & (truth < 2)
+    sure, marked = known & (truth < 2), np.asarray(known & (given[:, 0] < ENTAILED))
+    statements = np.unique([pair.statement for pair in pairs], return_inverse=True)[1]
+
+    def unsupporting(chosen: NDArray[np.bool_]) -> Estimate:
+        counts = np.stack([np.bincount(statements, chosen & right) for right in (truth != 0, truth >= 0)], axis=1)
+        value = float((truth[chosen] != 0).mean())
+        drawn = bootstrap_interval(counts[counts[:, 1] > 0], lambda rows: float(np.divide(*rows.sum(axis=0))),
+                                   resamples=resamples, seed=seed)  # fmt: skip
+        return Estimate(value, drawn, int(chosen.sum()))
+
     return EntailmentScores(
         scorer=scorer.name,
         two_class=pair_scores(pairs, given, two_class=True, resamples=resamples, seed=seed),
         three_class=pair_scores(pairs, given, resamples=resamples, seed=seed),
         support_auroc=auroc(given[known][:, 0], truth[known] == 0),
         calibration=calibration(supporting(given[sure]), truth[sure] == 0),
+        unsupporting=unsupporting(known),
+        marked=unsupporting(marked) if marked.any() else None,
     )
 
 

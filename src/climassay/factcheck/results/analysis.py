@@ -19,7 +19,7 @@ from climassay.factcheck.transcript import (
     reader_view,
 )
 from climassay.grounding import AnswerSentence, written
-from climassay.grounding.citations import ENTAILED
+from climassay.metrics.entailment import ENTAILED
 from climassay.models.contract import Usage
 from climassay.statistics import (
     CoveragePoint,

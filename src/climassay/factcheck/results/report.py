@@ -9,6 +9,7 @@ from typing import Any
 from climassay.factcheck.results.analysis import MEDIATOR, RiskCoverage, RunAnalysis, analysis_data
 from climassay.factcheck.results.page import (
     DEMONSTRATION,
+    MARKS_RIGHT,
     CheckedClaim,
     factcheck_page,
     verdict_row,
@@ -438,7 +439,8 @@ def citation_table(analysis: RunAnalysis) -> Table:
         rows,
         note="cited: by the model; attributed: by comparison with the passages; in-house: by nothing; foreign numbers: "
         "a number that the cited passages do not have; removed: citations of passages that were not retrieved "
-        "(a count); entailed: % of so many citations whose passage entails the sentence.",
+        "(a count); entailed: % of so many citations whose passage seems to entail the sentence."
+        + (f" {MARKS_RIGHT}" if any(one.entailed is not None for one in analysis.citations) else ""),
     )  # fmt: skip
 
 
