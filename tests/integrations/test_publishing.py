@@ -9,8 +9,8 @@ from climassay.errors import InputError
 from climassay.generation.publishing.entries import as_json_lines
 from climassay.integrations import open_benchmark, publish_benchmark
 from climassay.integrations.benchmark import read_prompt_rows
-from climassay.integrations.publishing import letter_pattern
 from climassay.questions import TYPES, question_row, read_questions
+from climassay.questions.types.multiple_choice import letter_pattern
 from published_sample import sample, write_sample
 
 

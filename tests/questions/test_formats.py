@@ -119,7 +119,7 @@ def test_own_format_checks_each_row(tmp_path):
     assert [question.id for question in found.questions] == ["a", "a-2"]
     assert [question.correct for question in found.questions] == [1, 0]
     reasons = " ".join(found.skipped)
-    for word in ("twice", "none of the 2 options", "at least two", "essay", "empty", "expert", "instead of a list"):
+    for word in ("twice", "any of the 2 options", "at least two", "essay", "empty", "expert", "instead of a list"):
         assert word in reasons
 
 

@@ -20,7 +20,8 @@ from climassay.integrations.benchmark import (
 )
 from climassay.integrations.lm_eval import harness_files, harness_tasks, rows_file
 from climassay.io import parse_json, read_text, remove_files, write_files
-from climassay.questions import PRIMER, TYPES, Kind, option_letter, question_row
+from climassay.questions import PRIMER, TYPES, Kind, question_row
+from climassay.questions.types.multiple_choice import letter_pattern
 from climassay.reporting import counted
 
 Part = Literal["inspect", "lm-eval"]
@@ -243,7 +244,6 @@ The group `{name}` has these tasks; those with likelihoods need no climassay:
 """
 
 
-_MARKS = r"\s*[*_`\"']*\s*"
 _TASK_FILE = '''\
 """Tasks of this benchmark for Inspect: `inspect eval inspect_tasks.py --model MODEL`; needs climassay[inspect]."""
 
@@ -271,21 +271,6 @@ _TITLES: dict[Kind, str] = {
     "freeform": "Freeform questions",
     "cloze": "Cloze statements",
 }
-
-
-def letter_pattern(options: int) -> str:
-    """A regular expression that finds the letter of an answer as ``parse_letter`` does, for Inspect's ``pattern``.
-
-    Exactly one of its groups takes part in a match; compare it with case ignored.
-    """
-    letter = f"[a-{option_letter(options - 1)}]"
-    start = rf"{_MARKS}\(?\[?{{}}(?:[)\].:,*]|\s*\n|{_MARKS}\Z)"
-    named = r"\b(?:answer|option|choice)\b(?:\s+is)?\s*:?\s*[(\[*]*{}\b(?!\w)"
-    marked = r"\({}\)"
-    taken, free = f"({letter})", f"(?:{letter})"
-    # parse_letter tries the three in turn over the whole text, an alternation would take what comes first in it.
-    later = rf"[\s\S]*?{named.format(taken)}|(?![\s\S]*?{named.format(free)})[\s\S]*?{marked.format(taken)}"
-    return rf"\A(?:{start.format(taken)}|(?!{start.format(free)})(?:{later}))"
 
 
 def hub_eval(benchmark: Benchmark) -> str:

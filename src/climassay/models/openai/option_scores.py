@@ -11,6 +11,7 @@ from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from climassay.models.openai.replies import Position, TopLogprob
+from climassay.questions import TYPES
 
 BEFORE = " \t\r\n\"'`*_([{<#\u0120\u2581"
 """Spaces, quotes, brackets and markup that may come before an answer (with the space signs of raw tokens)."""
@@ -89,20 +90,24 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
 def named_option(text: str, options: Sequence[str]) -> int | None:
     """Which option a generated text names; None where it names none or leaves it open.
 
-    In this order: the text is the option; it begins with the option and a sign after it ("b) because ..."); it says
-    "answer is ..." or "answer: ..."; exactly one option occurs in it as words of its own (single letters only where
-    they are written as labels, "(b)" or "**B**").
+    Letters, or True and False, are read as answers to questions of the type that has them are. Other options in this
+    order: the text is the option; it begins with it; it says "answer is ..." or "answer: ..."; exactly one option
+    occurs in it as words of its own (single characters only where they are written as labels, "(1)" or "**1**").
     """
+    labels = tuple(_bare(option).casefold() for option in options)
+    for kind in TYPES.values():
+        if kind.options and labels == tuple(map(str.casefold, kind.labels(options))):
+            return kind.choice(text, len(options))
     text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
-    exact = [i for i, option in enumerate(options) if _bare(text).casefold() == _bare(option).casefold()]
+    exact = [index for index, label in enumerate(labels) if _bare(text).casefold() == label]
     if len(exact) == 1:
         return exact[0]
-    # Like "b or c".
+    # Like "yes or no".
     start = re.match(r"\W*(\w+)\W+(?:and|or)\W+(\w+)\b", text)
-    if start and {start[1].casefold(), start[2].casefold()} <= {_bare(option).casefold() for option in options}:
+    if start and {start[1].casefold(), start[2].casefold()} <= set(labels):
         return None
     for before in (r"\A", r"(?:answer|option|choice)(?:\s+is)?\s*[:=]?\s*"):
-        pattern = [re.compile(before + _label(option), re.IGNORECASE) for option in options]
+        pattern = [re.compile(rf"{before}[\s\"'`*_(\[]*{re.escape(label)}(?!\w)", re.IGNORECASE) for label in labels]
         chosen = _longest({index for index in range(len(options)) if pattern[index].search(text)}, options)
         if chosen is not None:
             return chosen
@@ -158,13 +163,6 @@ def _begun(said: str, options: Sequence[str], alive: Collection[int]) -> tuple[i
 
 def _bare(text: str) -> str:
     return text.lstrip(BEFORE).rstrip(AFTER)
-
-
-def _label(option: str) -> str:
-    """An option at the start of an answer; "a" only where a sign or the end follows, since it is a word too."""
-    bare = _bare(option)
-    end = r"(?:[*\"'`)\]}.,:;!]|\s*$|\s*\n)" if bare.casefold() in {"a", "i"} else r"(?!\w)"
-    return rf"[\s\"'`*_(\[]*{re.escape(bare)}{end}"
 
 
 def _standing_alone(option: str) -> str:

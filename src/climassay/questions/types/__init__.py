@@ -126,7 +126,7 @@ class QuestionType:
 
     def labels(self, options: Sequence[str]) -> tuple[str, ...]:
         """What a model writes, or weighs, to choose each of the options."""
-        return self.fixed or tuple(map(option_letter, range(len(options))))
+        return self.fixed or tuple(LETTERS[: len(options)])
 
     def expected(self, question: "Question") -> str:
         """What a perfect model writes."""
