@@ -423,17 +423,17 @@ class CheckabilityClassifier(SavedModel):
         ))  # fmt: skip
 
     def predict_proba(self, vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Shape [texts, 2]: of being no statement of fact, and of not being about climate."""
+        """Of being no statement of fact, and of not being about climate: [texts, 2] for vectors [texts, width]."""
         results = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in self.models]
         # The last digits of a matrix product depend on how many rows there are.
         return np.stack(results, axis=1).round(10)
 
     def predict(self, vectors: NDArray[np.floating]) -> list[Checkability]:
-        """The assessment of each text, which no rule refuses."""
+        """Assessments of texts that no rule refuses, by their vectors of shape [texts, width]."""
         return [by_probability(*row) for row in self.predict_proba(vectors).tolist()]
 
     def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[Evaluation, ...]:
-        """Figures of each of the two on texts that it was not fitted on."""
+        """Figures of each of the two on texts that it was not fitted on; vectors have the shape [texts, width]."""
         return tuple(
             evaluate(truth[kept], np.stack([1 - chances, chances], axis=1)[kept], ("no", "yes"))
             for (kept, truth), chances in zip(_targets(texts), self.predict_proba(vectors).T, strict=True)
