@@ -423,7 +423,7 @@ class CheckabilityClassifier(SavedModel):
         ))  # fmt: skip
 
     def predict_proba(self, vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Probabilities of being no statement of fact and of not being about climate, [texts, 2], by vectors [texts, width]."""
+        """P(no statement of fact) and P(not about climate), shape [texts, 2], for vectors of shape [texts, width]."""
         results = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in self.models]
         # The last digits of a matrix product depend on how many rows there are.
         return np.stack(results, axis=1).round(10)
