@@ -320,6 +320,10 @@ def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(s
     ("text", "choice"),
     [
         (" True.", 0), ("**False**", 1), ("The statement is false.", 1), ("True, although some call it false", 0),
+        ("False. The statement is not correct", 1), ("False — it is not true that", 1), ("False - it is not so", 1),
+        ("True or False: **False**", 1), ("True or false?", None), ("True? Not at all.", None),
+        ("False is not right.", None),
+        ("The statement that it is true is not supported.", None), ("True, not false.", 0),
         ("It is either true or false.", None), ("not true", None), ("It depends.", None), ("", None),
     ],
 )  # fmt: skip

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 GAPS = re.compile(r"<\s*(?:mask|blank)\s*>|\[\s*(?:mask|blank)\s*\]|_{4,}", re.IGNORECASE)
 _WRAPPING = "*_`\"'“”‘’ "
 
+_FENCE = re.compile(r"^\s*```\w*[^\S\n]*$", re.MULTILINE)
+_BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\text\w*\{)?([^{}\n]+)")
+_LIST_MARK = re.compile(r"\A(?:[-•*+]|1[.)])\s+")
+_SAYING = re.compile(
+    r"\A[\s*_#\"'“]*(?:(?:the|my|single|one|scientific|missing|masked|final|correct)\s+)*(?:answer|word|term)"
+    r"(?:\s+(?:missing|masked|that|which|fills|completes|in|for|the|statement|sentence|gap|blank))*"
+    r"(?:[\s*_]*:|(?<=answer)[\s*_]*\n|\s+is\b(?!\s+(?:not|missing|unclear|unknown)\b)\s*:?)[\s*_]*",
+    re.IGNORECASE,
+)
+
 
 class Cloze(QuestionType):
     """A statement with one gap, and the term that stood there."""
@@ -42,9 +52,15 @@ class Cloze(QuestionType):
         return Content(GAPS.sub(GAP, question), answer)
 
     def answer(self, text: str) -> str:
-        """The first line of what a model wrote, without quotation marks, emphasis and a final full stop around it."""
-        line = text.strip().partition("\n")[0].strip(_WRAPPING)
-        return line.removesuffix(".").strip(_WRAPPING)
+        """The first line of what a model wrote, without what is written around the word.
+
+        That is a fence, a box, a list's mark, words that say that the word comes ("Missing word:", "The missing word
+        is"), quotation marks, emphasis and a final full stop.
+        """
+        boxed = _BOXED.search(text)
+        rest = boxed[1] if boxed else _FENCE.sub("", text)
+        line = _SAYING.sub("", _LIST_MARK.sub("", rest.strip())).strip() or rest.strip()
+        return line.partition("\n")[0].strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
 
     def violations(self, text: str, sentences: int) -> tuple[str, ...]:
         """An empty answer, or one of several words; a hyphen or a formula's subscript makes no second word."""

@@ -20,6 +20,10 @@ _SAYINGS = {
 _HEDGES = re.compile(r"\b(?:may|might|could|possibly|perhaps|sometimes|probably)\b", re.IGNORECASE)
 
 
+_ASKED_AGAIN = re.compile(r"\A\W*true\s*(?:or|/)\s*false\b\W*")
+_CLAUSE_END = re.compile(r"[.,;:!\n–—]|\s-\s")
+
+
 class TrueFalse(QuestionType):
     """A statement, and whether it is true."""
 
@@ -59,11 +63,16 @@ class TrueFalse(QuestionType):
         raise InputError(f"the answer {answer!r} is neither true nor false")
 
     def choice(self, text: str, options: int) -> int | None:
-        """Which of the two words stands alone in an answer, or first where it begins with one; None for neither."""
-        words = re.findall(r"\w+", text.casefold())
+        """Which of the two words stands alone in an answer, or first where it begins with one; None for neither.
+
+        A *not* speaks against either, but where the answer begins with one only in its first clause.
+        """
+        said = _ASKED_AGAIN.sub("", text.casefold())
+        words = re.findall(r"\w+", said)
         results = [self.fixed.index(option) for word in words for option in self.fixed if word == option.casefold()]
         begins = bool(words) and words[0] in (TRUE.casefold(), FALSE.casefold())
-        return results[0] if results and (begins or len(set(results)) == 1) and "not" not in words else None
+        clause = re.findall(r"\w+", _CLAUSE_END.split(said.lstrip(), maxsplit=1)[0]) if begins else words
+        return results[0] if results and (begins or len(set(results)) == 1) and "not" not in clause else None
 
     def texts(self, bounds: Lengths) -> dict[str, int]:
         """The statement as it is true, and with one thing changed so that it is false; code decides which is asked."""
