@@ -32,6 +32,7 @@ from climassay.learning.splits import (
     held_out,
     hold_out,
     near_duplicate_groups,
+    sample,
     splits_of,
     try_settings,
 )
@@ -188,11 +189,7 @@ def read_pairs(file: Path, *, labelled: bool = True) -> PairTable:
 
 def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
     """The pairs of so many statements drawn at random, in the order of the pairs; all where ``limit`` is None."""
-    statements = list(dict.fromkeys(pair.statement for pair in pairs))
-    if limit is None or limit >= len(statements):
-        return tuple(pairs)
-    drawn = np.random.default_rng(seed).choice(len(statements), limit, replace=False)
-    chosen = {statements[place] for place in drawn}
+    chosen = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
     return tuple(pair for pair in pairs if pair.statement in chosen)
 
 
