@@ -14,11 +14,13 @@ from climassay.factcheck.results.page import (
     factcheck_page,
     notices,
     safe_link,
+    verdict_lines,
 )
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import Quotation, Subclaim, cited_numbers, reader_view
 from factcheck_transcripts import (
     SURE,
+    UNSURE,
     checked,
     full_transcript,
     sentence,
@@ -106,7 +108,18 @@ def test_warnings_come_before_the_explanation_and_name_everything():
     assert page.words.index("Before you rely on this") < page.words.index("Why")
     contrary = checked("It warms.", ({"IPCC": "correct"}, "correct"), contradicts=True, explanation=(sentence("No."),))
     assert notices(contrary)[0].startswith("The explanation seems to argue for the other side")
-    assert notices(PAGES["one statement"]) == ()
+    assert notices(checked("It warms.", ({"IPCC": "correct"}, "correct"))) == ()
+
+
+def test_robust_evidence_of_one_advocate_is_contradicted():
+    alone = checked("It warms.", ({"IPCC": "correct", "WMO": NEI}, "correct"), reason="one informed advocate")
+    said = "Evidence robust and agreement high: the mediator says so, although only one advocate had information."
+    assert notices(alone) == (said,)
+    assert said in page_of(alone).words
+    assert f"! {said}" in [str(line) for line in verdict_lines(alone, CLIMATE_FEEDBACK)]
+    weak = checked("It warms.", ({"IPCC": "correct"}, "correct"), reason="one informed advocate", levels=UNSURE)
+    both = checked("It warms.", ({"IPCC": "correct", "WMO": "correct"}, "correct"))
+    assert (notices(weak), notices(both)) == ((), ())
 
 
 def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():

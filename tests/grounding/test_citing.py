@@ -52,6 +52,9 @@ def test_a_sentence_is_attributed_only_with_its_quantities_and_units():
         "However, the sources provided are silent on the surface.",
         "There is no figure for the surface in the passages.",
         "This is not covered by the passages.",
+        "The passages give no figure for the surface, so the comparison itself is not put into numbers here.",
+        "The sources do not say how far it warmed, so that the claim cannot be checked.",
+        "The passages do not mention the sea, so this question remains open.",
     ],
 )
 def test_what_the_passages_lack_is_neither_own_knowledge_nor_attributed(lacking):
@@ -80,6 +83,8 @@ def test_what_the_passages_lack_is_neither_own_knowledge_nor_attributed(lacking)
         "The source of the heat does not matter.",
         "The passages do not give a figure for Spain, where it warmed by 1.6 °C.",
         "The passages give no reason, but it is the Sun.",
+        "The passages give no reason, so the warming is not due to people.",
+        "The passages give no figure, so the claim is not right.",
     ],
 )
 def test_what_is_said_of_the_world_needs_support_also_in_the_negative(claim):

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -76,6 +77,12 @@ def test_usage_adds_up_by_model_and_an_unknown_price_is_unknown(store):
     assert (a.model, a.answers, a.failed, a.attempts) == ("openai:a", 5, 2, 9)
     assert (a.prompt_tokens, a.completion_tokens, a.cost, a.unpriced) == (31, 6, 0.75, 1)
     assert (b.model, b.answers, b.failed, b.prompt_tokens, b.cost, b.unpriced) == ("openai:b", 2, 0, 12, None, 2)
+
+
+def test_an_unknown_price_of_a_local_model_is_none(store):
+    a, b = usage_by_model(store.database)
+    shown = [one.shown_cost for one in (a, b, replace(b, model="local:smollm2"), replace(a, unpriced=0))]
+    assert shown == ["$0.7500 + 1 unpriced", "unknown", "none (local model)", "$0.7500"]
 
 
 def test_seconds_per_answer_are_those_of_the_latest_runs_and_leave_failures_out(store):

@@ -80,7 +80,8 @@ def test_an_answer_stands_sentence_by_sentence_with_passages_pages_and_marks(cli
     [prompt] = model.texts
     assert QUESTION in prompt
     assert "The brightness of the Sun shows no trend since 1978" in seen.text
-    assert seen.text.count(MARK) == 1
+    # In the answer, and in the text that is there to be copied.
+    assert seen.text.count(MARK) == 2
     assert "Sentences that no passage supports, marked below: 1 of 2." in seen.text
     assert seen.every("a", class_="cite", href="#passage-1")
     assert seen.every("article", id="passage-1")
@@ -278,7 +279,8 @@ def test_the_page_has_what_is_written_so_far_and_takes_back_what_failed(client_o
     writing.go_on.release(2)
     assert job_at_its_end(place.jobs, job).state == "done"
     seen = Page(client.get(address).text)
-    assert seen.text.count(MARK) == 1
+    # In the answer, and in the text that is there to be copied.
+    assert seen.text.count(MARK) == 2
     assert "Still being written" not in seen.text
 
 

@@ -152,11 +152,8 @@ def _usage_table(found: "Sequence[ModelUsage]") -> "Table":
     counted = ("answers", "failed", "sent", "prompt tokens", "completion tokens", "thought")
     rows = []
     for one in found:
-        cost = _cost(one.cost)
-        if one.cost is not None and one.unpriced:
-            cost += f" + {one.unpriced} unpriced"
         tokens = (one.prompt_tokens, one.completion_tokens, one.reasoning_tokens)
-        rows.append((one.model, one.fingerprint[:12], one.answers, one.failed, one.attempts, *tokens, cost))
+        rows.append((one.model, one.fingerprint[:12], one.answers, one.failed, one.attempts, *tokens, one.shown_cost))
     return _table(("model", "fingerprint", *counted, "cost"), rows)
 
 

@@ -361,6 +361,14 @@ _MORE = re.compile(
     r"[;:]|,\s+(?:and|as|so|since|yet|while|which|where)\b|\b(?:but|although|though|whereas|because)\b", re.I
 )
 """What another clause begins with, which may say something about the world."""
+_LEFT_OPEN = re.compile(
+    r",\s+so\s+(?:that\s+)?(?:the|this|that|its|a|an)\s+(?:[\w-]+\s+){1,3}?(?:itself\s+)?"
+    r"(?:(?:is|are|was|can)\s*not(?:\s+be)?|(?:remains?|stays|is)(?=\s+(?:open|un)))\s+"
+    r"(?:made|put\s+into\s+numbers|checked|compared|judged|assessed|answered|verified|quantified|settled|tested|decided"
+    r"|open|unanswered|unsettled|untested|unverified)(?:\s+(?:here|from\s+them))?(?=\s*[.!]?\s*$)",
+    re.IGNORECASE,
+)
+"""What follows from a lack and still says nothing about the world."""
 _BARE_ANSWER = re.compile(
     r"(?:(?:yes|no|partly|not\s+(?:quite|entirely|exactly|really))\b[,.]?\s*)?"
     r"(?:(?:it|they|this|that|he|she|there)\s+(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could)"
@@ -372,9 +380,11 @@ _BARE_ANSWER = re.compile(
 def states_absence(sentence: str) -> bool:
     """Whether a sentence says only what the passages do not say, as in "The passages give no figure for Spain".
 
-    That there is no evidence for something, or that studies do not find it, is a statement about the world.
+    It may add that something is open for this reason: "so the comparison cannot be made". That there is no evidence
+    for something, or that studies do not find it, is a statement about the world.
     """
-    return bool(_ABSENCE.match(sentence)) and not _MORE.search(sentence, 3)
+    said = _LEFT_OPEN.sub("", sentence)
+    return bool(_ABSENCE.match(said)) and not _MORE.search(said, 3)
 
 
 def is_bare_answer(sentence: str) -> bool:
@@ -384,7 +394,10 @@ def is_bare_answer(sentence: str) -> bool:
 
 Origin = Literal["model", "attributed", "none"]
 
-IN_HOUSE_MARK = "(In-house knowledge)"
+IN_HOUSE_MARK = "(Not from the sources)"
+"""As people read it."""
+MODELS_MARK = "(In-house knowledge)"
+"""The same as models are asked to write it, and read it in each other's answers."""
 UNCHECKED_MARK = "(reference not checked)"
 SUPPORT_COSINE = 0.6
 """Similarity of a sentence to its nearest sentence of a passage from which the passage is taken to support it.
@@ -392,7 +405,7 @@ SUPPORT_COSINE = 0.6
 Measured on the primer's 30 freeform reference answers with the bundled encoder: see docs/performance.md.
 """
 
-_MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?", re.IGNORECASE)
+_MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?|\(\s*not from the sources\s*\)", re.IGNORECASE)
 
 
 class NumberedPassage(Protocol):
@@ -439,12 +452,17 @@ class AnswerSentence:
         return self.text[len(self.body) :]
 
 
-def written(sentence: AnswerSentence) -> str:
-    """A sentence with its citations and marks before its full stop, as it is shown in running text."""
+def written(sentence: AnswerSentence, mark: str = IN_HOUSE_MARK) -> str:
+    """A sentence with its citations and marks before its full stop, as it is shown in running text.
+
+    Args:
+        sentence: The sentence.
+        mark: What stands behind one that does not rest on the sources.
+    """
     numbers = "".join(f" [{number}]" for number in sentence.citations)
     foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
     marks = numbers + foreign + f" {UNCHECKED_MARK}" * bool(sentence.unchecked_references)
-    return sentence.body + marks + (f" {IN_HOUSE_MARK}" if sentence.in_house else "") + sentence.stop
+    return sentence.body + marks + (f" {mark}" if sentence.in_house else "") + sentence.stop
 
 
 def ground_text(
@@ -533,7 +551,8 @@ class _Piece:
 def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]) -> list[_Piece]:
     """Sentences with the citations and marks that appear in or right behind them; repeated sentences once."""
     known = {source.number for source in sources}
-    moved = re.sub(r"([.!?])\s*(\(\s*in-house knowledge\s*\))", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
+    marks = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
+    moved = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
     results: dict[str, _Piece] = {}
     for sentence in read_citations(moved, known):
         numbers = list(sentence.numbers)

@@ -20,6 +20,11 @@ MOST_SHOWN = 20
 """Requests that a key prefix may show at once."""
 
 
+def without_price(model: str) -> str:
+    """What stands for the cost of a model that has no price: nobody is paid where it runs on the own machine."""
+    return "none (local model)" if model.startswith("local:") else "unknown"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Usage:
     """What was asked."""
@@ -45,6 +50,13 @@ class ModelUsage(_Usage):
 
     model: str
     fingerprint: str
+
+    @property
+    def shown_cost(self) -> str:
+        """The cost in words, with the number of answers that have no price."""
+        if self.cost is None:
+            return without_price(self.model)
+        return f"${self.cost:.4f}" + (f" + {self.unpriced:,} unpriced" if self.unpriced else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,15 @@ from climassay.factcheck.transcript import (
     merge_quotations,
     takes_side,
 )
-from climassay.grounding.citations import LEFT_OUT, AnswerSentence, document_words, ground_text, is_quoted, written
+from climassay.grounding.citations import (
+    LEFT_OUT,
+    MODELS_MARK,
+    AnswerSentence,
+    document_words,
+    ground_text,
+    is_quoted,
+    written,
+)
 from climassay.models.contract import Encoder
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 
@@ -177,7 +185,7 @@ class DebateContext:
 
     def told(self, sentences: Sequence[AnswerSentence]) -> str:
         """An explanation as others read it, with its citations; for small models cut to a readable length."""
-        words = " ".join(written(sentence) for sentence in sentences).split()
+        words = " ".join(written(sentence, MODELS_MARK) for sentence in sentences).split()
         if self.config.elicitation == "schema":
             return " ".join(words)
         return " ".join(words[:_LONGEST_WORDS]) + (" ..." if len(words) > _LONGEST_WORDS else "")

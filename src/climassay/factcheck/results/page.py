@@ -49,12 +49,12 @@ from climassay.reporting.results import Result
 EVIDENCE: Mapping[EvidenceLevel, str] = {
     "limited": "few sources, or weak ones",
     "medium": "some sources of good quality",
-    "robust": "many independent sources of good quality",
+    "robust": "several lines of evidence of good quality that agree",
 }
 AGREEMENT: Mapping[AgreementLevel, str] = {
-    "low": "the sources point in different directions",
-    "medium": "most sources point the same way",
-    "high": "the sources point the same way",
+    "low": "the evidence points in different directions",
+    "medium": "most of the evidence points the same way",
+    "high": "the evidence points the same way",
 }
 CONFIDENCE: Mapping[Confidence, str] = {
     "very low": "hardly any ground for the finding",
@@ -356,6 +356,13 @@ def notices(transcript: Transcript) -> tuple[str, ...]:
     verdict = transcript.verdict
     results = [DEMONSTRATION] if transcript.demonstration else []
     results += [*verdict.caveats, *transcript.warnings]
+    alone = bool(transcript.rounds) and transcript.rounds[-1].decision.reason == "one informed advocate"
+    if alone and verdict.levels is not None:
+        rated = ["evidence robust"] * (verdict.levels.evidence == "robust")
+        rated += ["agreement high"] * (verdict.levels.agreement == "high")
+        if rated:
+            terms = " and ".join(rated).capitalize()
+            results.append(f"{terms}: the mediator says so, although only one advocate had information.")
     if verdict.contradicts:
         results.append("The explanation seems to argue for the other side than the verdict: read both with care.")
     results += _sentence_notes(verdict.explanation)

@@ -38,6 +38,7 @@ from climassay.records.queries import (
     run_settings,
     usage_by,
     usage_by_model,
+    without_price,
 )
 from climassay.records.store import cached
 from climassay.reporting import Prose, Report, Section, Table, as_csv, as_latex, as_markdown
@@ -645,7 +646,7 @@ def _usage_report(app: AppState) -> Report:
         rows = []
         for line in usage_by(app.database, group):
             cells = [f"{getattr(line, name):,}" for name in counts]
-            cost = ("unknown" if line.unpriced else "–") if line.cost is None else f"{line.cost:.4f}"
+            cost = (without_price(line.name) if line.unpriced else "–") if line.cost is None else f"{line.cost:.4f}"
             cost += f" + {line.unpriced:,} unpriced" if line.cost is not None and line.unpriced else ""
             rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost))
         title = f"Tokens, cost and failures by {group}"
