@@ -363,3 +363,10 @@ def test_a_figure_is_a_drawing_of_its_own(figure):
     # Programs that draw papers know neither the page's colours nor how to mix them.
     assert "var(" not in text
     assert "color-mix" not in text
+
+
+def test_an_empty_corner_of_a_table_is_no_heading():
+    table = Table.of("Shares", ["", "n"], [("sea", "3")])
+    page = str(render_block(table))
+    assert "<thead><tr><td></td><th" in page
+    assert "></th>" not in page
