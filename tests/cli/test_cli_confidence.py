@@ -354,6 +354,12 @@ def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
     out = done(climassay("confidence tag evaluate", output, more, "--json"))
     assert json.loads(out)["statements"] == 1
     assert json.loads(out)["left_out"] > 50
+    known = ("confidence tag evaluate", output, file, "--include-trained", "--limit", 40, "--json")
+    assert {name: json_of(climassay(*known))[name] for name in ("statements", "left_out")} == {
+        "statements": 40, "left_out": 0,
+    }  # fmt: skip
+    tried = json_of(climassay("confidence tag evaluate", file, "--method", "words", "--limit", 40, "--json"))
+    assert tried["statements"] == 40
 
 
 def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, climassay, tmp_path, tagger) -> None:

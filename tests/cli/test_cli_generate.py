@@ -148,6 +148,8 @@ def test_train_show_and_apply(tmp_path, climassay, labels):
     write_drafts(others, labelled_drafts(48, labelled=True))
     measured = json_of(climassay("generate validate evaluate", file, others, "--json"))
     assert (measured["trained_on"], measured["evaluation"]["n"]) == (36, 12)
+    some = json_of(climassay("generate validate evaluate", file, others, "--include-trained", "--limit", 30, "--json"))
+    assert (some["trained_on"], some["evaluation"]["n"]) == (0, 30)
     assert measured["evaluation"]["auroc"]["value"] > 0.9
 
 

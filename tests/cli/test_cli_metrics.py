@@ -61,7 +61,7 @@ def test_calibrate_window_on_the_primer(climassay, tmp_path):
         (["score", "ANSWERS", "-m", "rouge"], "not a metric"),
         (["score", "ANSWERS", "-m", "bert_score", "--encoder", "minilm"], "names no encoder"),
         (["calibrate-window", "ANSWERS"], "has no statement"),
-        (["calibrate-window", "--encoder", "local:/no/such/folder"], "no encoder folder"),
+        (["calibrate-window", "--encoder", "local:/no/such/folder"], "There is no encoder at"),
     ],
     ids=["file", "metric", "encoder", "columns", "folder"],
 )

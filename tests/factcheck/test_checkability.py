@@ -125,11 +125,12 @@ def test_held_out_examples_are_told_apart():
     let_through = Counter()
     for fold in np.array_split(order, 10):
         rest = np.setdiff1d(order, fold)
-        models = checkability.fit([texts[place] for place in rest], vectors[rest])
-        chances = checkability.probabilities(vectors[fold], models)
-        for place, (opinion, elsewhere) in zip(fold, chances, strict=True):
-            ruled = checkability.refused_by_rule(texts[place].text)
-            kind = (ruled or checkability.by_probability(opinion, elsewhere)).kind
+        classifier = checkability.CheckabilityClassifier.fit([texts[place] for place in rest], vectors[rest])
+        for figures in classifier.score([texts[place] for place in fold], vectors[fold]):
+            assert figures.accuracy.value >= figures.constant.value
+            assert figures.auroc.value > 0.8
+        for place, predicted in zip(fold, classifier.predict(vectors[fold]), strict=True):
+            kind = (checkability.refused_by_rule(texts[place].text) or predicted).kind
             let_through[texts[place].kind] += kind == "checkable"
     counts = Counter(example.kind for example in texts)
     assert let_through["checkable"] / counts["checkable"] >= 0.98

@@ -13,7 +13,6 @@ from climassay.factcheck.evidence_mode import (
     EvidenceClaim,
     check_with_evidence,
     read_evidence_claims,
-    sample_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.factcheck.verdict_head import (
@@ -24,6 +23,7 @@ from climassay.factcheck.verdict_head import (
     rule_verdict,
     train_head,
 )
+from climassay.learning import sample
 from climassay.models.contract import PLACEHOLDERS
 from planted_evidence import TELLING_LAYER, EvidenceModel, evidence_claims
 from scripted_model import ScriptedModel
@@ -108,11 +108,11 @@ def test_published_verdicts_follow_from_published_evidence_by_the_rule():
 
 def test_sample_is_seeded_ordered_and_whole_where_it_fits():
     rows = evidence_claims(20).rows
-    some = sample_claims(rows, 7, seed=3)
-    assert some == sample_claims(rows, 7, seed=3)
-    assert some != sample_claims(rows, 7, seed=4)
+    some = sample(rows, 7, seed=3)
+    assert some == sample(rows, 7, seed=3)
+    assert some != sample(rows, 7, seed=4)
     assert [row for row in rows if row in some] == list(some)
-    assert sample_claims(rows, None) == sample_claims(rows, 99) == rows
+    assert sample(rows, None) == sample(rows, 99) == rows
 
 
 def biased(broken=()):

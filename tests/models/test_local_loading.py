@@ -13,6 +13,7 @@ import torch
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
 from climassay.models.bundled import file_digest, is_remembered
+from climassay.models.encoders import load_encoder
 from climassay.models.local import loading
 from climassay.models.local.loading import choose_threads, load_local, stated_licence
 from climassay.models.local.model import LocalModel
@@ -270,3 +271,15 @@ def test_a_bundled_name_may_stand_alone(tmp_path: Path, monkeypatch: pytest.Monk
     assert (model.name, model.licence, model.device, model.dtype) == ("local:smollm2", "Apache-2.0", "cpu", "float32")
     model.close()
     assert model.reader.cache.tokens == ()
+
+
+@pytest.mark.parametrize("load", [load_local, lambda name: load_encoder(f"local:{name}")], ids=["model", "encoder"])
+def test_relative_paths_are_not_looked_for_on_the_hub(
+    load: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: pytest.fail("the hub was asked"))
+    for name in ("./model", "../model", "~/model", "a/b/c"):
+        with pytest.raises(ModelError, match=r"There is no (model|encoder) at"):
+            load(name)

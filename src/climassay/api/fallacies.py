@@ -98,6 +98,8 @@ def evaluate_fallacies(
     text: str = "text",
     truth: str | None = None,
     apart: Sequence[Path] = (),
+    include_trained: bool = False,
+    limit: int | None = None,
     encoder: str = "local:minilm",
     seed: int = 0,
     workspace: Place = None,
@@ -110,6 +112,8 @@ def evaluate_fallacies(
         text: Column of the texts.
         truth: Column of the labels; by default fallacy or cards_claim, as in FLICC.
         apart: Table whose texts and their near-duplicates are left out (the training data); repeat.
+        include_trained: Also score items of the training data.
+        limit: Number of items drawn at random; all by default.
         encoder: Encoder whose vectors are used, or none.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads the encoder.
@@ -121,14 +125,15 @@ def evaluate_fallacies(
 
     loaded = load_fallacies(classifier)
     given = _labelled_texts(labels, text, truth or subject_of(loaded).column)
-    kept = given.at([place for place, one in enumerate(given.texts) if not loaded.provenance.knows(one)])
+    fresh = [place for place, one in enumerate(given.texts) if include_trained or not loaded.provenance.knows(one)]
+    kept = given.at(fresh)
     if apart:
         others = [one for file in apart for one, _ in text_rows(file, text)]
         with Session.opened(workspace) as session:
             kept = kept.without(others, None if encoder == "none" else session.encoder(encoder))
     if not kept:
         raise InputError(f"{labels} has no text that the classifier was not trained on.")
-    scores = score_fallacies(loaded, kept, seed=seed)
+    scores = score_fallacies(loaded, kept.drawn(limit, seed), seed=seed)
     left = len(given) - len(kept)
     data = {
         "classifier": _facts(loaded),

@@ -190,6 +190,8 @@ def evaluate_tagger(
     model: str = "local:smollm2",
     layer: int = 20,
     split_by: Literal["statement", "document"] = "statement",
+    include_trained: bool = False,
+    limit: int | None = None,
     folds: int = 5,
     seed: int = 0,
     workspace: Place = None,
@@ -204,6 +206,8 @@ def evaluate_tagger(
         model: As in :func:`train_tagger`.
         layer: As in :func:`train_tagger`.
         split_by: Unit that training and test sets never share.
+        include_trained: Also score items of the training data.
+        limit: Number of items drawn at random; all by default.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
@@ -218,6 +222,7 @@ def evaluate_tagger(
     import numpy as np
 
     from climassay.confidence.tagging import LEVELS, on_mixes, read_labelled
+    from climassay.learning import sample
     from climassay.learning.text_classifier import class_places, compare_classifiers
 
     table = read_labelled(labels, paragraphs)
@@ -227,16 +232,20 @@ def evaluate_tagger(
         loaded = _loaded(tagger).for_mix(None)
         if loaded.levels != LEVELS:
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
-        items = tuple(one for one in table.items if not loaded.provenance.knows(one.item.text))
+        source = loaded.provenance
+        if not include_trained:
+            items = tuple(one for one in items if not source.knows(one.item.text))
         left_out = len(table.items) - len(items)
-        if not items or loaded.provenance.data_sha256 == table.sha256:
+        if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
+        items = sample(items, limit, seed)
         best = loaded.predict_proba([one.item for one in items])
         truth, sections = class_places([one.tag for one in items], LEVELS), [one.section for one in items]
         scores = [(Path(tagger).name, on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
     else:
+        items = sample(items, limit, seed)
+        table, specs = replace(table, items=items), _specs(methods)
         documents = np.unique([one.document for one in items], return_inverse=True)[1]
-        specs = _specs(methods)
         with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
             apart = documents if split_by == "document" else None
             tried = compare_classifiers(specs, training, apart=apart, folds=folds, seed=seed, on_fit=on_fit)

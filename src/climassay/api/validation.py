@@ -173,7 +173,14 @@ def train_validator(
 
 
 def evaluate_validator(
-    validator: str, labels: Path, *, field: str | None = None, seed: int = 0, workspace: Place = None
+    validator: str,
+    labels: Path,
+    *,
+    field: str | None = None,
+    include_trained: bool = False,
+    limit: int | None = None,
+    seed: int = 0,
+    workspace: Place = None,
 ) -> Shown:
     """Measure a validator on labelled questions it was not trained on.
 
@@ -181,6 +188,8 @@ def evaluate_validator(
         validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...
         labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
         field: Field of science, as prompts name it; by default climate science.
+        include_trained: Also score items of the training data.
+        limit: Number of items drawn at random; all by default.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session loads models.
 
@@ -189,19 +198,22 @@ def evaluate_validator(
         ModelError: A model cannot be loaded.
     """
     from climassay.generation.validation import ByKind, read_label_set
+    from climassay.learning import sample
 
     table = read_label_set(labels)
     with Session.opened(workspace) as session:
         judge = _validator(session, validator, field)
         single = judge.validators.values() if isinstance(judge, ByKind) else [judge]
         learned = [getattr(one, "learned", None) for one in single]
-        seen = {name for one in learned if one is not None for name in one.provenance.trained_on}
+        known = [one.provenance for one in learned if one is not None and not include_trained]
+        seen = {name for one in known for name in one.trained_on}
         fresh = [one for one in table.drafts if one.draft.id not in seen]
         if not fresh:
             raise InputError(f"{judge.name} was trained on all questions of {labels}: measure it on others.")
+        trained_on = len(table.drafts) - len(fresh)
+        fresh = list(sample(fresh, limit, seed))
         with session.progress.task(f"Asking {judge.name}", len(fresh)) as task:
             scores = judge.score(fresh, seed=seed, on_judged=task.advance)
-    trained_on = len(table.drafts) - len(fresh)
     source = {"validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on}
     notes = [*skipped_note(table.skipped, "labelled row")]
     if trained_on:

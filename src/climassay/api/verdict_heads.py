@@ -39,7 +39,8 @@ class EvidenceColumns:
         Raises:
             InputError: The file cannot be read, or the head was trained on all of it.
         """
-        from climassay.factcheck.evidence_mode import read_evidence_claims, sample_claims
+        from climassay.factcheck.evidence_mode import read_evidence_claims
+        from climassay.learning import sample
 
         table = read_evidence_claims(file, claim=self.claim, label=self.truth)
         rows = [row for row in table.rows if unknown_to is None or not unknown_to.provenance.knows(row.text)]
@@ -48,7 +49,7 @@ class EvidenceColumns:
                 f"The head was trained on every claim of {table.name}: hold some out (climassay factcheck train"
                 " --hold-out), or see how well it knows them with --include-trained."
             )
-        return table, sample_claims(rows, self.limit, self.seed)
+        return table, sample(rows, self.limit, self.seed)
 
 
 def _verdicts(

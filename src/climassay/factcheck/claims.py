@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,9 @@ from climassay.corpus.documents import Passage, split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.transcript import Claim
 from climassay.io import Row, parse_rows, read_bytes
+from climassay.learning.evaluation import Evaluation, evaluate
 from climassay.learning.linear import LinearModel, fit_linear
-from climassay.learning.model_file import ModelFormat
+from climassay.learning.model_file import ModelFormat, SavedModel
 from climassay.models.contract import Encoder
 from climassay.workspace import cache_folder
 
@@ -291,7 +292,6 @@ TOPIC_THRESHOLD = 0.80
 """Probability from which a text is about something else than climate."""
 PENALTY = 9.0
 """C of both models."""
-FORMAT = ModelFormat("climassay-checkability", 1, "pair of models", "any check of a claim")
 _NAMES = ("opinion_{}", "elsewhere_{}")
 
 _QUESTION = re.compile(
@@ -348,14 +348,14 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
     results = [refused_by_rule(text) for text in texts]
     left = [place for place, one in enumerate(results) if one is None]
     if left:
-        chances = probabilities(encoder.encode([texts[place] for place in left]), _models(encoder))
-        for place, (opinion, elsewhere) in zip(left, chances.tolist(), strict=True):
-            results[place] = by_probability(opinion, elsewhere)
+        predicted = _classifier(encoder).predict(encoder.encode([texts[place] for place in left]))
+        for place, one in zip(left, predicted, strict=True):
+            results[place] = one
     return [one for one in results if one is not None]
 
 
 def by_probability(opinion: float, elsewhere: float) -> Checkability:
-    """The assessment of a text that no rule refuses, from what :func:`probabilities` gives."""
+    """The assessment of a text that no rule refuses, from what :meth:`CheckabilityClassifier.predict_proba` gives."""
     if opinion >= OPINION_THRESHOLD:
         reason = "It reads as an opinion, a wish or a request, and not as a statement of fact."
         return Checkability("not checkable", opinion, reason)
@@ -405,40 +405,67 @@ def _examples_path() -> Path:
     return Path(primer.__file__).with_name("checkability.jsonl")
 
 
-def fit(texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[LinearModel, ...]:
-    """Fit the models of "no statement of fact" and of "not about climate" to vectors of shape [texts, width]."""
-    rows = np.asarray(vectors, dtype=np.float64)
+@dataclass(frozen=True, slots=True)
+class CheckabilityClassifier(SavedModel):
+    """Two linear models on a text's vector: of "no statement of fact" and of "not about climate"."""
+
+    FORMAT = ModelFormat("climassay-checkability", 1, "pair of models", "any check of a claim")
+
+    models: tuple[LinearModel, ...]
+
+    @classmethod
+    def fit(cls, texts: Sequence[Example], vectors: NDArray[np.floating]) -> Self:
+        """Fit both to vectors of shape [texts, width]."""
+        rows = np.asarray(vectors, dtype=np.float64)
+        return cls(tuple(
+            fit_linear([rows[kept]], truth[kept], 2, regularisation=PENALTY, standardise=False, balanced=True)
+            for kept, truth in _targets(texts)
+        ))  # fmt: skip
+
+    def predict_proba(self, vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+        """P(no statement of fact) and P(not about climate), shape [texts, 2], for vectors of shape [texts, width]."""
+        results = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in self.models]
+        # The last digits of a matrix product depend on how many rows there are.
+        return np.stack(results, axis=1).round(10)
+
+    def predict(self, vectors: NDArray[np.floating]) -> list[Checkability]:
+        """Assessments of texts that no rule refuses, by their vectors of shape [texts, width]."""
+        return [by_probability(*row) for row in self.predict_proba(vectors).tolist()]
+
+    def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[Evaluation, ...]:
+        """Figures of each of the two on texts that it was not fitted on; vectors have the shape [texts, width]."""
+        return tuple(
+            evaluate(truth[kept], np.stack([1 - chances, chances], axis=1)[kept], ("no", "yes"))
+            for (kept, truth), chances in zip(_targets(texts), self.predict_proba(vectors).T, strict=True)
+        )
+
+    def contents(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
+        """See :class:`SavedModel`."""
+        named = [model.arrays(name) for name, model in zip(_NAMES, self.models, strict=True)]
+        return {name: array for arrays in named for name, array in arrays.items()}, {}
+
+    @classmethod
+    def build(cls, facts: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> Self:  # noqa: ARG003
+        """See :class:`SavedModel`."""
+        return cls(tuple(LinearModel.read(arrays, 2, name=name) for name in _NAMES))
+
+
+def _targets(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:
+    """Texts that each model is fitted on, and its labels of all."""
     opinion = np.array([one.kind == "not checkable" for one in texts], dtype=np.int64)
     elsewhere = np.array([one.topic == "other" for one in texts], dtype=np.int64)
     either = np.array([one.topic != "none" for one in texts])
-    return tuple(
-        fit_linear([rows[kept]], truth[kept], 2, regularisation=PENALTY, standardise=False, balanced=True)
-        for kept, truth in ((np.ones(len(texts), dtype=bool), opinion), (either, elsewhere))
-    )
+    return (np.ones(len(texts), dtype=bool), opinion), (either, elsewhere)
 
 
-def probabilities(vectors: NDArray[np.floating], models: Sequence[LinearModel]) -> NDArray[np.float64]:
-    """Shape [texts, 2]: of being no statement of fact, and of not being about climate."""
-    results = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in models]
-    # The last digits of a matrix product depend on how many rows there are.
-    return np.stack(results, axis=1).round(10)
-
-
-def _models(encoder: Encoder) -> tuple[LinearModel, ...]:
-    """The models for an encoder, from the cache where they are: to fit them takes 200 times as long as to use them."""
+def _classifier(encoder: Encoder) -> CheckabilityClassifier:
+    """That of an encoder, from the cache where it is: to fit it takes 200 times as long as to use it."""
     digest = hashlib.sha256(_examples_path().read_bytes() + f"{PENALTY}".encode()).hexdigest()
     file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.safetensors"
-
-    def build(_: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> tuple[LinearModel, ...]:
-        return tuple(LinearModel.read(arrays, 2, name=name, features=encoder.width) for name in _NAMES)
-
     # It is only a cache: what is not there or spoilt is fitted anew, and again where the disk is full.
     with contextlib.suppress(ClimassayError):
-        return FORMAT.load(file, build)
-    models = fit(examples(), encoder.encode([one.text for one in examples()]))
-    arrays = {
-        name: array for place, model in zip(_NAMES, models, strict=True) for name, array in model.arrays(place).items()
-    }
+        return CheckabilityClassifier.load(file)
+    classifier = CheckabilityClassifier.fit(examples(), encoder.encode([one.text for one in examples()]))
     with contextlib.suppress(ClimassayError):
-        FORMAT.save(file, arrays, {})
-    return models
+        classifier.save(file)
+    return classifier

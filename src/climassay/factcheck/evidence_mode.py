@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
@@ -110,14 +108,6 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     if not results:
         raise InputError(f"No row of {file} has a claim in the column {claim}.")
     return EvidenceTable(file.name, hashlib.sha256(data).hexdigest(), tuple(results), tuple(skipped))
-
-
-def sample_claims(rows: Sequence[EvidenceClaim], limit: int | None, seed: int = 0) -> tuple[EvidenceClaim, ...]:
-    """A random sample in the order of the rows; all of them where ``limit`` is None or not smaller."""
-    if limit is None or limit >= len(rows):
-        return tuple(rows)
-    chosen = np.random.default_rng(seed).choice(len(rows), limit, replace=False)
-    return tuple(rows[place] for place in sorted(chosen.tolist()))
 
 
 def check_with_evidence(

@@ -39,6 +39,7 @@ from climassay.learning.splits import (
     group_folds as group_folds,
     hold_out as hold_out,
     near_duplicate_groups as near_duplicate_groups,
+    sample as sample,
     splits_of as splits_of,
 )
 from climassay.learning.text_classifier import (

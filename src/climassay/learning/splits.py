@@ -196,6 +196,14 @@ def try_settings(
     return sorted(tried, key=lambda one: one.merit, reverse=True)
 
 
+def sample(items: Sequence[Item], limit: int | None, seed: int = 0) -> tuple[Item, ...]:
+    """So many items drawn at random, in their order; all of them where ``limit`` is None or not smaller."""
+    if limit is None or limit >= len(items):
+        return tuple(items)
+    chosen = np.random.default_rng(seed).choice(len(items), limit, replace=False)
+    return tuple(items[place] for place in sorted(chosen.tolist()))
+
+
 def hold_out(groups: IntArray, wanted: int, *, seed: int = 0) -> Split:
     """Hold whole groups, shape [items] from 0, out of training: so many items, or fewer where no group fits.
 

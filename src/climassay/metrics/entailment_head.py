@@ -32,6 +32,7 @@ from climassay.learning.splits import (
     held_out,
     hold_out,
     near_duplicate_groups,
+    sample,
     splits_of,
     try_settings,
 )
@@ -188,11 +189,7 @@ def read_pairs(file: Path, *, labelled: bool = True) -> PairTable:
 
 def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
     """The pairs of so many statements drawn at random, in the order of the pairs; all where ``limit`` is None."""
-    statements = list(dict.fromkeys(pair.statement for pair in pairs))
-    if limit is None or limit >= len(statements):
-        return tuple(pairs)
-    drawn = np.random.default_rng(seed).choice(len(statements), limit, replace=False)
-    chosen = {statements[place] for place in drawn}
+    chosen = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
     return tuple(pair for pair in pairs if pair.statement in chosen)
 
 
@@ -260,10 +257,10 @@ def validate_entailment(
     """
     given = relation_probabilities(pairs, scorer, on_progress=on_progress)
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
-    known = np.isfinite(given).all(axis=1)
+    known = np.asarray(np.isfinite(given).all(axis=1))
     if not {0, 1} <= set(truth[known].tolist()):
         raise InputError("An entailment scorer is validated on pairs that include both SUPPORTS and REFUTES.")
-    sure, marked = known & (truth < 2), np.asarray(known & (given[:, 0] < ENTAILED))
+    sure, marked = known & (truth < 2), known & (given[:, 0] < ENTAILED)
     statements = np.unique([pair.statement for pair in pairs], return_inverse=True)[1]
 
     def unsupporting(chosen: NDArray[np.bool_]) -> Estimate:

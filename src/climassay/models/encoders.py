@@ -34,7 +34,7 @@ from climassay.errors import MissingExtraError, ModelError
 from climassay.io import write_file
 from climassay.models.bundled import bundled_path, encoder_fingerprint, file_digest, refuse_kernels, refuse_pickles
 from climassay.models.contract import Encoder, EncoderRole
-from climassay.models.local.loading import usable_cores
+from climassay.models.local.loading import hub_folder, usable_cores
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
@@ -344,7 +344,7 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, thre
     if not name.startswith(_PREFIX) or name == _PREFIX:
         raise ModelError(f"{name!r} names no encoder: write local:minilm, or local: and a folder or a hub id.")
     if name != BUNDLED_ENCODER:
-        folder = _find_folder(name.removeprefix(_PREFIX))
+        folder = hub_folder(name.removeprefix(_PREFIX), "encoder", _HUB_FILES)
         return SentenceTransformerEncoder(name, folder, encoder_fingerprint(folder, {"engine": "torch"}), device)
     if device not in (None, "cpu"):
         raise ModelError(
@@ -354,29 +354,6 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, thre
     folder = bundled_path("minilm")
     engine = {"engine": f"graph {GRAPH_VERSION}", "precision": "int8", "windows": str(WINDOW_TOKENS)}
     return BertEncoder(name, folder, encoder_fingerprint(folder, engine), threads=threads)
-
-
-def _find_folder(name: str) -> Path:
-    """A folder here, or that of a hub model, downloaded when it is not in the hub's own cache."""
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelError(f"There is no encoder folder at {folder}.")
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    except ImportError as error:
-        raise ModelError(
-            f"There is no encoder folder {name}, and the hub cannot be asked: run `pip install 'climassay[local]'`."
-        ) from error
-    try:
-        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise ModelError(
-            f"The encoder {name} is neither a folder here nor a model on the hub "
-            f"({type(error).__name__}): check its name and the connection."
-        ) from error
 
 
 class SentenceTransformerEncoder:

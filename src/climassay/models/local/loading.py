@@ -344,7 +344,7 @@ def _broken(match: re.Match[str]) -> str:
 
 
 DTYPES = ("float32", "bfloat16", "float16")
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_HUB_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)?")
 _HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken", "README.md"]
 _ADAPTER_SEPARATOR = "+adapter="
 
@@ -462,26 +462,38 @@ def find_folder(name: str) -> Path:
         if BUNDLED[name].kind != "generator":
             raise ModelError(f"The bundled model {name} is an encoder and cannot generate: use local:smollm2.")
         return bundled_path(name)
+    return _check_folder(hub_folder(name, "model", _HUB_FILES, ["*/*"]))
+
+
+def hub_folder(name: str, thing: str, files: Sequence[str], ignored: Sequence[str] = ()) -> Path:
+    """A folder here, or that of a model or encoder (``thing``) on the hub, whose files are fetched where missing.
+
+    Raises:
+        ModelError: There is no such folder or model.
+    """
     folder = Path(name).expanduser()
     if folder.is_dir():
-        return _check_folder(folder.absolute())
+        return folder.absolute()
     if not _HUB_ID.fullmatch(name) or folder.exists():
-        raise ModelError(f"There is no model at {name}: give a bundled name, a folder with a model, or a hub id.")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-
+        raise ModelError(f"There is no {thing} at {name}: give a bundled name, a folder with one, or a hub id.")
     try:
-        fetched = snapshot_download(name, allow_patterns=_HUB_FILES, ignore_patterns=["*/*"])
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+    except ImportError as error:
+        raise ModelError(
+            f"There is no {thing} folder {name}, and the hub cannot be asked: run `pip install 'climassay[local]'`."
+        ) from error
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(files), ignore_patterns=list(ignored)))
     except RepositoryNotFoundError as error:
         raise ModelError(
-            f"The hub has no public model named {name}: check the name, or log in if it is gated."
+            f"The hub has no public {thing} named {name}: check the name, or log in if it is gated."
         ) from error
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         raise ModelError(
-            f"The model {name} is neither a bundled name ({', '.join(sorted(BUNDLED))}) nor a folder, and the hub "
+            f"The {thing} {name} is neither a bundled name ({', '.join(sorted(BUNDLED))}) nor a folder, and the hub "
             "could not be reached to look for it there."
         ) from error
-    return _check_folder(Path(fetched))
 
 
 def stated_licence(folder: Path) -> str | None:
