@@ -6,6 +6,8 @@ import pytest
 from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
 from climassay.factcheck.results.analysis import analyse, analysis_data, stored_truths
+from climassay.factcheck.results.page import MARKS_RIGHT
+from climassay.factcheck.results.report import citation_table
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.models.contract import Usage
 from climassay.statistics import krippendorff_alpha, wilson_interval
@@ -173,7 +175,10 @@ def test_citations_are_counted_by_what_sentences_rest_on():
         replace(sentence("One.", 1, 2), entailment=(0.9, 0.4)),
         replace(sentence("Two.", 1, 2), entailment=(None, 0.5)),
     )
-    measured = by_party(analysed([both("correct", "correct", "correct", "a", explanation=said)]).citations)
+    entailed = analysed([both("correct", "correct", "correct", "a", explanation=said)])
+    assert MARKS_RIGHT in citation_table(entailed).note
+    assert MARKS_RIGHT not in citation_table(analysed([full_transcript()], {})).note
+    measured = by_party(entailed.citations)
     assert measured["mediator"].entailed.value == pytest.approx(2 / 3)
     assert measured["mediator"].entailed.n == 3
 

@@ -149,6 +149,13 @@ def test_every_way_with_ties_learns_the_quality_and_a_band(ties):
     outcomes = np.sign(coarse[pairs[:, 0]] - coarse[pairs[:, 1]])
     assert _right(odds, pairs, coarse) > 0.9
     assert fit.probe.tie_band > 0
+    chances, predicted = fit.probe.predict_proba(contrast), fit.probe.predict(contrast)
+    assert np.log(chances / (1 - chances)) == pytest.approx(fit.probe.log_odds(contrast))
+    assert set(predicted.tolist()) == {-1, 0, 1}
+    assert (np.sign(chances - 0.5)[predicted != 0] == predicted[predicted != 0]).all()
+    figures = fit.probe.score(contrast, outcomes)
+    assert figures.n == np.count_nonzero(outcomes)
+    assert figures.accuracy.value > 0.9 > figures.constant.value
     assert np.mean(three_way(odds, fit.probe.tie_band) == outcomes) > np.mean(three_way(odds, 0.0) == outcomes)
 
 

@@ -39,6 +39,12 @@ CHOSEN = {
         "The answer: **A) Warming**",
     ),
     "b": (
+        '{"explanation": "option a is wrong", "final_answer": "b"}',
+        "The correct answer here is b.",
+        "So the answer has to be b.",
+        "Correct: B",
+        "Solution: B",
+        "It’s b.",
         "b",
         "B",
         "**B**",
@@ -144,6 +150,9 @@ CHOSEN = {
         "Of these, option d is right.",
     ),
     None: (
+        "Not correct: b",
+        "Incorrect: b",
+        "It’s a warmer ocean.",
         "A greenhouse effect is b",
         "I'm sorry, I cannot answer that.",
         "None of the above",

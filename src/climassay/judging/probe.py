@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 from climassay.judging.preferences import FloatArray, IntArray
 from climassay.learning.calibration import fit_scale, fit_tie_band
+from climassay.learning.evaluation import Evaluation, evaluate
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.pairwise import (
     Comparisons,
@@ -114,6 +115,20 @@ class Probe(SavedModel):
             raw -= np.asarray(log_lengths, dtype=np.float64) * float(self.length_slope @ self.weights)
         _check_finite(raw)
         return np.asarray(self.scale * raw)
+
+    def predict_proba(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
+        """P(i has more than j), shape [rows]; of single items P(more than the training items' mean)."""
+        return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds(states, log_lengths) / 2))
+
+    def predict(self, states: States, log_lengths: ArrayLike | None = None) -> IntArray:
+        """1 where i has more, -1 where j has, 0 where they count as equal; shape [rows]."""
+        return three_way(self.log_odds(states, log_lengths), self.tie_band)
+
+    def score(self, states: States, outcomes: ArrayLike, log_lengths: ArrayLike | None = None) -> Evaluation:
+        """Figures on rows it was not fitted on whose ``outcomes`` [rows] are 1 or -1; ties (0) are left out."""
+        truth, chances = np.asarray(outcomes), self.predict_proba(states, log_lengths)
+        given = np.stack([1 - chances, chances], axis=1)[truth != 0]
+        return evaluate(truth[truth != 0] > 0, given, ("less", "more"))
 
     def check(self, model: OpenWeights, layers: Sequence[int]) -> None:
         """Make sure that it reads the activations it was trained on; one without a fingerprint fits any model.

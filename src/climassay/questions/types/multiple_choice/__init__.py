@@ -30,7 +30,7 @@ _NO_ARTICLE = (
     r"(?!a[^\S\n]+(?!\([^()]*\)\W*\Z)[^\w\n.,;:–—-]*(?!(?:is|are|and|or|nor|but|because|since|as|would|seems)\b)\w)"
 )
 _IS = (
-    r"(?:is|was|(?:would|must|should|will)\s+be|est|es|ist)\b"
+    r"(?:is|was|(?:would|must|should|will|has\s+to)\s+be|est|es|ist)\b"
     r"(?:\s+(?:most\s+)?(?:likely|probably|clearly|therefore)\b)?"
 )
 _RIGHT = (
@@ -47,8 +47,9 @@ _NOUN = r"(?:the\s+)?(?:option|choice|answer|letter|text|statement|response)"
 _REJECTED = r"(?![\s\S]*(?:\b(?:not|never|wrong|incorrect|false|exclud\w*|eliminat\w*|rule\w*)\b|n['’]t\b))"
 """Nothing in the text rejects an option."""
 _SAYING = (
-    r"(?<!wrong )(?<!incorrect )(?<!false )\b(?:"
-    rf"(?:answer|option|choice|letter)(?:[^\w\n]{{0,6}}[:=>\n–—]|\s+-\s|\s+{_IS})"
+    r"(?<!wrong )(?<!incorrect )(?<!false )(?<!not )(?<![^\W_])(?:"
+    r"(?:answer|option|choice|letter|correct|solution)(?:\s+(?:here|(?:to|of|among)\s+(?:this|the|these)(?:\s+question)?))?"
+    rf"(?:[^\w\n]{{0,6}}[:=>\n–—]|\s+-\s|\s+{_IS})|it['’]s\b"
     rf"|(?:it|réponse|respuesta|antwort)\s+{_IS}|答案\s*[是为為：:])"
     rf"[\s:=–—-]{{0,9}}{_OPEN}(?:{_NOUN}\b[\s:]{{0,9}}{_OPEN})?"
 )
