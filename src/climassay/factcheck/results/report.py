@@ -96,8 +96,9 @@ def factcheck_report(
     }
     return Report(
         title=f"Fact-checks of {file}",
-        lead=f"{analysis.claims} claims, {analysis.with_truth} of them with a published verdict, {who}; verdicts by "
-        "language models, not reviewed by a person." + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
+        lead=f"{counted(analysis.claims, 'claim')}, {analysis.with_truth} of them with a published verdict, {who}; "
+        "verdicts by language models, not reviewed by a person."
+        + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
         sections=tuple(Section(heading, blocks) for heading, blocks in filled.items() if blocks),
         facts=(("Scale", analysis.scale.name), *facts),
     )
