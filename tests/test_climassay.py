@@ -283,7 +283,7 @@ def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
 
 
 def test_ranking_needs_a_quality_or_a_probe(tmp_path):
-    with pytest.raises(InputError, match="by which quality"):
+    with pytest.raises(InputError, match="which quality to rank by"):
         climassay.rank(["a", "b"], workspace=tmp_path)
     with pytest.raises(InputError, match="needs a sentence"):
         climassay.rank(["a", "b"], "  ", workspace=tmp_path)

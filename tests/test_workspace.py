@@ -85,7 +85,7 @@ def test_a_password_is_never_shown(url, climassay, tmp_path, postgres_server, po
     ("url", "words"),
     [
         ("mysql://root:hunter2@host/name", "not in mysql"),
-        ("postgres:hunter2", "cannot be read"),
+        ("postgres:hunter2", "is not valid"),
         ("sqlite://", "would be lost"),
         ("sqlite:////nowhere/at/all.sqlite", "does not exist"),
     ],

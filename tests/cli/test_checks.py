@@ -75,7 +75,7 @@ def test_a_check_is_shown_with_verdict_and_reviews(climassay, kept):
     [
         (("show", "c0"), "There is no check 'c0'."),
         (("list", "--review", "liked"), "Checks are agreed, disagreed, divided, commented, unreviewed, not 'liked'."),
-        (("list", "--since", "May"), "'May' is no day"),
+        (("list", "--since", "May"), "'May' is not a date"),
         (("export", "checks.csv"), "checks.csv must end in .jsonl"),
     ],
     ids=["unknown", "filter", "day", "kind"],

@@ -65,7 +65,7 @@ class TestCutting:
 
     @pytest.mark.parametrize(("size", "overlap"), [(10, 0), (1000, -1), (1000, 501)])
     def test_unfit_sizes_are_refused(self, size: int, overlap: int) -> None:
-        with pytest.raises(InputError, match="take"):
+        with pytest.raises(InputError, match="use"):
             split_passages(document(Block("Text.")), size=size, overlap=overlap)
 
 

@@ -190,7 +190,7 @@ def test_equals_are_ordered_by_id(tmp_path, encoder, mode):
         ({"query": "ice", "k": 0}, "0 hits"),
         ({"query": "ice", "k": 100_000}, "100000 hits"),
         ({"query": "ice", "mode": "fuzzy"}, "no search mode 'fuzzy'"),
-        ({"query": "ice", "min_cosine": 1.5}, "never 1.5"),
+        ({"query": "ice", "min_cosine": 1.5}, "cannot be 1.5"),
     ],
 )
 def test_nonsense_is_told(collection, arguments, words):

@@ -104,7 +104,7 @@ def test_two_people_write_one_decides_and_a_model_is_scored(store, place, client
     shown = judge.get(f"{HOME}/agreement").text
     assert "Criteria that both have" in shown
     assert "67%" in shown
-    with pytest.raises(InputError, match="No rubric of written is decided"):
+    with pytest.raises(InputError, match="No rubric of written is final"):
         export_labels("written", tmp_path / "none.jsonl", "rubrics", workspace=place)
 
     here = f"{HOME}/conflicts/{item.draft.id}"
@@ -241,7 +241,7 @@ def test_nothing_said_through_the_api_is_no_rubric(store, client_of):
 
 def test_other_files_and_datasets_are_refused(store, place, tmp_path):
     kept = store()
-    with pytest.raises(InputError, match="begun with another"):
+    with pytest.raises(InputError, match="started with another"):
         store(SNOW)
     store()
     assert len([*kept.items("written")]) == 1

@@ -236,7 +236,7 @@ def test_adjudicate(server):
     assert queue.post("items/q2/adjudicate", sent, role="adjudicator") == decided
     assert queue.get("conflicts", role="adjudicator")["items"] == []
     waiting = queue.post("items/q5/adjudicate", {"key": "x", **WRONG}, role="adjudicator", status=400)
-    assert "still waits" in waiting["error"]
+    assert "still waiting" in waiting["error"]
 
 
 def test_agreement(server):

@@ -69,7 +69,7 @@ def test_a_word_file_shows_its_findings_by_paragraph(client_of, no_tagger):
         ("draft.doc", b"x", 400, "Choose a Word file"),
         ("draft.docx", b"no zip", 400, "not a readable Word file"),
         ("draft.docx", b"", 400, "draft.docx"),
-        ("draft.docx", b"x" * (5 * 1024 * 1024 + 1), 413, "more than 5 MB"),
+        ("draft.docx", b"x" * (5 * 1024 * 1024 + 1), 413, "larger than 5 MB"),
         ("draft.docx", docx("Rain falls. " * 20_000), 413, "send it in parts"),
     ],
     ids=["another kind", "damaged", "empty", "large", "long"],

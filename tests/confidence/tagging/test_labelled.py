@@ -74,7 +74,7 @@ def test_a_like_sentence_is_not_taken_for_the_same() -> None:
 
 
 def test_other_files_are_refused(tmp_path) -> None:
-    with pytest.raises(InputError, match="none of low, medium"):
+    with pytest.raises(InputError, match="not one of low, medium"):
         read_climatex(table(tmp_path, ("AR6_WGI", "Seas rise in all oceans", "certain")))
     (tmp_path / "no.tsv").write_text("a\tb\n1\t2\n", encoding="utf-8")
     with pytest.raises(InputError, match="not a table with the columns"):

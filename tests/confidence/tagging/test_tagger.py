@@ -130,7 +130,7 @@ def test_tags_in_the_text_or_context_are_not_read(tagger) -> None:
     )
     assert tagged[0] == pytest.approx(plain[0])
     assert tagged[1].argmax() == plain[0].argmax()
-    with pytest.raises(InputError, match="Text 2 has no words"):
+    with pytest.raises(InputError, match="Text 2 contains no words"):
         tagger.predict_proba(["Ice melts.", "12 (high confidence)"])
 
 

@@ -173,8 +173,8 @@ def test_no_file_has_no_names(tmp_path):
     ("content", "words"),
     [
         ("[names\n", "not valid TOML"),
-        ("[names]\n0 = 3\n", "must be a text"),
-        ('[names]\n0 = ""\n', "must be a text"),
+        ("[names]\n0 = 3\n", "must be a non-empty text"),
+        ('[names]\n0 = ""\n', "must be a non-empty text"),
         ('[names]\n0 = "Ice"\n', "damaged"),
         ("names = 3\n", "damaged"),
         ('[names]\n0 = "Ice"\n[proposed]\n0 = "Ice"\n[sizes]\n0 = inf\n[statements]\n0 = "a"\n', "damaged"),

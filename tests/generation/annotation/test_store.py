@@ -95,7 +95,7 @@ def test_an_item_goes_to_no_more_people_than_it_needs(records):
     given = {who: store.next(DATASET, who).draft.id for who in ("ann", "bob", "cid")}
     assert given["ann"] == given["bob"] != given["cid"]
     assert store.next(DATASET, "ann").draft.id == given["ann"], "until it is labelled, the same comes again"
-    with pytest.raises(InputError, match="in other hands"):
+    with pytest.raises(InputError, match="reserved for others"):
         store.label(DATASET, given["ann"], "cid", key="c", **VALID)
     store.label(DATASET, given["ann"], "ann", key="a", **VALID)
     assert store.next(DATASET, "cid").draft.id == given["cid"]

@@ -149,7 +149,7 @@ def test_another_language_can_be_asked_for():
     german = freeform("Warum gefrieren die Tropfen nicht?", "Weil der Keim zu klein ist und sich auflöst.")
     assert faults(german, only=["other language"], language="de") == []
     assert faults(freeform(), only=["other language"], language="de") == ["other language"]
-    with pytest.raises(InputError, match="cannot be told"):
+    with pytest.raises(InputError, match="is not supported"):
         screen([german], language="xx")
 
 

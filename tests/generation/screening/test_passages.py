@@ -86,7 +86,7 @@ def test_prose_with_citations_numbers_and_a_formula_is_fit():
 def test_the_language_can_be_another_one():
     assert passage_fault(CASES["other language"], "fr") is None
     assert passage_fault(PROSE, "fr") == "other language"
-    with pytest.raises(InputError, match="cannot be told"):
+    with pytest.raises(InputError, match="is not supported"):
         passage_fault(PROSE, "xx")
 
 

@@ -198,7 +198,7 @@ def test_a_validator_that_keeps_nothing_has_no_precision():
 
 
 def test_one_kind_of_label_cannot_be_scored():
-    with pytest.raises(InputError, match="of one kind"):
+    with pytest.raises(InputError, match="all valid or all invalid"):
         score_validator([1, 1], [0.5, 0.6], [0, 1])
 
 
