@@ -15,7 +15,6 @@ from climassay.reporting import Report, Section, Table, counted
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import percent, percent_interval, split_columns
 from climassay.session import Place, Session
-from climassay.statistics import Estimate
 
 if TYPE_CHECKING:
     from climassay.grounding.faithful_answers import JudgedAnswer
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from climassay.metrics.answer_scores import AnswerTable
     from climassay.metrics.entailment import RelationScorer
     from climassay.metrics.entailment_head import EntailmentScores, LabelledPair
+    from climassay.statistics import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +330,7 @@ class ScoredEntailment(Result):
         return [replace(table, grouped=1) for table in (two, three, ranking, marked)]
 
 
-def _percent(share: Estimate) -> str:
+def _percent(share: "Estimate") -> str:
     return f"{percent(share.value)} [{percent_interval(share.interval)}]"
 
 
