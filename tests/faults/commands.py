@@ -380,7 +380,7 @@ WRITES: dict[str, WritingCommand] = {
     **_options("evaluate init", "", "file", new=True),
     **_options("evaluate run", "{given}/experiment.toml -w {w}", "--html", "--markdown"),
     **_options("evaluate table", "{run} -w {w} --format csv", "--output", before=_EXPERIMENT),
-    **_options("evaluate report", "{run} -w {w}", "--html", before=_EXPERIMENT),
+    **_options("evaluate report", "{run} -w {w}", "--output", before=_EXPERIMENT),
     **_options("generate screen", "{given}/drafts.jsonl", "--output"),
     **_options("generate init", "", "file", new=True),
     **_saved("generate run", "{given}/recipe.toml -w {w}"),
