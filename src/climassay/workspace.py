@@ -82,7 +82,7 @@ class Workspace:
         if "://" not in address:
             raise InputError(
                 f"{COLLECTIONS_VARIABLE} is {address!r}, which is not an address of an object store: write "
-                f"for example s3://bucket/collections, or choose another folder with --workspace."
+                "for example s3://bucket/collections, or choose another folder with --workspace."
             )
         return address
 

@@ -61,7 +61,7 @@ def test_examples_of_the_level_are_shown():
 def test_unreadable_answers_fail_and_keep_the_base_question():
     [failed] = Evolver(ScriptedModel(write=lambda *_: "{}")).evolve([MCQ], "hypothetical", [1])
     assert failed.rejection == Decision(
-        "evolve", ScriptedModel().name, False, "unreadable reply", "The reply leaves question empty."
+        "evolve", ScriptedModel().name, False, "unreadable reply", "The reply leaves the question empty."
     )
     assert not failed.written
     assert (failed.level, failed.wording, failed.origin.evolved_from) == ("hypothetical", Wording(""), CHOICE)

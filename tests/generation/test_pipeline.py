@@ -245,7 +245,7 @@ def test_books_without_a_fit_passage_end_the_stream(store):
 
 
 def test_collections_without_books_are_refused(store):
-    with pytest.raises(InputError, match="books have no passage"):
+    with pytest.raises(InputError, match="books have no passage that questions could be written from"):
         run_pipeline(recipe(), Workshop(books=()).parts(), store)
 
 

@@ -163,7 +163,7 @@ def test_every_failure_is_a_draft_in_its_place():
     assert [draft.rejection for draft in drafts] == [
         None,
         unreadable("The reply is not complete JSON."),
-        unreadable("The reply leaves question empty."),
+        unreadable("The reply leaves the question empty."),
         None,
     ]
     assert [draft.written for draft in drafts] == [False, False, False, True]
@@ -322,15 +322,15 @@ def test_the_correct_option_stands_where_it_is_told_to(position, seed):
     [
         ("mcq", '{"question": "What', "not complete JSON"),
         ("mcq", "[1, 2]", "not a JSON object"),
-        ("mcq", MCQ | {"question": ""}, "leaves question empty"),
-        ("mcq", MCQ | {"answer": " ... "}, "leaves answer empty"),
+        ("mcq", MCQ | {"question": ""}, "leaves the question empty"),
+        ("mcq", MCQ | {"answer": " ... "}, "leaves the answer empty"),
         ("mcq", MCQ | {"distractors": ["a", "b"]}, "2 distractors instead of 3"),
         ("mcq", MCQ | {"distractors": "abc"}, "0 distractors instead of 3"),
-        ("mcq", MCQ | {"distractors": ["a", "b", None]}, "leaves distractor 3 empty"),
+        ("mcq", MCQ | {"distractors": ["a", "b", None]}, "leaves the distractor 3 empty"),
         ("mcq", MCQ | {"answer": "x" * FULL.option}, f"answer of the reply was cut off at {FULL.option} characters"),
-        ("freeform", {"question": "Why?"}, "leaves answer empty"),
-        ("freeform", FREEFORM | {"question": 7}, "leaves question empty"),
-        ("cloze", {}, "leaves statement empty"),
+        ("freeform", {"question": "Why?"}, "leaves the answer empty"),
+        ("freeform", FREEFORM | {"question": 7}, "leaves the question empty"),
+        ("cloze", {}, "leaves the statement empty"),
         (
             "cloze",
             {"statement": "w" * FULL.statement},

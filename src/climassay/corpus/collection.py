@@ -539,7 +539,7 @@ class Collection:
         if encoder.name == made.encoder:
             raise InputError(
                 f"The collection {self.name!r} was made with an encoder named {made.encoder} whose weights "
-                f"or settings have changed since: remove the collection and add its documents again."
+                "or settings have changed since: remove the collection and add its documents again."
             )
         raise InputError(
             f"The collection {self.name!r} was made with the encoder {made.encoder}, not with {encoder.name}: "

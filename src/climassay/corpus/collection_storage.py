@@ -395,7 +395,7 @@ def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
     if full or "No space left" in str(error) or "File too large" in str(error):
         raise InputError(
             f"The collection {name!r} in {address} cannot be written because the disk is full: free some "
-            f"space and run the "
+            "space and run the "
             "command again."
         ) from error
     raise DamagedCollectionError(

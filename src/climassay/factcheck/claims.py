@@ -446,7 +446,7 @@ class CheckabilityClassifier(SavedModel):
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> Self:  # noqa: ARG003
-        """See :class:`SavedModel`."""
+        """See :class:`SavedModel`, whose signature this is; the file states no facts of its own."""
         return cls(tuple(LinearModel.read(arrays, 2, name=name) for name in _NAMES))
 
 

@@ -127,7 +127,7 @@ def assign_positions(seeds: Sequence[int]) -> list[int]:
 def _checked(value: object, name: str, most: int) -> str:
     """A text that says something and was not cut off, without needless blanks and quotation marks around it."""
     if not isinstance(value, str) or re.search(r"\w", value) is None:
-        raise UnreadableAnswerError(f"The reply leaves {name} empty.")
+        raise UnreadableAnswerError(f"The reply leaves the {name} empty.")
     text = " ".join(value.split())
     inner = text[1:-1]
     if len(text) > 2 and (text[0], text[-1]) in _QUOTES and text[0] not in inner:

@@ -214,7 +214,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             if len(contexts) > 1 or len(numbers) < 2:
                 raise ModelError(
                     f"{place[0]} needs log-probabilities of texts, which {self._name} does not give: use "
-                    f"tasks that generate or have choices, or a local: model."
+                    "tasks that generate or have choices, or a local: model."
                 )
             choices.append([str(requests[number].args[1]).strip() for number in numbers])
             lines = "\n".join(f"- {choice}" for choice in choices[-1])

@@ -293,7 +293,7 @@ def harvest(
     if not isinstance(model, OpenWeights):
         raise InputError(
             f"The hidden states of {getattr(model, 'name', 'this model')} cannot be read: give the local "
-            f"model itself, not a wrapper, for example local:smollm2."
+            "model itself, not a wrapper, for example local:smollm2."
         )
     if shard < 1:
         raise InputError(f"The shard size is {shard}: give a positive number of requests, for example {DEFAULT_SHARD}.")

@@ -164,7 +164,7 @@ class ModelFormat:
             if not isinstance(facts["version"], int) or facts["version"] > self.version:
                 raise InputError(
                     f"The {self.thing} {path} has format version {facts['version']}, newer than this "
-                    f"version of climassay reads; "
+                    "version of climassay reads; "
                     "update climassay."
                 )
             return build(facts, arrays)

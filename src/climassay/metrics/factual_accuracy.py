@@ -138,7 +138,7 @@ def judge_answers(
     if profile_of(model).scored:
         raise InputError(
             f"{model.name} is too small to give reasons and verdicts: use a strong model as the judge, or "
-            f"use this model to measure factual accuracy instead."
+            "use this model to measure factual accuracy instead."
         )
     for place, (question, reference, _) in enumerate(items, start=1):
         if not question.strip() or not reference.strip():

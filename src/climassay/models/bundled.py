@@ -410,7 +410,7 @@ def converted_folder(gguf: Path, digest: str) -> Path:
     except OSError as error:
         raise ModelError(
             f"The converted model cannot be written to {folder.parent} ({error.strerror or error}): free "
-            f"some space there, "
+            "some space there, "
             "or set CLIMASSAY_CACHE to another folder."
         ) from error
     return folder

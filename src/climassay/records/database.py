@@ -51,7 +51,7 @@ def keep_copy(file: Path, version: int) -> Path:
         raise RecordsError(
             f"The records database {file} has version {version} and must be migrated to version "
             f"{tables.SCHEMA_VERSION}, but no backup copy can be made first ({error}): free some space and "
-            f"run the command again."
+            "run the command again."
         ) from None
     finally:
         with suppress(OSError):

@@ -155,7 +155,7 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
     if ending not in (".jsonl", ".parquet"):
         raise InputError(
             f"{path.name} does not end in .jsonl or .parquet: export in one of these formats (CSV does not "
-            f"keep texts exactly)."
+            "keep texts exactly)."
         )
 
     def rows() -> Iterator[Any]:

@@ -406,7 +406,7 @@ class Run:
             raise DivergedError(
                 f"The training diverged: at step {progress.step + 1} of {self.plan.steps} the loss or its "
                 f"gradient is not a finite number; use a lower learning rate than {config.learning_rate:g} "
-                f"or a longer warm-up."
+                "or a longer warm-up."
             )
         rate = learning_rate(config, progress.step, self.plan.steps)
         for group in self.optimiser.param_groups:

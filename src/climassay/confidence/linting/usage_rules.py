@@ -127,6 +127,7 @@ _EVENT = re.compile(
     r"|\bentered\s+into\s+force\s+(?:in|on)\b",
     re.IGNORECASE,
 )
+_ACT = "The date of an act"
 _BY_THE_WAY = re.compile(r"[,;]|\b(?:since|after|when|before|as|which|who|while|because|until)\b", re.IGNORECASE)
 _QUOTED_OR_ASKED = re.compile(r"[\"“‘']|\bmeans?\b|\bbetween\b|\bterms?\b|\bwords?\b", re.IGNORECASE)
 _SOURCE = re.compile(
@@ -140,9 +141,13 @@ _SOURCE = re.compile(
 )
 
 
+def _asks(text: str) -> bool:
+    return text.rstrip(' "”’*_').endswith("?")
+
+
 def _no_finding(text: str) -> str:
     """What a sentence with a tag is, where it is no finding; empty where it may be one."""
-    if text.rstrip(' "”’*_').endswith("?"):
+    if _asks(text):
         return "" if _QUOTED_OR_ASKED.search(text) else "A question"
     if _ALWAYS_TRUE.search(text):
         return "What cannot be false"
@@ -150,7 +155,8 @@ def _no_finding(text: str) -> str:
         return "A sentence about the text"
     if _PRESCRIBES.search(text) and not _ON_CONDITION.search(text):
         return "A recommendation"
-    return "The date of an act" if _EVENT.search(text) else ""
+    event = _EVENT.search(text)
+    return _ACT if event and not _BY_THE_WAY.search(text[: event.start()]) else ""
 
 
 @rule(
@@ -172,22 +178,15 @@ def _no_finding(text: str) -> str:
 def _term_without_finding(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
     marks = [mark for mark in sentence.marks if not mark.attributive and not is_mentioned(text, mark.start, mark.end)]
-    asked = text.rstrip(' "”’*_').endswith("?")
     behind = [
-        mark
+        mark.whole
         for mark in marks
-        if (asked and ":" not in text[mark.end :])
+        if (_asks(text) and ":" not in text[mark.end :])
         or (mark.in_brackets and re.fullmatch(r"[\W\d]*", text[mark.whole[1] :]))
     ]
     what = _no_finding(text) if marks or sentence.likelihoods else ""
-    event = _EVENT.search(text) if what.startswith("The date") else None
-    if event and not _BY_THE_WAY.search(text[: event.start()]):
-        spans = [mark.whole for mark in behind] or [(one.start, one.end) for one in sentence.likelihoods]
-    elif event:
-        spans = []
-    else:
-        spans = [mark.whole for mark in behind] if what else []
-    for start, end in spans[:1]:
+    spans = behind or [(one.start, one.end) for one in sentence.likelihoods if what == _ACT]
+    for start, end in spans[: bool(what)]:
         yield Remark(*sentence.at(start, end), f"{what} is no finding, and a term qualifies findings: leave it out.")
     for mark in marks:
         if mark.levels and not mark.in_brackets and _SOURCE.search(text[max(0, mark.start - 120) : mark.start]):

@@ -93,7 +93,7 @@ def entries_of(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KI
         if wording.options and not draft.type.options:
             raise InputError(
                 f"The draft {draft.id} is there to be rated, or to get a rubric: export it with climassay "
-                f"annotate export."
+                "annotate export."
             )
         if draft.type.options and draft.usable and not marked:
             raise InputError(f"The draft {draft.id} marks none of its {len(wording.options)} options as correct.")

@@ -83,7 +83,7 @@ def read_label_set(path: str | Path) -> LabelSet:
     if not drafts and not rated and column is None:
         raise InputError(
             f"{file} does not say whether any question is valid: give drafts with expert decisions, a "
-            f"question table with "
+            "question table with "
             "a column Validation or valid, or Pirá's rated questions."
         )
     labelled, unlabelled, skipped = [], 0, []

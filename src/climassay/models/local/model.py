@@ -302,7 +302,7 @@ class LocalModel(DescribedModel):
         if self._worker == threading.get_ident():
             raise ModelError(
                 f"{self.name} was called from within its own on_result callback: call it when the first "
-                f"call has returned."
+                "call has returned."
             )
         with self._lock:
             self._worker = threading.get_ident()

@@ -141,7 +141,7 @@ def fine_tune(
         if any(getattr(known, name) != getattr(fresh, name) for name in ("base_url", "base_model", "data_sha256")):
             raise InputError(
                 f"{state} holds a fine-tuning job for {known.base_model} with other data or settings: name "
-                f"another file."
+                "another file."
             )
         if known.status in FAILED:
             raise ModelError(

@@ -90,9 +90,10 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
 def named_option(text: str, options: Sequence[str]) -> int | None:
     """Which option a generated text names; None where it names none or leaves it open.
 
-    Letters, or True and False, are read as answers to questions of the type that has them are. Other options in this
-    order: the text is the option; it begins with it; it says "answer is ..." or "answer: ..."; exactly one option
-    occurs in it as words of its own (single characters only where they are written as labels, "(1)" or "**1**").
+    Where the options are the labels of a question type (letters, or True and False), that type reads the answer. Other
+    options are looked for in this order: the text is the option; it begins with it; it says "answer is ..." or
+    "answer: ..."; exactly one option occurs in it as words of its own (single characters only where they are written as
+    labels, "(1)" or "**1**").
     """
     labels = tuple(_bare(option).casefold() for option in options)
     for kind in TYPES.values():
