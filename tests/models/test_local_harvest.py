@@ -152,7 +152,7 @@ def test_what_cannot_be_harvested_fails_in_its_place(base_model: LocalModel) -> 
     found = base_model.harvest(requests, on_result=reported.__setitem__)
     assert [one.error is None for one in found] == [False, True, False, True, False]
     assert "adds nothing" in (found[0].error or "")
-    assert "the model takes 256" in (found[2].error or "")
+    assert "the model accepts 256" in (found[2].error or "")
     assert "no options" in (found[4].error or "")
     for failed in (found[0], found[2], found[4]):
         assert failed.states.shape == (0, 0, 0)

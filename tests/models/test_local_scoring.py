@@ -87,7 +87,7 @@ def test_what_cannot_be_scored_fails_in_its_place() -> None:
     assert good.error is None
     assert "adds nothing" in (empty.error or "")
     assert "no options" in (none.error or "")
-    assert "the model takes 8192" in (long.error or "")
+    assert "the model accepts 8192" in (long.error or "")
     assert long.best is None
 
 

@@ -188,16 +188,18 @@ def test_of_a_hub_no_pickle_and_no_code_is_fetched(encoder, monkeypatch):
 
     import huggingface_hub
 
-    asked = []
+    asked, ignored = [], []
 
-    def fetched(name, *, allow_patterns):
+    def fetched(name, *, allow_patterns, ignore_patterns):
         asked.extend(allow_patterns)
+        ignored.extend(ignore_patterns)
         return str(encoder)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetched)
     load_encoder("local:somebody/encoder")
     for wanted in ("model.safetensors", "1_Pooling/config.json", "tokenizer.json", "modules.json"):
         assert any(fnmatch.fnmatch(wanted, pattern) for pattern in asked)
+        assert not any(fnmatch.fnmatch(wanted, pattern) for pattern in ignored)
     for unwanted in ("pytorch_model.bin", "evil.py", "2_Dense/pytorch_model.bin", "onnx/model.onnx", "model.pkl"):
         assert not any(fnmatch.fnmatch(unwanted, pattern) for pattern in asked)
 
