@@ -35,7 +35,7 @@ from confidence_extraction import DIVISIONS, PARAGRAPHS
 from confidence_extraction import share as share_of_counts
 
 STORED = Path(__file__).parents[2] / "src" / "climassay" / "confidence" / "extraction" / "sureness.json"
-TESTED = ("set aside 2", "set aside 2, after mending")
+TESTED = ("set aside 2", "set aside 2, after mending", "one level")
 FRESH = "development 2"
 TIMES = 3
 """How often a fresh part counts."""

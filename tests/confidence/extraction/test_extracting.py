@@ -283,6 +283,19 @@ def test_a_division_that_is_not_sure_is_marked_and_the_sentence_counts_once(name
     assert [one.tag for one in counted] == [min((one.tag for one in doubtful), key=TAGS.index)]
 
 
+def test_a_sentence_of_one_level_needs_no_division():
+    sentence = "Neither floods (medium confidence) nor hail (medium confidence) show trends."
+    whole, repeated = statements(sentence)
+    assert (whole.text, whole.tag, whole.sure) == ("Neither floods nor hail show trends.", "medium", True)
+    assert repeated.duplicate_of == whole.id
+    for other in (
+        "Neither floods (medium confidence) nor hail (medium to high confidence) show trends.",
+        "Neither floods (medium confidence) nor hail, with medium confidence, show trends.",
+        "Warming passes thresholds relevant for disease (medium confidence), allergens (medium confidence), and seas.",
+    ):
+        assert not [one for one in statements(other) if one.tag][-1].sure
+
+
 def test_what_stands_in_no_clause_of_its_own_is_never_a_statement_that_is_sure():
     for text in ("We (high confidence).", "Seas rise (high confidence), and with low confidence."):
         assert all(len(one.text.split()) > 1 for one in statements(text) if one.sure)

@@ -413,10 +413,12 @@ class _DocumentStatements:
                 whole = self._statement(result, True, of_paragraph, Clause(0, len(words), ()), marks, sentence)
                 yield replace(whole, whole_paragraph=True)
             return
-        for one in divided_parts(words, marks):
+        parts = divided_parts(words, marks)
+        same_level = len(parts) > 1 and parts[-1].clause.end == len(words) and _have_one_level(parts)
+        for one in parts:
             result = self._clean(one.text if one.sure or one.whole else words)
             if result and (one.levelled or _is_long_enough(result)):
-                yield self._statement(result, one.sure, one.mark, one.clause, marks, sentence)
+                yield self._statement(result, one.sure or same_level, one.mark, one.clause, marks, sentence)
 
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
@@ -519,6 +521,15 @@ def divided_parts(words: str, marks: Sequence[TagMark]) -> list[SentencePart]:
     if len(results) > 1:
         results = [one._replace(sure=one.sure and (not one.levelled or is_sure(one.form))) for one in results]
     return results
+
+
+def _have_one_level(parts: Sequence[SentencePart]) -> bool:
+    """Whether every clause has the same level in brackets, so that it is also that of the undivided sentence."""
+    return (
+        len({one.mark and one.mark.levels for one in parts}) == 1
+        and {one.form.place for one in parts} == set(range(len(parts[-1].form.clauses)))
+        and all(one.mark and one.mark.in_brackets and not _PART_OF_IT.match(one.mark.scope) for one in parts)
+    )
 
 
 def _tag_behind(words: str) -> TagMark | None:
