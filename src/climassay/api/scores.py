@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from climassay.metrics.answer_scores import AnswerTable
     from climassay.metrics.entailment import RelationScorer
     from climassay.metrics.entailment_head import EntailmentScores, LabelledPair
-    from climassay.statistics import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,7 @@ def calibrate_window(
 
 
 def measure_faithfulness(
-    file: Path,
+    labels: Path,
     truth: str,
     *,
     group: str = "report",
@@ -200,7 +199,7 @@ def measure_faithfulness(
     """Measure how well a learned head and baselines detect unfaithful answers: cross-validated AUROC.
 
     Args:
-        file: JSON lines with answers, passages and labels.
+        labels: JSON lines with answers, passages and labels.
         truth: Column that is 1 where the answer is faithful, 0 where not.
         group: Column of the groups that are never split between folds.
         answer: Column of the answers.
@@ -214,7 +213,7 @@ def measure_faithfulness(
     from climassay.grounding import faithful_answers
     from climassay.metrics.entailment_head import bundled_entailment
 
-    given = _judged(file, truth, group, answer, passages)
+    given = _judged(labels, truth, group, answer, passages)
     scorer = bundled_entailment()
     with Session.opened(workspace) as session, session.progress.waiting("Reading answers"):
         features = faithful_answers.answer_features(given, scorer, scorer.head.encoder)
@@ -261,84 +260,76 @@ ALL_FIGURES = 90
 """Columns of a screen that holds all figures of a scorer side by side."""
 
 
-@dataclass(frozen=True)
-class ScoredEntailment(Result):
+@dataclass(frozen=True, slots=True)
+class ScoredEntailment(Shown):
     """Scorers of what a passage does to a statement, side by side."""
 
-    data: dict[str, Any]
-    scores: "tuple[EntailmentScores, ...]"
-    told: tuple[str, ...] = ()
-    file: str = ""
-    before: tuple[Table, ...] = ()
-    """Tables that come before the scores."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return self.data
-
-    def tables(self) -> list[Table]:
-        """Accuracies in two and three classes, and how well pairs are ranked."""
-        return [*self.before, *self._scores()]
-
     def terminal_tables(self, width: int) -> list[Table]:
-        """The same in parts, with scorers on lines of their own: a file's name may be longer than all figures."""
+        """The scores in parts, with scorers on lines of their own: a file's name may be longer than all figures."""
         columns = 4 if width >= ALL_FIGURES else 2
-        return [*self.before, *(part for table in self._scores() for part in split_columns(table, 1, columns))]
+        return [
+            part
+            for table in self.tables()
+            for part in (split_columns(table, 1, columns) if table.grouped else (table,))
+        ]
 
-    def notes(self) -> tuple[str, ...]:
-        """What was left out, or was trained on."""
-        return self.told
 
-    def report(self) -> Report:
-        """The scores on a page."""
-        about = f"How well scorers tell what a passage does to a statement, on labelled pairs of {self.file}."
-        lead = " ".join((about, *self.told))
-        return Report("Entailment scorers", lead, (Section("Scores", tuple(self._scores())),))
+def _scored_entailment(
+    data: Any, scores: "Sequence[EntailmentScores]", told: Sequence[str], file: str, before: Sequence[Table] = ()
+) -> ScoredEntailment:
+    """Accuracies in two and three classes, and how well pairs are ranked, behind other tables."""
+    about = f"How well scorers tell what a passage does to a statement, on labelled pairs of {file}."
 
-    def _scores(self) -> list[Table]:
-        if not self.scores:
-            return []
-        two = comparison_table([(one.scorer, one.two_class) for one in self.scores], "SUPPORTS or REFUTES")
-        three = comparison_table([(one.scorer, one.three_class) for one in self.scores], "Three relations")
-        rows = []
-        for one in self.scores:
-            auroc = one.two_class.auroc
-            assert auroc is not None
-            rows.append(
-                (
-                    one.scorer,
-                    "{:.3f} [{:.3f}, {:.3f}]".format(auroc.value, *auroc.interval),
-                    f"{one.support_auroc:.3f}",
-                    f"{one.calibration.expected_calibration_error:.3f}",
-                    str(one.three_class.failed),
-                )
+    def report() -> Report:
+        return Report("Entailment scorers", " ".join((about, *told)), (Section("Scores", tuple(tables)),))
+
+    tables = _score_tables(scores) if scores else []
+    return ScoredEntailment(data, [*before, *tables], noted=told, reported=report)
+
+
+def _score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
+    two = comparison_table([(one.scorer, one.two_class) for one in scores], "SUPPORTS or REFUTES")
+    three = comparison_table([(one.scorer, one.three_class) for one in scores], "Three relations")
+    rows = []
+    for one in scores:
+        auroc = one.two_class.auroc
+        assert auroc is not None
+        rows.append(
+            (
+                one.scorer,
+                "{:.3f} [{:.3f}, {:.3f}]".format(auroc.value, *auroc.interval),
+                f"{one.support_auroc:.3f}",
+                f"{one.calibration.expected_calibration_error:.3f}",
+                str(one.three_class.failed),
             )
-        columns = ("model", "AUROC", "AUROC of\nsupport", "calibration\nerror", "failed")
-        words = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
-        ranking = Table.of("Ranking", columns, rows, note=words)
-        marks = [
-            (one.scorer, *("-" if part is None else _percent(part) for part in (one.marked, one.unsupporting)),
-             str(one.marked.n if one.marked else 0), str(one.unsupporting.n))
-            for one in self.scores
-        ]  # fmt: skip
-        columns = ("model", "marks right\n(%)", "on every pair\n(%)", "marks", "pairs")
-        words = (
-            "A mark is a probability of support below a half; it is right where the pair does not support. "
-            "The second share is that of marks on every pair."
         )
-        marked = Table.of('"May not say so"', columns, marks, note=words)
-        return [replace(table, grouped=1) for table in (two, three, ranking, marked)]
-
-
-def _percent(share: "Estimate") -> str:
-    return f"{percent(share.value)} [{percent_interval(share.interval)}]"
+    columns = ("model", "AUROC", "AUROC of\nsupport", "calibration\nerror", "failed")
+    words = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
+    ranking = Table.of("Ranking", columns, rows, note=words)
+    marks = [
+        (
+            one.scorer,
+            *("-" if part is None else f"{percent(part.value)} [{percent_interval(part.interval)}]"
+              for part in (one.marked, one.unsupporting)),
+            str(one.marked.n if one.marked else 0),
+            str(one.unsupporting.n),
+        )
+        for one in scores
+    ]  # fmt: skip
+    columns = ("model", "marks right\n(%)", "on every pair\n(%)", "marks", "pairs")
+    words = (
+        "A mark is a probability of support below a half; it is right where the pair does not support. "
+        "The second share is that of marks on every pair."
+    )
+    marked = Table.of('"May not say so"', columns, marks, note=words)
+    return [replace(table, grouped=1) for table in (two, three, ranking, marked)]
 
 
 def train_entailment(
     labels: Path,
     output: Path,
     *,
-    hold_out: int = 0,
+    hold_out: float = 0,
     encoder: str = "local:minilm",
     folds: int = 5,
     seed: int = 0,
@@ -349,7 +340,7 @@ def train_entailment(
     Args:
         labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
         output: File to save the head in.
-        hold_out: Number of items held out of training for measuring, in whole groups.
+        hold_out: Items held out of training to measure on, in whole groups: their number, or a share below 1.
         encoder: Encoder whose vectors are used, or none.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
@@ -398,7 +389,7 @@ def train_entailment(
         f"Trained on {facts['items']} pairs of {facts['groups']} statements and {facts['settings']['turned']} made by"
         f" rule. Saved as {output}."
     )
-    return ScoredEntailment(data, tuple(scores), (told,), labels.name, (settings,))
+    return _scored_entailment(data, scores, (told,), labels.name, (settings,))
 
 
 def evaluate_entailment(
@@ -437,7 +428,7 @@ def evaluate_entailment(
             pairs = unseen_pairs(pairs, one)
         left_out = len(table.pairs) - len(pairs)
         pairs = sample_statements(pairs, limit, seed)
-        results = tuple(_scores(session, name, one, pairs, seed) for name, one in opened.items())
+        results = [_scores(session, name, one, pairs, seed) for name, one in opened.items()]
     told = f"{left_out} pairs are left out: a head was trained on their statements."
     data = {
         "file": str(labels),
@@ -445,7 +436,7 @@ def evaluate_entailment(
         "left_out": left_out,
         "scorers": [asdict(one) for one in results],
     }
-    return ScoredEntailment(data, results, (told,) if left_out else (), labels.name)
+    return _scored_entailment(data, results, (told,) if left_out else (), labels.name)
 
 
 def apply_entailment(scorer: str, items: Path, *, workspace: Place = None) -> Shown:

@@ -146,12 +146,12 @@ def train_tagger(
     """Train a tagger; its features are chosen by log loss in cross-validation by section.
 
     Args:
-        labels: ClimateX's table, or JSON lines of ``confidence extract``.
+        labels: ClimateX's table (.tsv) or JSON lines of climassay confidence extract.
         output: File to save the tagger in.
         paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
         methods: Names of taggers to try; by default all that read no model.
         model: Local model whose hidden states some of them read.
-        layer: Layer of it.
+        layer: Layer whose hidden states are read (-1: last).
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session tells progress.
@@ -304,7 +304,7 @@ def insert_statements(
         paragraphs: As in :func:`train_tagger`.
         model: Local model whose hidden states are read.
         probe: Probe on contrast pairs of two statements, or on single statements.
-        layer: Layer of the model.
+        layer: As in :func:`train_tagger`.
         train_items: Number of labelled statements to learn from, drawn evenly over levels.
         context_sentences: Number of context sentences read with each statement.
         seed: Seed of samples, splits, folds and resampling.

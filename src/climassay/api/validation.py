@@ -86,7 +86,7 @@ def train_validator(
         layers: Layers of ``probe``, side by side.
         preset: Tuning preset of the adapter.
         epochs: Epochs of training for adapter and api (paper: 3).
-        hold_out: Share of the labels held out to measure adapter and api.
+        hold_out: Labels held out to measure adapter and api: a share below 1, or their number.
         folds: Number of cross-validation folds.
         replace_other: Replace an adapter of another training.
         field: Field of science, as prompts name it; by default climate science.

@@ -241,7 +241,7 @@ def train_verdict_head(
     output: Path,
     *,
     columns: EvidenceColumns = EvidenceColumns(),
-    hold_out: int = 0,
+    hold_out: float = 0,
     layers: Sequence[tuple[int, ...]] = (),
     encoder: str = "local:minilm",
     folds: int = 5,
@@ -254,7 +254,7 @@ def train_verdict_head(
         labels: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         output: File to save the head in.
         columns: As in :func:`check_with_evidence`.
-        hold_out: Number of items held out of training for measuring, in whole groups.
+        hold_out: Items held out of training to measure on, in whole groups: their number, or a share below 1.
         layers: Sets of layers to choose from; by default three about the middle.
         encoder: Encoder whose vectors are used, or none.
         folds: Number of cross-validation folds.

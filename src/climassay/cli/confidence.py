@@ -11,8 +11,6 @@ from climassay.cli.corpus import chosen_columns
 from climassay.cli.main import DefaultCommandGroup
 from climassay.cli.options import (
     MODEL,
-    OUTPUT,
-    STATES_MODEL,
     CommandGroup,
     JsonOption,
     LoadingOptions,
@@ -253,11 +251,6 @@ app.add_verb(
 )
 
 
-LABELLED = typer.Argument(
-    metavar="LABELS", help="ClimateX's table (.tsv) or JSON lines of climassay confidence extract."
-)
-PARAGRAPHS = typer.Option(help="Paragraphs of the reports, to recover the context of ClimateX's statements.")
-LAYER = typer.Option(help="Layer whose hidden states are read (-1: last).")
 METHODS = typer.Option(
     "--method",
     help="Tagger to try, by name; repeat. 'mean states' and 'last states' read --model.  "
@@ -268,16 +261,7 @@ _TEXT = {
     "column": typer.Option("--text"),
 }
 tag.add_verb("apply", tagging.tag_statements, tagger=Annotated[str, MODEL], **_TEXT)
-tag.add_verb(
-    "train",
-    tagging.train_tagger,
-    labels=LABELLED,
-    output=OUTPUT,
-    paragraphs=PARAGRAPHS,
-    methods=METHODS,
-    model=STATES_MODEL,
-    layer=LAYER,
-)
+tag.add_verb("train", tagging.train_tagger, methods=METHODS)
 
 
 def _tested(
@@ -289,7 +273,9 @@ def _tested(
             "taggers are cross-validated.",
         ),
     ],
-    labels: Annotated[Path | None, LABELLED] = None,
+    labels: Annotated[
+        Path | None, typer.Argument(help="ClimateX's table (.tsv) or JSON lines of climassay confidence extract.")
+    ] = None,
 ) -> dict[str, Any]:
     if labels is not None:
         return {"labels": labels, "tagger": model_file}
@@ -308,19 +294,13 @@ tag.add_verb(
     writes={"predictions": (_PREDICTIONS, rows_written(lambda result: result.rows()))},
     labels=None,
     tagger=None,
-    paragraphs=PARAGRAPHS,
     methods=METHODS,
-    model=STATES_MODEL,
-    layer=LAYER,
     split_by=typer.Option("--split-by", "--apart"),
 )
 tag.add_verb(
     "insert",
     tagging.insert_statements,
     labelled=typer.Option(),
-    paragraphs=PARAGRAPHS,
-    model=STATES_MODEL,
-    layer=LAYER,
     train_items=typer.Option(min=8),
     context_sentences=typer.Option(min=0),
     **_TEXT,

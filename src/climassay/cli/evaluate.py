@@ -11,8 +11,6 @@ from typer import Argument, Option
 from climassay.api import benchmarks, experiments, scores
 from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
-    LABELS,
-    OUTPUT,
     PREDICTIONS,
     CommandGroup,
     LoadingOptions,
@@ -274,8 +272,8 @@ metrics.add_verb(
 metrics.add_verb(
     "calibrate-window", scores.calibrate_window, file=Argument(), floor=Option("--min-cosine", "--floor", min=-1, max=1)
 )
-metrics.add_verb("faithfulness", scores.measure_faithfulness, file=LABELS, truth=Option())
-entailment.add_verb("train", scores.train_entailment, output=OUTPUT, hold_out=typer.Option(min=0))
+metrics.add_verb("faithfulness", scores.measure_faithfulness, truth=Option())
+entailment.add_verb("train", scores.train_entailment, hold_out=typer.Option(min=0))
 entailment.add_verb("evaluate", scores.evaluate_entailment, reach=ReachOptions)
 entailment.add_verb("apply", scores.apply_entailment, reach=ReachOptions)
 metrics.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

@@ -12,9 +12,7 @@ from climassay.api import claims, verdict_heads
 from climassay.api import fallacies as api_fallacies
 from climassay.cli.main import DefaultCommandGroup, WholeHelpGroup
 from climassay.cli.options import (
-    LABELS,
     MODEL,
-    OUTPUT,
     PREDICTIONS,
     CommandGroup,
     FilesOption,
@@ -293,7 +291,6 @@ app.add_verb(
     "train",
     verdict_heads.train_verdict_head,
     to=ModelSetup,
-    output=OUTPUT,
     columns=ClaimOptions,
     hold_out=typer.Option(min=0),
     layers=LayerOption,
@@ -323,14 +320,11 @@ fallacies.add_verb(
     "evaluate",
     api_fallacies.evaluate_fallacies,
     classifier=MODEL,
-    labels=LABELS,
     apart=typer.Option("--exclude"),
 )
 fallacies.add_verb(
     "train",
     api_fallacies.train_fallacies,
-    labels=LABELS,
-    output=OUTPUT,
     subject=SubjectOption,
     layers=typer.Option("--layer"),
     precision=typer.Option(min=0.01, max=1),

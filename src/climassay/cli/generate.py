@@ -12,7 +12,6 @@ from climassay.api import generation as api
 from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
     HTML_REPORT,
-    OUTPUT,
     CommandGroup,
     LayersOption,
     LoadingOptions,
@@ -131,7 +130,7 @@ validate.add_verb(
     batch=Option(min=1),
 )
 validate.add_verb("show", validation.show_validator)
-mask.add_verb("train", validation.train_masker, output=OUTPUT, vectors=Option("--vectors/--no-vectors"))
+mask.add_verb("train", validation.train_masker, vectors=Option("--vectors/--no-vectors"))
 mask.add_verb(
     "evaluate",
     validation.evaluate_maskers,

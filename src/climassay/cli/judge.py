@@ -11,7 +11,6 @@ from climassay.api import judges as api
 from climassay.api.claims import PRIMER_CLAIMS
 from climassay.cli.options import (
     HTML_REPORT,
-    OUTPUT,
     CommandGroup,
     LayerOption,
     ModelResultSetup,
@@ -284,7 +283,7 @@ app.add_verb(
 
 def _train(
     labels: LabelsArgument,
-    output: Annotated[Path, OUTPUT],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to save the probe in.")],
     table: TableOptions,
     asked: QualityOptions,
     probe: ProbeOptions = ProbeOptions(),

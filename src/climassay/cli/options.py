@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
 from types import GenericAlias, UnionType
@@ -461,16 +461,15 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 MODEL = Argument(metavar="MODEL")
-LABELS = Argument(metavar="LABELS")
-OUTPUT = Option("--output", "-o", help="File of the trained model, for example model.safetensors.")
-STATES_MODEL = Option("--model", "-m", help="Local model whose hidden states are read.")
-LAYER_SETS = Option(
-    "--layer",
-    callback=lambda given: [numbers(text, "--layer") for text in dict.fromkeys(given or ())] or None,
-    help="Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best "
-    "chosen by cross-validation.",
-)
-LayerOption = Annotated[list[str] | None, LAYER_SETS]
+LayerOption = Annotated[
+    list[str] | None,
+    Option(
+        "--layer",
+        callback=lambda given: [numbers(text, "--layer") for text in dict.fromkeys(given or ())] or None,
+        help="Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best "
+        "chosen by cross-validation.",
+    ),
+]
 LayersOption = Annotated[
     str | None,
     Option(
@@ -665,11 +664,16 @@ def verb_command(
 
 
 _PARAMETER = re.compile(r"    \*{0,2}(\w+): (.*)")
+_AS_IN = re.compile(r"As in (\w+)\.")
 _ROLE = re.compile(r":\w+:`[~.]?(?:[\w.]+\.)?(\w+)`")
 
 
+@cache
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """What a docstring says of a function, and of each of its parameters; marks of Sphinx are taken out."""
+    """What a docstring says of a function, and of each of its parameters; marks of Sphinx are taken out.
+
+    Where it says of one "As in f.", that is what the docstring of the function f in the same module says of it.
+    """
     text = _ROLE.sub(r"\1", inspect.getdoc(function) or "").replace("``", "")
     words, _, sections = text.partition("\n\nArgs:\n")
     helps: dict[str, str] = {}
@@ -679,6 +683,9 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
             name, helps[name] = match[1], match[2]
         elif name:
             helps[name] += f" {line.strip()}"
+    for name, said in helps.items():
+        if match := _AS_IN.fullmatch(said):
+            helps[name] = _documented(vars(sys.modules[function.__module__])[match[1]])[1][name]
     return re.split(r"\n\n(?:Returns|Raises|Example):", words)[0], helps
 
 

@@ -362,28 +362,36 @@ Reviewed = Literal["agreed", "disagreed", "divided", "commented", "unreviewed"]
 """What most of those who reviewed a check hold of it: more agree, more disagree, as many of both, only comments."""
 
 
+_TEXT: dict[str, Any] = {"pattern": r"^[^\x00]*$", "max_length": 200}
+_DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
+
+
 @dataclass(frozen=True, slots=True)
 class CheckFilter:
     """Which checks a list shows; an empty text leaves a filter out."""
 
     words: Annotated[
-        str, Field(description="Words that all occur in the claim or its source, ignoring case."), Flag()
+        str,
+        Field(description="Words that all occur in the claim or its source, ignoring case.", alias="q", **_TEXT),
+        Flag(),
     ] = ""
     verdict: Annotated[
-        str, Field(description="Label of the verdict, or the outcome of a check without one."), Flag()
+        str, Field(description="Label of the verdict, or the outcome of a check without one.", **_TEXT), Flag()
     ] = ""
     review: Annotated[
-        str,
+        Reviewed | Literal[""],
         Field(description="Majority opinion of the reviewers: agreed, disagreed, divided, commented or unreviewed."),
         Flag(),
     ] = ""
     topic: Annotated[
-        str, Field(description="CARDS code of the contrarian claim it makes (2.1), or of a group (2)."), Flag()
+        str, Field(description="CARDS code of the contrarian claim it makes (2.1), or of a group (2).", **_TEXT), Flag()
     ] = ""
-    collection: Annotated[str, Field(description="Collection that an advocate used."), Flag()] = ""
-    source: Annotated[str, Field(description="Words in the source of the claim, ignoring case."), Flag()] = ""
+    collection: Annotated[str, Field(description="Collection that an advocate used.", **_TEXT), Flag()] = ""
+    source: Annotated[str, Field(description="Words in the source of the claim, ignoring case.", **_TEXT), Flag()] = ""
     since: Annotated[
-        str, Field(description="First day of the period in which checks were made, such as 2024-05-31 (UTC)."), Flag()
+        str,
+        Field(description="First day of the period in which checks were made, such as 2024-05-31 (UTC).", pattern=_DAY),
+        Flag(),
     ] = ""
-    until: Annotated[str, Field(description="Last day of that period."), Flag()] = ""
-    reviewer: Annotated[str, Field(description="Account that has reviewed the check."), Flag()] = ""
+    until: Annotated[str, Field(description="Last day of that period.", pattern=_DAY), Flag()] = ""
+    reviewer: Annotated[str, Field(description="Account that has reviewed the check.", **_TEXT), Flag()] = ""

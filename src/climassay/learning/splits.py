@@ -204,17 +204,18 @@ def sample(items: Sequence[Item], limit: int | None, seed: int = 0) -> tuple[Ite
     return tuple(items[place] for place in sorted(chosen.tolist()))
 
 
-def hold_out(groups: IntArray, wanted: int, *, seed: int = 0) -> Split:
+def hold_out(groups: IntArray, wanted: float, *, seed: int = 0) -> Split:
     """Hold whole groups, shape [items] from 0, out of training: so many items, or fewer where no group fits.
+
+    Below 1 it is a share of the items.
 
     Raises:
         InputError: There are not more items than are to be held out.
     """
     if not 0 <= wanted < len(groups):
-        raise InputError(f"{wanted} items cannot be held out of {len(groups)}: some must remain for training.")
-    sizes = np.bincount(groups)
+        raise InputError(f"{wanted:g} items cannot be held out of {len(groups)}: some must remain for training.")
+    sizes, room = np.bincount(groups), int(wanted * len(groups) if wanted < 1 else wanted)
     taken = np.zeros(len(sizes), dtype=bool)
-    room = wanted
     for group in groups[np.random.default_rng(seed).permutation(len(groups))]:
         if not taken[group] and sizes[group] <= room:
             taken[group] = True

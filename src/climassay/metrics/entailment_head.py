@@ -446,11 +446,12 @@ class TrainedEntailment:
 
 
 def split_pairs(
-    pairs: Sequence[LabelledPair], held_out: int, encoder: Encoder | None, *, seed: int = 0
+    pairs: Sequence[LabelledPair], held_out: float, encoder: Encoder | None, *, seed: int = 0
 ) -> tuple[list[LabelledPair], list[LabelledPair]]:
     """Training and held-out pairs that share no statement, nor nearly the same ones.
 
-    ``held_out`` counts statements; without an encoder only those of the same words are nearly the same.
+    ``held_out`` is a share of the statements or from 1 on their number; without an encoder only those of the same words
+    are nearly the same.
 
     Raises:
         InputError: There are not more statements than are to be held out.

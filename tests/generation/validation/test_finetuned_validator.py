@@ -71,8 +71,9 @@ def test_labels_are_held_out_by_passage_with_both_kinds(labels):
     passages = [{one.draft.main.text for one in part} for part in (learned, held)]
     assert not passages[0] & passages[1]
     assert {one.valid for one in held} == {True, False}
-    with pytest.raises(InputError, match="between 0 and 1"):
-        split_labels(labels, 1.0)
+    assert split_labels(labels, 15) == (learned, held)
+    with pytest.raises(InputError, match="cannot be held out"):
+        split_labels(labels, 60)
 
 
 def test_a_fine_tuned_model_keeps_its_calibration_and_threshold(labels, verdicts, tmp_path):

@@ -242,9 +242,9 @@ def train_adapter(
 ) -> Training[PromptedValidator]:
     """Fine-tune a local model with LoRA to answer VALID or INVALID; an interrupted training goes on.
 
-    The share ``hold_out`` of the labels is measured and calibrated on, ``precision`` is as in :func:`train_validator`;
-    ``replace_other`` removes what another training left in the folder, and ``on_progress`` is that of
-    :func:`climassay.tuning.train`.
+    ``hold_out`` of the labels (a share below 1, or their number) are measured and calibrated on, ``precision`` is as in
+    :func:`train_validator`; ``replace_other`` removes what another training left in the folder, and ``on_progress`` is
+    that of :func:`climassay.tuning.train`.
 
     Raises:
         InputError: Too few labels, or the folder holds another training.
@@ -312,16 +312,17 @@ def split_labels(
     """Labelled drafts to train on and to measure on, without a passage in common and with like shares of valid ones.
 
     Raises:
-        InputError: The share held out is none, or a part has too few labels of a kind.
+        InputError: None or all would be held out, or a part has too few labels of a kind.
     """
-    if not 0 < hold_out < 1:
-        raise InputError(f"The share to hold out is {hold_out}: give a number between 0 and 1, for example 0.25.")
+    share = hold_out if hold_out < 1 else hold_out / len(labels.drafts)
+    if not 0 < share < 1:
+        raise InputError(f"{hold_out:g} labels cannot be held out of {len(labels.drafts)}: give fewer, or a share.")
     valid, groups = labels_array(labels.drafts), source_groups([one.draft for one in labels.drafts])
     check_labels(valid)
     # Twentieths are fine enough, and dealt like folds each has its share of invalid ones.
     parts = group_folds(groups, 20, seed=seed, labels=valid)
     names = np.unique(parts)
-    outside = np.isin(parts, names[: min(len(names) - 1, max(1, round(hold_out * len(names))))])
+    outside = np.isin(parts, names[: min(len(names) - 1, max(1, round(share * len(names))))])
     learned = tuple(one for one, out in zip(labels.drafts, outside, strict=True) if not out)
     held = tuple(one for one, out in zip(labels.drafts, outside, strict=True) if out)
     for part in (learned, held):

@@ -5,10 +5,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi import APIRouter, Depends, Form, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
@@ -62,8 +62,6 @@ from climassay.web.middleware import PublicView
 from climassay.web.pages import PageNumber, as_file, back_to, page, part_of, readable_text
 
 router = APIRouter(include_in_schema=False)
-_TEXT = {"pattern": r"^[^\x00]*$", "max_length": 200}
-_DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
 _NAMES = {"words": "q"}
 """Names of filters in addresses, where they differ."""
 FORMS = ("csv", "xlsx", "jsonl")
@@ -239,30 +237,15 @@ def download_page(app: App, _user: Reader, check: str) -> Response:
     return as_file(factcheck_page(transcript, load_scale(kept.settings.scale)), f"{check}.html")
 
 
-def wanted_checks(
-    user: Reader,
-    q: Annotated[str, Query(description="Words that the claim or its source must hold.", **_TEXT)] = "",
-    verdict: Annotated[str, Query(description="Label, or outcome of a check without one.", **_TEXT)] = "",
-    review: Annotated[Reviewed | Literal[""], Query(description="What most reviewers hold.")] = "",
-    topic: Annotated[
-        str, Query(description="Contrarian claim of CARDS that it makes (`2.1`), or group of them (`2`).", **_TEXT)
-    ] = "",
-    collection: Annotated[str, Query(description="Collection that an advocate read.", **_TEXT)] = "",
-    source: Annotated[str, Query(description="Words of who says it, or where it stands.", **_TEXT)] = "",
-    since: Annotated[str, Query(description="First day on which it was asked for, UTC.", pattern=_DAY)] = "",
-    until: Annotated[str, Query(description="Last day.", pattern=_DAY)] = "",
-    reviewer: Annotated[
-        str, Query(description="Name of an account that has reviewed it; for people with an account.", **_TEXT)
-    ] = "",
-) -> CheckFilter:
+def wanted_checks(user: Reader, wanted: Annotated[CheckFilter, Depends()]) -> CheckFilter:
     """Which checks a list shows.
 
     Raises:
         SignInNeeded: Who reviewed what is for people with an account.
     """
-    if reviewer and user is None:
+    if wanted.reviewer and user is None:
         raise SignInNeeded("Please sign in to see who has reviewed what.")
-    return CheckFilter(q, verdict, review, topic, collection, source, since, until, reviewer)
+    return wanted
 
 
 WantedChecks = Annotated[CheckFilter, Depends(wanted_checks)]
