@@ -190,18 +190,12 @@ def _with(
     given = borne.verdict != context.scale.nei
     return replace(
         empty,
-        verdict=borne.verdict,
+        **borne._asdict(),
         informed=_is_view(context, borne.verdict, borne.levels),
-        levels=borne.levels,
         placement=assessment.placement if given else None,
         probabilities=assessment.probabilities if given else (),
         # What was written towards a verdict that is not given stays, with the verdict.
         draft=assessment.draft if given or borne.withheld or context.config.elicitation == "schema" else "",
-        explanation=borne.explanation,
-        removed_citations=borne.removed_citations,
-        quotations=borne.quotations,
-        removed_quotations=borne.removed_quotations,
-        withheld=borne.withheld,
         asks=asks,
     )
 

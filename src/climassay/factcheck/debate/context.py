@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from climassay.corpus.documents import Passage, report_name, split_sentences
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
@@ -263,19 +264,17 @@ _TERM = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedAssessment:
-    """An assessment after everything in it has been looked up."""
+class CheckedAssessment(NamedTuple):
+    """An assessment after everything in it has been looked up; named as in :class:`AdvocateOpinion`."""
 
     verdict: str | None
     """"Not enough information" where nothing bears the verdict that was given."""
-    withheld: str | None
-    """That verdict."""
-    levels: Levels | None
     explanation: tuple[AnswerSentence, ...]
     removed_citations: int
     quotations: tuple[Quotation, ...]
     removed_quotations: int
+    withheld: str | None = None
+    levels: Levels | None = None
 
 
 def look_up(
@@ -309,8 +308,9 @@ def look_up(
         explanation = (replace(explanation[0], text=f"{assessment.lead} {explanation[0].text}"), *explanation[1:])
     numbers = cited_numbers(explanation, quoted)
     given = assessment.verdict
+    checked = CheckedAssessment(given, explanation, removed_citations, quoted, removed_quotations)
     if given is None or given == scale.nei:
-        return CheckedAssessment(given, None, None, explanation, removed_citations, quoted, removed_quotations)
+        return checked
     if not numbers and context.config.elicitation == "scored" and exhibits and context.encoder is not None:
         # Very small models neither cite nor quote: of the relevant passages that their options were weighed on, the
         # nearest sentence is looked up.
@@ -319,8 +319,9 @@ def look_up(
         if not explanation:
             text = f"A passage says: \u201c{nearest.text.rstrip('.')}\u201d."
             explanation = (AnswerSentence(text, numbers, "attributed", False, support),)
+        checked = checked._replace(explanation=explanation, quotations=quoted)
     if not numbers and not in_house:
-        return CheckedAssessment(scale.nei, given, None, explanation, removed_citations, quoted, removed_quotations)
+        return checked._replace(verdict=scale.nei, withheld=given)
     levels = assessment.levels
     if levels is not None and levels.likelihood is not None:
         right = scale.is_correct(given)
@@ -329,7 +330,7 @@ def look_up(
         )
         holds = likelihood_holds(levels.likelihood, right, bearing)
         levels = levels if holds else replace(levels, likelihood=None)
-    return CheckedAssessment(given, None, levels, explanation, removed_citations, quoted, removed_quotations)
+    return checked._replace(levels=levels)
 
 
 def likelihood_holds(likelihood: Likelihood, right: bool, texts: Sequence[str]) -> bool:

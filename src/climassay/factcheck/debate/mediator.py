@@ -389,24 +389,11 @@ def final_verdict(
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
     borne = look_up(context, assessment, claim, found.brought)
-    verdict = Verdict(
-        "not enough information",
-        borne.verdict,
-        claim,
-        explanation=borne.explanation,
-        caveats=failures,
-        removed_citations=borne.removed_citations,
-        quotations=borne.quotations,
-        removed_quotations=borne.removed_quotations,
-        withheld=borne.withheld,
-    )
+    known = borne._asdict()
+    verdict = Verdict("not enough information", known.pop("verdict"), claim, **known)
     if borne.verdict == context.scale.nei:
-        reason = (
-            withheld_caveat(borne.withheld)
-            if borne.withheld
-            else "What the advocates brought does not settle the claim."
-        )
-        return replace(verdict, caveats=(reason, *verdict.caveats))
+        reason = "What the advocates brought does not settle the claim."
+        return replace(verdict, caveats=(withheld_caveat(borne.withheld) if borne.withheld else reason, *failures))
     contradicts = yield from find_contradiction(context, mediator.model, claim, borne.verdict, borne.explanation)
     caveats = []
     if len(found.informed) == 1:
@@ -418,8 +405,7 @@ def final_verdict(
     return replace(
         verdict,
         outcome="verdict",
-        levels=borne.levels,
         probabilities=assessment.probabilities,
-        caveats=(*caveats, *verdict.caveats),
+        caveats=(*caveats, *failures),
         contradicts=contradicts,
     )

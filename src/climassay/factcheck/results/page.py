@@ -8,11 +8,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from climassay.errors import InputError
-from climassay.factcheck.check_store import PastCheck
 from climassay.factcheck.debate.assessment import explanation_lead
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
@@ -42,9 +41,11 @@ from climassay.factcheck.transcript import (
 from climassay.grounding import AnswerSentence, written
 from climassay.grounding.answer import unchecked_note
 from climassay.grounding.citations import mark_quotations
-from climassay.metrics.entailment import ENTAILED
 from climassay.reporting import Table, counted, render_page
 from climassay.reporting.results import Result
+
+if TYPE_CHECKING:
+    from climassay.factcheck.check_store import PastCheck
 
 EVIDENCE: Mapping[EvidenceLevel, str] = {
     "limited": "few sources, or weak ones",
@@ -378,6 +379,8 @@ def notices(transcript: Transcript) -> tuple[str, ...]:
 
 
 def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
+    from climassay.metrics.entailment import ENTAILED
+
     notes = []
     foreign = list(dict.fromkeys(number for sentence in sentences for number in sentence.foreign_numbers))
     if foreign:
@@ -560,13 +563,13 @@ class CheckedClaim(Transcript, Result):
 
     labels: Scale | None = None
     """The scale of its verdicts; None looks it up by the name in the transcript."""
-    past: tuple[PastCheck, ...] | None = None
+    past: "tuple[PastCheck, ...] | None" = None
     """Earlier checks of the same claim or of similar ones; None where nobody looked for them."""
 
     @classmethod
-    def of(cls, transcript: Transcript, labels: Scale, past: tuple[PastCheck, ...] | None = None) -> "CheckedClaim":
+    def of(cls, transcript: Transcript, labels: Scale) -> "CheckedClaim":
         """A transcript as a result."""
-        return cls(**{one.name: getattr(transcript, one.name) for one in fields(Transcript)}, labels=labels, past=past)
+        return cls(**{one.name: getattr(transcript, one.name) for one in fields(Transcript)}, labels=labels)
 
     def to_dict(self) -> dict[str, Any]:
         """Every word of the debate, and the earlier checks."""
