@@ -14,6 +14,7 @@ from climassay.models import DEFAULT_MODEL
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, read_questions
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Result, Shown, listing
+from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
@@ -383,8 +384,7 @@ class Publication(Result):
         removed = [*written.removed, *(self.tasks.removed if self.tasks is not None else ())]
         if removed:
             yield f"Removed {counted(len(removed), 'file')} of the dataset that was there before."
-        if self.skipped:
-            yield f"{counted(len(self.skipped), 'row')} left out, the first: {self.skipped[0]}"
+        yield from skipped_note(self.skipped)
 
 
 def publish(

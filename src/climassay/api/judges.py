@@ -415,8 +415,7 @@ class BenchmarkedJudges(Result):
     def notes(self) -> Iterator[str]:
         """Rows left out, and what the run took."""
         for one in self.tasks:
-            if one.skipped:
-                yield f"{one.quality.name}: {counted(len(one.skipped), 'row')} left out, the first: {one.skipped[0]}."
+            yield from (f"{one.quality.name}: {note}" for note in skipped_note(one.skipped))
         cost = self.done.cost
         yield (
             f"Run {self.done.run}: {cost.stored} requests from disk, {cost.computed} computed in {cost.passes} passes; "

@@ -6,14 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.api.learned import card, check_model_path, comparison_table
+from climassay.api.learned import card, check_model_path, comparison_table, text_rows
 from climassay.errors import InputError
-from climassay.io import parse_rows, read_bytes
 from climassay.models import Generator
 from climassay.prompts import load_prompt
-from climassay.reporting import Report, Section, Table, counted
+from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Result, Shown
-from climassay.reporting.tables import percent, percent_interval, split_columns
+from climassay.reporting.tables import percent, percent_interval, skipped_note, split_columns
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -88,8 +87,7 @@ class ScoredAnswers(Result):
 
     def notes(self) -> Iterator[str]:
         """Rows that were left out."""
-        if self.answers.skipped:
-            yield f"{counted(len(self.answers.skipped), 'row')} left out, the first: {self.answers.skipped[0]}"
+        yield from skipped_note(self.answers.skipped)
 
 
 def score_answers(
@@ -240,19 +238,13 @@ def _judged(file: Path, truth: str, group: str, answer: str, passages: str) -> "
     from climassay.grounding.faithful_answers import JudgedAnswer
 
     results = []
-    for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        missing = next((name for name in (truth, group, answer, passages) if name not in row), None)
-        if missing is not None:
-            raise InputError(f"Row {number} of {file} has no column {missing!r}.")
+    for number, (said, row) in enumerate(text_rows(file, answer, truth, group, passages), start=1):
         cited = row[passages]
         listed = list(cited.values()) if isinstance(cited, dict) else cited if isinstance(cited, list) else []
         texts = tuple(" ".join(str(text).split()) for text in listed)
-        said = str(row[answer] or "").strip()
-        if not said or not any(texts) or str(row[truth]) not in ("0", "1"):
-            raise InputError(f"Row {number} of {file} needs an answer, passages, and 0 or 1 as {truth}.")
-        results.append(JudgedAnswer(said, tuple(filter(None, texts)), str(row[group]), str(row[truth]) == "0"))
-    if not results:
-        raise InputError(f"{file} has no rows.")
+        if not any(texts) or str(row[truth]) not in ("0", "1"):
+            raise InputError(f"Row {number} of {file} needs passages, and 0 or 1 as {truth}.")
+        results.append(JudgedAnswer(said.strip(), tuple(filter(None, texts)), str(row[group]), str(row[truth]) == "0"))
     return results
 
 

@@ -10,6 +10,7 @@ from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown
+from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ def _verdicts(
     notes = []
     if left_out:
         notes.append(f"{left_out} claims of {table.name} were left out (sample, or in the head's training).")
-    if table.skipped:
-        notes.append(f"{counted(len(table.skipped), 'row')} left out, the first: {table.skipped[0]}.")
+    notes += skipped_note(table.skipped)
     if failed:
         notes.append(f"{counted(len(failed), 'claim')} got no verdict, the first because: {failed[0]}")
     cells = [(one.claim.text, one.verdict or "failed", f"{max(one.probabilities, default=0):.0%}") for one in found]

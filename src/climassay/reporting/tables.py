@@ -91,7 +91,7 @@ def counted(number: int, noun: str) -> str:
 
 def skipped_note(skipped: Sequence[str], what: str = "row") -> tuple[str, ...]:
     """The sentence that tells how many rows were left out, and the first reason; none where none was."""
-    return (f"{counted(len(skipped), what)} left out, the first: {skipped[0]}.",) if skipped else ()
+    return (f"{counted(len(skipped), what)} left out, the first: {skipped[0].rstrip('.')}.",) if skipped else ()
 
 
 def percent(share: float) -> str:

@@ -51,6 +51,7 @@ from climassay.reporting import (
 )
 from climassay.reporting.html import Block
 from climassay.reporting.results import Result
+from climassay.reporting.tables import skipped_note
 from climassay.statistics import Estimate
 
 SHOWN_DISAGREEMENTS = 200
@@ -538,8 +539,7 @@ class CheckedClaims(Result):
         """What was left out, asked, spent and failed."""
         if self.analysis.demonstration:
             yield DEMONSTRATION
-        if self.skipped:
-            yield f"{counted(len(self.skipped), 'row')} left out, the first: {self.skipped[0]}."
+        yield from skipped_note(self.skipped)
         for name, tally in self.tallies.items():
             cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
             yield (
