@@ -52,7 +52,7 @@ from types import SimpleNamespace
 import numpy as np
 from climassay.corpus import read
 from climassay.generation.screening import check_names, question_draft, screen
-from climassay.judging.judges import named_judge
+from climassay.judging.judges import JUDGES
 from climassay.metrics import METRICS, AnswerRow, Scorer, score_answers
 from climassay.metrics.registry import Answered
 from climassay.models import GenerationRequest, Message, load_model
@@ -67,7 +67,7 @@ with open("note.rst", "w") as file:
     file.write("First\\nparagraph.\\n\\nSecond one.")
 (document,) = read("note.rst").documents
 long, short = SimpleNamespace(text="much longer"), SimpleNamespace(text="short")
-judged = named_judge("longer", None, None, None).compare([short, long], np.array([[0, 1], [1, 0]]))
+judged = JUDGES.find("longer")(None, None, None).compare([short, long], np.array([[0, 1], [1, 0]]))
 (draft,) = screen([question_draft(Question("1", "freeform", "WHY DOES ICE MELT?", "It is warm."))], only=["shouting"])
 print(json.dumps({
     "brevity": scores["brevity"], "table": table.means["brevity"].value, "last": list(METRICS)[-1],

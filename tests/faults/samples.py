@@ -230,10 +230,9 @@ def earlier_masker() -> bytes:
 
 
 def statements() -> bytes:
-    from climassay.confidence.statement import statement_row
     from planted_statements import planted
 
-    return jsonl([statement_row(one) for one in planted(2, ("cloud", "ocean"))])
+    return jsonl([asdict(one) for one in planted(2, ("cloud", "ocean"))])
 
 
 def topics() -> bytes:

@@ -9,7 +9,7 @@ from climassay.errors import InputError
 from climassay.generation import Decision, read_drafts, write_drafts
 from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
 from climassay.generation.dataset_store import DatasetStore, StoredDraft, decisions
-from climassay.generation.draft import draft_from_row, draft_row, gapped
+from climassay.generation.draft import draft_from_row, gapped
 from climassay.generation.recipe import Stream
 from climassay.records import Records
 from drafts import PASSAGE, make_draft, rejected
@@ -74,7 +74,7 @@ def test_the_list_counts_as_the_drafts_stand_after_every_decision(store, records
 @given(drafts())
 def test_a_draft_comes_back_from_json_as_it_was(made):
     for one in made:
-        assert draft_from_row(json.loads(json.dumps(draft_row(one)))) == one
+        assert draft_from_row(json.loads(json.dumps(asdict(one)))) == one
 
 
 def test_drafts_come_back_from_a_file_in_their_order(tmp_path):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import jsonschema
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, SourcePassage, Subject, draft_from_row, draft_row
+from climassay.generation.draft import Decision, SourcePassage, Subject, draft_from_row
 from climassay.generation.writing import (
     FULL,
     Assignment,
@@ -77,7 +77,7 @@ def test_drafts_come_in_the_order_of_the_assignments_with_their_origin(brief):
         assert draft.origin.prompts == ((prompt.name, prompt.sha256),)
         assert (draft.origin.model, draft.origin.fingerprint) == (model.name, model.fingerprint)
         assert (draft.origin.seed, draft.origin.evolved_from) == (one.seed, None)
-        assert draft_from_row(json.loads(json.dumps(draft_row(draft)))) == draft
+        assert draft_from_row(json.loads(json.dumps(asdict(draft)))) == draft
 
 
 @ALL

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from browser import WIDE, inside
-from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown, as_rich, counted
+from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown, counted
 from climassay.reporting.tables import TOP_SIGN, escape_latex, split_columns
 
 MARKED = Table.of(
@@ -50,7 +50,7 @@ def test_the_terminal_shows_both_marks():
     from rich.console import Console
 
     console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system="standard")
-    console.print(as_rich(MARKED))
+    console.print(MARKED)
     text = console.file.getvalue()
     assert re.search(r"\x1b\[1;4m60\x1b", text)
     assert re.search(r"\x1b\[1m0\.3\x1b", text)
@@ -94,7 +94,7 @@ CELL = st.lists(WORD, min_size=1, max_size=6).map(" ".join)
 
 def printed(table, width):
     out = io.StringIO()
-    Console(file=out, width=width).print(as_rich(table))
+    Console(file=out, width=width).print(table)
     return out.getvalue()
 
 

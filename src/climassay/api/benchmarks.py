@@ -189,19 +189,10 @@ def run_plan(
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
     with Session.opened(workspace) as session:
-        sets = benchmark_questions(plan)
+        sets = {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
         loaded = {} if model is None else {spec.shown: model for spec in plan.models}
         done = _run(plan, sets, loaded, session, on_answers)
         return _scored(done, plan, {name: one.skipped for name, one in sets.items()})
-
-
-def benchmark_questions(plan: "ExperimentPlan") -> "dict[str, QuestionSet]":
-    """The questions of every benchmark of a plan, by its name.
-
-    Raises:
-        InputError: A file cannot be read.
-    """
-    return {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
 
 
 def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Place = None) -> Evaluation:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from climassay.confidence.statement import read_statements, statement_row
+from climassay.confidence.statement import read_statements
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Report, Section, Table
@@ -43,7 +43,7 @@ class ExtractedStatements(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
-        return [statement_row(one) for one in self.statements]
+        return [asdict(one) for one in self.statements]
 
     def term_rows(self) -> list[dict[str, Any]]:
         """A row per term of likelihood, evidence or agreement."""

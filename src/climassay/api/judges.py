@@ -208,7 +208,7 @@ class JudgeSpec:
         Raises:
             InputError: No quality is known, or the judge needs another model.
         """
-        from climassay.judging.judges import named_judge, open_weights, probe_judge
+        from climassay.judging.judges import JUDGES, open_weights, probe_judge
 
         known = self.known
         source = self.probe if isinstance(self.probe, Path) else known is not None
@@ -224,7 +224,7 @@ class JudgeSpec:
                 if isinstance(loaded, OpenWeights):
                     harvester = judging.Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
-                method = named_judge(name, recorded, asked, harvester)
+                method = JUDGES.find(name)(recorded, asked, harvester)
             else:
                 prompt = asked.prompt("contrast" if known.kind == "pair" else "point")
                 if known.provenance.template_sha256 not in ("", prompt.sha256):

@@ -25,7 +25,6 @@ from climassay.cli.options import (
 )
 from climassay.errors import InputError
 from climassay.io import write_file
-from climassay.reporting import as_rich
 from climassay.reporting.results import write_table
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def table(
     elif output is None and form == "screen":
         console = stdout_console()
         for part in result.for_screen(only or (), console.width):
-            console.print(as_rich(part))
+            console.print(part)
     elif output is None:
         typer.echo(result.written(only or (), form), nl=False)
 

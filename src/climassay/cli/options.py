@@ -26,7 +26,6 @@ from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.redaction import TrustedUrl
-from climassay.reporting import as_rich
 from climassay.reporting.results import RESULT_SUFFIXES, Shown, json_text, unknown_suffix, write_rows
 from climassay.session import ModelOptions, Session
 from climassay.settings import entries
@@ -245,7 +244,7 @@ def emit(
     for line in result.lines():
         console.print(line, highlight=False, soft_wrap=True if isinstance(line, str) else None)
     for table in result.terminal_tables(console.width):
-        console.print(as_rich(table))
+        console.print(table)
     for sentence in (*result.notes(), *(f"{file} written." for file in (*saved, *written))):
         note.print(sentence, highlight=False, soft_wrap=True)
 

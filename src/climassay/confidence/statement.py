@@ -99,13 +99,8 @@ class Statement:
         return ".".join(self.label.split(".")[:2]) if self.label else self.section
 
 
-def statement_row(statement: Statement) -> dict[str, Any]:
-    """A statement as JSON can write it."""
-    return asdict(statement)
-
-
 def statement_from_row(row: Mapping[str, Any]) -> Statement:
-    """The statement that :func:`statement_row` wrote, now or before sentences were kept.
+    """The statement that ``asdict`` wrote, now or before sentences were kept.
 
     A row without a sentence has the report's words of the statement alone, or only its text; these appear in its place.
 
@@ -138,7 +133,7 @@ def write_statements(statements: Iterable[Statement], path: Path) -> int:
     Raises:
         InputError: The file cannot be written.
     """
-    rows = [statement_row(one) for one in statements]
+    rows = [asdict(one) for one in statements]
     write_rows(path, rows)
     return len(rows)
 

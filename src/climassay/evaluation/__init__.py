@@ -75,7 +75,6 @@ if TYPE_CHECKING:
         Values as Values,
         after_prefix as after_prefix,
         example_values as example_values,
-        expected_answer as expected_answer,
         make_setting as make_setting,
         open_pool as open_pool,
         parse_setting as parse_setting,

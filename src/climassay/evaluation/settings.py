@@ -90,16 +90,12 @@ def lettered(options: Sequence[str]) -> list[dict[str, str]]:
     return [{"letter": option_letter(place), "text": text} for place, text in enumerate(options)]
 
 
-def expected_answer(question: Question) -> str:
-    """What a perfect model writes: the option's letter, the freeform answer, the term, true or false."""
-    return question.type.expected(question)
-
-
 def example_values(question: Question, *, as_text: bool = False) -> Values:
     """A question with its answer as templates read examples; ``as_text``: choices by their text, not their letter."""
     if question.type.options and as_text:
         return {"question": question.question, "answer": question.answer}
-    return {"question": question.question, "options": lettered(question.options), "answer": expected_answer(question)}
+    answer = question.type.expected(question)
+    return {"question": question.question, "options": lettered(question.options), "answer": answer}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +164,8 @@ def chat_examples(
     for question in questions:
         passages = (given[question.id],) if question.id in given else ()
         rendered = templates.render(question, passages)
-        gap = after_prefix(rendered.assistant_prefix)
-        examples.append(ChatExample(rendered.messages, rendered.assistant_prefix, gap + expected_answer(question)))
+        answer = after_prefix(rendered.assistant_prefix) + question.type.expected(question)
+        examples.append(ChatExample(rendered.messages, rendered.assistant_prefix, answer))
     return examples
 
 

@@ -8,13 +8,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from climassay.errors import InputError
-from climassay.generation.draft import Draft, draft_from_row, draft_row
+from climassay.generation.draft import Draft, draft_from_row
 from climassay.generation.recipe import Stream
 from climassay.records import Records
 from climassay.records.database import KEYS_PER_QUERY, chunks
@@ -149,7 +149,7 @@ class DatasetStore:
                 "book": one.book,
                 "number": one.number,
                 "state": one.state,
-                "body": json.dumps(draft_row(one.draft), ensure_ascii=False, allow_nan=False),
+                "body": json.dumps(asdict(one.draft), ensure_ascii=False, allow_nan=False),
             }
             for one in placed
         ]

@@ -268,13 +268,8 @@ def record_from(kind: Callable[..., T], row: object) -> T:
     return cast(T, result)
 
 
-def draft_row(draft: Draft) -> dict[str, Any]:
-    """A draft as JSON can write it."""
-    return asdict(draft)
-
-
 def draft_from_row(row: Mapping[str, Any]) -> Draft:
-    """The draft that :func:`draft_row` wrote.
+    """The draft that ``asdict`` wrote.
 
     Raises:
         InputError: A field is missing or unknown, or holds something else than it should.
@@ -349,11 +344,11 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
         InputError: It cannot be written.
     """
     if path.suffix.lower() in (".csv", ".xlsx"):
-        write_rows(path, map(draft_row, drafts))
+        write_rows(path, map(asdict, drafts))
         return
     with written_beside(path) as part, part.open("w", encoding="utf-8") as file:
         for draft in drafts:
-            file.write(json.dumps(draft_row(draft), ensure_ascii=False, allow_nan=False) + "\n")
+            file.write(json.dumps(asdict(draft), ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_drafts(path: Path) -> Iterator[Draft]:

@@ -48,7 +48,7 @@ class PosedQuestion:
     @property
     def target(self) -> str:
         """What a perfect model writes: the letter, the answer, the term."""
-        return evaluation.expected_answer(self.question)
+        return self.question.type.expected(self.question)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ def score_answer(
     """
     answer = answer_of(question, text)
     if question.type.options:
-        return {"accuracy": float(bool(answer) and answer == evaluation.expected_answer(question))}
+        return {"accuracy": float(bool(answer) and answer == question.type.expected(question))}
     scorer = Scorer(
         sentence_encoder(encoder) if question.type.gap else BUNDLED_ENCODER,
         entailment=None if entailment is None or question.type.gap else _judge(entailment),

@@ -374,15 +374,6 @@ def _zero_shot(model: OptionScorer, _questions: Questions, states: StateSource |
     return ZeroShotContrast(states)
 
 
-def named_judge(name: str, model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:
-    """A method that needs no labels; ``states`` is None where the model's weights are not at hand.
-
-    Raises:
-        InputError: There is no such method, or the model cannot do what it needs.
-    """
-    return JUDGES.find(name)(model, questions, states)
-
-
 def probe_judge(probe: Probe, harvester: Harvester) -> Method:
     """A trained probe as a method; the harvester reads the probe's layers of the model that it was trained on.
 

@@ -24,7 +24,6 @@ from climassay.judging.judges import (
     Units,
     correctness,
     layers_of,
-    named_judge,
     pair_calibration,
 )
 from climassay.judging.preferences import (
@@ -327,7 +326,7 @@ def candidate_of(
     """
     check_method(name)
     if name not in PROBE_METHODS:
-        return Untrained(named_judge(name, model, questions, table), items, on_progress=on_progress)
+        return Untrained(JUDGES.find(name)(model, questions, table), items, on_progress=on_progress)
     if table is None:
         raise InputError(f"The method {name} reads hidden states: use a local: model, not {model.name}.")
     return ProbeCandidate(name, table, items, settings)

@@ -37,7 +37,6 @@ from climassay.reporting.tables import (
     as_csv,
     as_latex,
     as_markdown,
-    as_rich,
     counted,
     percent,
     percent_interval,
@@ -48,5 +47,5 @@ __all__ = [
     "AnswerCard", "AnswerRow", "AnswerTables", "AnsweredQuestion", "Axis", "Case", "Cases", "Category", "Cloud",
     "Dot", "DotPlot", "Facts", "HeatMap", "Label", "LinePlot", "Mark", "Option", "Point", "Prose", "Report",
     "ScatterPlot", "Section", "Series", "SourceText", "StackedBar", "StackedBars", "Table", "as_csv", "as_latex",
-    "as_markdown", "as_rich", "counted", "percent", "percent_interval", "render_page", "shown_p_value", "thinned",
+    "as_markdown", "counted", "percent", "percent_interval", "render_page", "shown_p_value", "thinned",
 ]  # fmt: skip

@@ -83,6 +83,45 @@ class Table:
         words = [f"{best}: best of its group."] * ("best" in used) + [f"{top}: best of its column."] * ("top" in used)
         return " ".join([*words, self.note] if self.note else words)
 
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
+        """What rich prints: the table in the form that fits the screen.
+
+        Where its columns find no room, headings take several lines; where that is not enough, every row appears below
+        the other with a line for each cell.
+        """
+        for folded in (False, True):
+            widths = _widths(self, folded, options.max_width)
+            if widths is not None:
+                from rich import box
+                from rich.table import Table as RichTable
+                from rich.text import Text
+
+                note = self.explained("Bold", "Underlined")
+                shown = RichTable(
+                    title=Text(self.title) if self.title else None,
+                    caption=Text(note) if note else None,
+                    title_justify="left",
+                    caption_justify="left",
+                    box=box.SIMPLE_HEAD,
+                    pad_edge=False,
+                    padding=(0, 1),
+                    collapse_padding=True,
+                )
+                for column, width in zip(self.columns[self.grouped :], widths, strict=True):
+                    shown.add_column(Text(column.heading), justify=column.align, width=width, overflow="fold")
+                for group, number, cells in _rows(self):
+                    if group:
+                        shown.add_row(Text(group, style="bold", justify="left"))
+                    if self.grouped:
+                        cells[0].pad_left(2)
+                    for cell, width in zip(cells, widths, strict=True):
+                        if cell.cell_len > width:
+                            cell.plain = _interval_below(cell.plain)
+                    shown.add_row(*cells, style="bold" if number in self.strong else None)
+                yield shown
+                return
+        yield from _row_by_row(self)
+
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun, for example ``1 claim`` or ``1,200 claims``; the noun is regular, in the singular."""
@@ -251,57 +290,6 @@ def as_latex(table: Table) -> str:
 _WORDS = 16
 """Characters that a column of words has at least, where it needs so many."""
 _STYLES: dict[Mark, str] = {"best": "bold", "top": "underline"}
-
-
-def as_rich(table: Table) -> "FittedTable":
-    """A table for the terminal, to be printed by rich."""
-    return FittedTable(table)
-
-
-@dataclass(frozen=True, slots=True)
-class FittedTable:
-    """A table in the form that fits the screen.
-
-    Where its columns find no room, headings take several lines; where that is not enough, every row appears below the
-    other with a line for each cell.
-    """
-
-    table: Table
-
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
-        """What rich prints."""
-        for folded in (False, True):
-            widths = _widths(self.table, folded, options.max_width)
-            if widths is not None:
-                from rich import box
-                from rich.table import Table as RichTable
-                from rich.text import Text
-
-                note = self.table.explained("Bold", "Underlined")
-                shown = RichTable(
-                    title=Text(self.table.title) if self.table.title else None,
-                    caption=Text(note) if note else None,
-                    title_justify="left",
-                    caption_justify="left",
-                    box=box.SIMPLE_HEAD,
-                    pad_edge=False,
-                    padding=(0, 1),
-                    collapse_padding=True,
-                )
-                for column, width in zip(self.table.columns[self.table.grouped :], widths, strict=True):
-                    shown.add_column(Text(column.heading), justify=column.align, width=width, overflow="fold")
-                for group, number, cells in _rows(self.table):
-                    if group:
-                        shown.add_row(Text(group, style="bold", justify="left"))
-                    if self.table.grouped:
-                        cells[0].pad_left(2)
-                    for cell, width in zip(cells, widths, strict=True):
-                        if cell.cell_len > width:
-                            cell.plain = _interval_below(cell.plain)
-                    shown.add_row(*cells, style="bold" if number in self.table.strong else None)
-                yield shown
-                return
-        yield from _row_by_row(self.table)
 
 
 def _widths(table: Table, folded: bool, room: int) -> list[int] | None:

@@ -9,14 +9,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
 from climassay import __version__
 from climassay.errors import InputError, MissingExtraError
-from climassay.generation.draft import Draft, Step, draft_row, read_drafts
+from climassay.generation.draft import Draft, Step, read_drafts
 from climassay.generation.publishing.entries import (
     SHARES,
     SPLITS,
@@ -435,7 +435,7 @@ def write_dataset(
                 files[f"climaqa/{kind}/{split}.parquet"] = as_table(theirs, texts, canary)
                 files[f"climaqa/{kind}/{split}.jsonl"] = as_json_lines(theirs).encode()
     if prepared.drafts:
-        files[DRAFTS] = as_json_lines(draft_row(draft) for draft in prepared.drafts).encode()
+        files[DRAFTS] = as_json_lines(asdict(draft) for draft in prepared.drafts).encode()
     manifest = {
         "format": FORMAT,
         "version": VERSION,

@@ -14,7 +14,6 @@ from climassay.evaluation.results import Outcome
 from climassay.generation import Draft
 from climassay.generation.dataset_results import dataset_stats
 from climassay.generation.dataset_store import DatasetSummary, State
-from climassay.generation.draft import draft_row
 from climassay.generation.pipeline import StreamCounts
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
@@ -193,7 +192,7 @@ DatasetStatsData = answer(
 
 def _row(given: Any) -> Any:
     """A draft as JSON writes it: tuples become lists."""
-    return json.loads(json.dumps(draft_row(given))) if isinstance(given, Draft) else given
+    return json.loads(json.dumps(asdict(given))) if isinstance(given, Draft) else given
 
 
 DraftData = answer(
