@@ -211,11 +211,6 @@ def years_named(text: str) -> tuple[int, ...]:
     return tuple(year for year in results if year >= EARLIEST_YEAR)
 
 
-def passage_year(passage: Passage) -> int | None:
-    """Year of a passage's document: of its date, else one in its edition; None where neither has one."""
-    return year_of(passage.date) or year_of(passage.edition)
-
-
 def year_of(date: str | None) -> int | None:
     """Year of a date as sources write it (``2023-05-15``, ``15-May-23``, ``May 2023``, ``2nd edition 2019``), or None.
 
@@ -236,7 +231,7 @@ def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime
     Passages without a date say nothing for or against; ``today`` is as in :func:`subject_year`.
     """
     subject = subject_year(claim, today=today)
-    years = [year for passage in passages if (year := passage_year(passage)) is not None]
+    years = [year for passage in passages if (year := year_of(passage.date) or year_of(passage.edition))]
     if subject is None or not years or max(years) >= subject:
         return None
     dated = f"the newest is from {max(years)}" if len(set(years)) > 1 else f"it is from {years[0]}"

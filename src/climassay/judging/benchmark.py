@@ -27,7 +27,6 @@ from climassay.judging.judges import (
     layers_of,
     open_weights,
     pair_calibration,
-    three_way_correctness,
 )
 from climassay.judging.preferences import (
     FloatArray,
@@ -248,7 +247,7 @@ def _agreement(units: Units, test: JudgedPairs, near: np.ndarray, ranks: dict[st
     differing, close = test.take(differ), test.take(differ & near)
     return Agreement(
         units.mean(correctness(differing), differing.pairs),
-        units.mean(three_way_correctness(test), test.pairs),
+        units.mean(np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64), test.pairs),
         ranks["spearman"],
         ranks["kendall"],
         units.mean(correctness(close), close.pairs),

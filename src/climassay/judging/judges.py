@@ -543,11 +543,6 @@ def correctness(test: JudgedPairs) -> FloatArray:
     return np.where(test.log_odds == 0, 0.5, np.sign(test.log_odds) == np.sign(test.truth)).astype(np.float64)
 
 
-def three_way_correctness(test: JudgedPairs) -> FloatArray:
-    """1 where greater, equal or less is judged rightly, else 0. [pairs]."""
-    return np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64)
-
-
 def pair_calibration(test: JudgedPairs) -> Calibration | None:
     """Calibration on the pairs that differ, each in both orders, so that base rate and curve are symmetric."""
     differ = test.take(test.truth != 0)

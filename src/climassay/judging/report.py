@@ -5,10 +5,9 @@ from typing import Any
 
 from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
 from climassay.judging.causal import Ablation
-from climassay.judging.ranking import ranking_table, shortened
+from climassay.judging.ranking import shortened
 from climassay.judging.training import TrainedProbe, picture_blocks
 from climassay.learning.evaluation import reliability_plot
-from climassay.records.queries import RunDetails
 from climassay.reporting import (
     Axis,
     Dot,
@@ -119,16 +118,6 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
         "than their anchors."
     )
     return Table.of("Labels", ["item", "text", "label", "compared with", "comparisons"], cells, left=4, note=note)
-
-
-def stored_ranking_table(details: RunDetails) -> Table:
-    """The items that ``climassay judge rank`` put in order, with their whole texts."""
-    return ranking_table(details.results["ranking"], quality=details.config.get("quality", "quality"), words=None)
-
-
-def stored_label_table(details: RunDetails) -> Table:
-    """The labels that ``climassay judge insert`` gave, with the whole texts."""
-    return insertion_table(details.results["labels"], words=None)
 
 
 def ablation_table(found: Ablation) -> Table:

@@ -227,19 +227,21 @@ def _judges(run: StoredRun, _published: str) -> Report:
 
 
 def _ranking(run: StoredRun, _published: str) -> Report:
-    from climassay.judging.report import stored_ranking_table
+    from climassay.judging.ranking import ranking_table
 
     details = run.details
+    table = ranking_table(details.results["ranking"], quality=details.config.get("quality", "quality"), words=None)
     lead = f"{len(details.results['ranking'])} items, best first, as {details.config.get('model', '?')} judges them."
-    return Report(_title(details), lead, (Section("Ranking", (stored_ranking_table(details),)),))
+    return Report(_title(details), lead, (Section("Ranking", (table,)),))
 
 
 def _labels(run: StoredRun, _published: str) -> Report:
-    from climassay.judging.report import stored_label_table
+    from climassay.judging.report import insertion_table
 
     details = run.details
     lead = f"{len(details.results['labels'])} new items between labelled ones."
-    return Report(_title(details), lead, (Section("Labels", (stored_label_table(details),)),))
+    table = insertion_table(details.results["labels"], words=None)
+    return Report(_title(details), lead, (Section("Labels", (table,)),))
 
 
 def _answer(run: StoredRun, _published: str) -> Report:
