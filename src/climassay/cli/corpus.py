@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer import Argument, Option
@@ -20,9 +20,6 @@ from climassay.cli.options import (
 )
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
-
-if TYPE_CHECKING:
-    from climassay.corpus import QuestionColumns
 
 T = TypeVar("T")
 app = CommandGroup(no_args_is_help=True)
@@ -127,29 +124,10 @@ def remove(
         to.emit(api.remove_documents(name, document, workspace=session))
 
 
-@dataclass(frozen=True)
-class QuestionColumnOptions:
-    """Columns of files of questions."""
+def _question_columns(named: list[str] | None) -> Any:
+    from climassay.corpus import QuestionColumns
 
-    columns: Annotated[
-        list[str] | None,
-        Option(
-            "--column",
-            metavar="FIELD=COLUMN",
-            help="Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group "
-            "(what questions share, as a report: intervals are drawn over groups).",
-        ),
-    ] = None
-
-    def made(self) -> "QuestionColumns":
-        """The columns.
-
-        Raises:
-            InputError: One is not named as it must be.
-        """
-        from climassay.corpus import QuestionColumns
-
-        return chosen_columns(self.columns or (), QuestionColumns)
+    return chosen_columns(named or (), QuestionColumns)
 
 
 app.add_verb(
@@ -159,7 +137,7 @@ app.add_verb(
     questions=Annotated[list[str], Argument(metavar="QUESTIONS")],
     ks=Option("--depth", "-k"),
     modes=Option("--mode", "-m"),
-    columns=QuestionColumnOptions,
+    columns=Annotated[list[str] | None, Option("--column", metavar="FIELD=COLUMN", callback=_question_columns)],
 )
 
 

@@ -1,7 +1,6 @@
 """``climassay evaluate``: models measured on benchmarks, and what is done before and after; ``climassay metrics``."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -57,31 +56,22 @@ app.add_verb(
 )
 
 
-@dataclass(frozen=True)
-class TaskArguments:
-    """Arguments of Inspect's tasks."""
+def _task_arguments(named: list[str] | None) -> dict[str, Any]:
+    """Values of Inspect's tasks by name; JSON where they are such.
 
-    task_arg: Annotated[
-        list[str] | None,
-        Option("--task-arg", "-T", metavar="NAME=VALUE", help="Argument of the tasks; repeat."),
-    ] = None
-
-    def made(self) -> dict[str, Any]:
-        """Values by name; JSON where they are such.
-
-        Raises:
-            InputError: One has no name.
-        """
-        results = {}
-        for one in self.task_arg or ():
-            name, sign, value = one.partition("=")
-            if not sign or not name.strip():
-                raise InputError(f"{one!r} is no argument of a task: write NAME=VALUE, for example split=test.")
-            try:
-                results[name.strip()] = json.loads(value)
-            except ValueError:
-                results[name.strip()] = value
-        return results
+    Raises:
+        InputError: One has no name.
+    """
+    results = {}
+    for one in named or ():
+        name, sign, value = one.partition("=")
+        if not sign or not name.strip():
+            raise InputError(f"{one!r} is no argument of a task: write NAME=VALUE, for example split=test.")
+        try:
+            results[name.strip()] = json.loads(value)
+        except ValueError:
+            results[name.strip()] = value
+    return results
 
 
 app.add_verb(
@@ -90,7 +80,7 @@ app.add_verb(
     reach=LoadingOptions,
     tasks=Argument(metavar="TASK"),
     models=ModelsOption,
-    task_args=TaskArguments,
+    task_args=Annotated[list[str] | None, Option("--task-arg", "-T", metavar="NAME=VALUE", callback=_task_arguments)],
     epochs=Option(min=1),
     max_tokens=Option(min=1),
     log_dir=Annotated[Path | None, Option()],
@@ -171,16 +161,11 @@ def table(
         typer.echo(result.written(only or (), form), nl=False)
 
 
-def _report(html: Annotated[Path, Option("--output", "-o", "--html", help="File of the report.")]) -> dict[str, Any]:
-    return {"html": html}
-
-
 app.add_verb(
     "report",
     experiments.report_experiment,
     to=WorkspaceOptions,
-    parse=_report,
-    html=None,
+    html=Annotated[Path, Option("--output", "-o", "--html")],
     published=PublishedOption,
     published_set=PublishedSetOption,
     metrics=MetricOption,

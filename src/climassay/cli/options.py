@@ -583,7 +583,8 @@ def verb_command(
         hint: How to go on, said where the result was only shown.
         saved: Whether the result of a verb without a workspace can be saved too.
         **options: By name of a parameter: a typer option or argument, whose help is the docstring's where it has none;
-            one with a type of its own (``Annotated``), which makes an argument required; a dataclass of options, of
+            one with a type of its own (``Annotated``), which makes an argument required, and an option where the verb's
+            own default is None; a dataclass of options, of
             which the verb gets one, or what its ``made`` gives; or None, which leaves the parameter to the verb.
     """
     words, helps = _documented(function)
@@ -611,7 +612,8 @@ def verb_command(
         needed = one.default is inspect.Parameter.empty
         if get_origin(wanted) is Annotated:
             kind, wanted = get_args(wanted)[:2]
-            needed |= isinstance(wanted, ArgumentInfo) and get_origin(kind) not in (Union, UnionType)
+            always = isinstance(wanted, ArgumentInfo) or one.default is None
+            needed |= always and get_origin(kind) not in (Union, UnionType)
         else:
             kind = _option_kind(one.annotation, sys.modules[function.__module__])
             if kind is None:
