@@ -19,10 +19,12 @@ from climassay.confidence.vocabulary import TAGS, Agreement, Evidence, Likelihoo
 
 _PEOPLE = (
     r"(?:farmer|smallholder|grower|herder|pastoralist|fisher|forester|producer|worker|employee|household|famil(?:y|ie)|"
-    r"resident|inhabitant|home-?owner|owner|villager|citizen|voter|taxpayer|consumer|customer|buyer|investor|lender|insurer|trader|bank|compan(?:y|ie)|"
+    r"resident|inhabitant|home-?owner|owner|villager|citizen|voter|taxpayer|consumer|customer|buyer|investor|lender|"
+    r"insurer|trader|bank|compan(?:y|ie)|"
     r"firm|business(?:e)?|employer|manager|planner|practitioner|engineer|architect|teacher|student|pupil|patient|"
     r"nurse|doctor|tourist|user|operator|pilot|captain|official|officer|politician|minister|mayor|delegate|respondent|"
-    r"critic|opponent|supporter|commentator|journalist|interviewee|participant|informant|volunteer|stakeholder|decision-?\s?maker|policy-?\s?maker|leader|elder|adult|"
+    r"critic|opponent|supporter|commentator|journalist|interviewee|participant|informant|volunteer|stakeholder|"
+    r"decision-?\s?maker|policy-?\s?maker|leader|elder|adult|"
     r"parent|child|youth|individual|person|communit(?:y|ie)|government|municipalit(?:y|ie)|market)s?|"
     r"fishermen|children|people|women|men|public|population|who|(?:two|three)\s+(?:thirds|quarters)|half"
 )
@@ -31,7 +33,8 @@ _ATTITUDE = (
     r"los[et]|losing|gain|regain|retain|maintain|develop|acquire|build|built)(?:s|es|ed|d|ing)?"
 )
 _OPINION = (
-    r"(?:think|thought|believ|consider|regard|rat|judg|perceiv|expect|find|found|deem|call|view|see|saw|said|say|answer|"
+    r"(?:think|thought|believ|consider|regard|rat|judg|perceiv|expect|find|found|deem|call|view|see|saw|said|say|"
+    r"answer|"
     r"report|fear|feel|felt|guess)(?:s|e|es|ed|d|ing|en)?"
 )
 _CLAUSE = r"[^.;:()]{0,60}?"
@@ -47,8 +50,10 @@ _COMPOUND = re.compile(
     re.IGNORECASE,
 )
 _HELD_IN_SOCIETY = re.compile(
-    r"\s+(?:in|about|towards?)\s+(?:(?:their|its|his|her|our|one[’']s)\s+own\b|(?:(?:the|their|its|our|local|national|federal|"
-    r"state|public|political|democratic|elected|financial|scientific)\s+)*(?:institutions|governments?|authorities|parliaments?|"
+    r"\s+(?:in|about|towards?)\s+(?:(?:their|its|his|her|our|one[’']s)\s+own\b|(?:(?:the|their|its|our|local|"
+    r"national|federal|"
+    r"state|public|political|democratic|elected|financial|scientific)\s+)*(?:institutions|governments?|authorities|"
+    r"parliaments?|"
     r"politic(?:s|ians?)|leaders(?:hip)?|police|media|banks?|currenc(?:y|ies)|science|scientists|themselves|themself|"
     r"officials|neighbou?rs)\b)",
     re.IGNORECASE,
@@ -298,6 +303,42 @@ def find_likelihoods(text: str) -> list[LikelihoodTerm]:
             LikelihoodTerm(match.start(), match.end(), _LIKELIHOOD_OF_GROUP.get(group, cast("Likelihood", words)))
         )
     return sorted(results)
+
+
+_SAID_LEVEL = re.compile(
+    r"\bconfidence\b(?P<about>\s+(?:in|about|on|of|for|that|regarding)\b[^.;:()]{0,100}?)?\s+(?:is|was|remains?|"
+    r"stays?)\s+"
+    r"(?:(?:therefore|still|now|also|only|thus|hence|assessed|rated|judged|considered|as|to\s+be)\s+)*[*_]*"
+    rf"(?P<level>{'|'.join(sorted(TAGS, key=len, reverse=True))})\b(?![*_]*\s*(?:to|or|than|confidence|evidence|"
+    rf"agreement|enough)\b)",
+    re.IGNORECASE,
+)
+_SAID_PAIR = re.compile(
+    r"\bevidence\s+(?:is|was|remains)\s+(?P<evidence>limited|medium|robust)\s*,?\s*(?:and|but|while|"
+    r"with)?\s*(?:the\s+)?"
+    r"agreement\s+(?:(?:is|was|remains)\s+)?(?P<agreement>low|medium|high)\b",
+    re.IGNORECASE,
+)
+_POSSESSED = re.compile(r"(?:['’]s?|\b(?:their|his|her|its))\s+(?:own\s+)?$", re.IGNORECASE)
+
+
+def find_said(text: str) -> list[TagMark]:
+    """Levels, and evidence with agreement, that a predicate gives: "confidence in more hail is low".
+
+    ``scope`` is what the confidence is in; a mark ends with its level.
+    """
+    results = []
+    for match in _SAID_LEVEL.finditer(text):
+        start, end = match.span()
+        if not (_POSSESSED.search(text[:start]) or is_held_by_people(text, start, start + len("confidence"))):
+            level = cast("Tag", " ".join(match["level"].lower().split()))
+            results.append(TagMark(start, end, (level,), scope=(match["about"] or "").strip()))
+    for match in _SAID_PAIR.finditer(text):
+        evidence, agreement = (match[name].lower() for name in ("evidence", "agreement"))
+        results.append(
+            TagMark(*match.span(), evidence=cast("Evidence", evidence), agreement=cast("Agreement", agreement))
+        )
+    return results
 
 
 def _brackets(text: str) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from climassay.confidence.extraction.cleaning import joined_spans
-from climassay.confidence.marks import LikelihoodTerm, TagMark, find_likelihoods, find_tags
+from climassay.confidence.marks import LikelihoodTerm, TagMark, find_likelihoods, find_said, find_tags
 from climassay.corpus.documents import Document, Span, sentence_spans
 from climassay.errors import DocumentError, InputError
 
@@ -57,6 +57,11 @@ class Sentence:
     block: DraftBlock
     marks: tuple[TagMark, ...] = field(repr=False)
     likelihoods: tuple[LikelihoodTerm, ...] = field(repr=False)
+
+    @property
+    def said(self) -> list[TagMark]:
+        """The marks with those that a predicate makes ("confidence in this is low"), in order."""
+        return sorted((*self.marks, *find_said(self.text)), key=lambda mark: (mark.start, mark.end))
 
     def at(self, start: int, end: int) -> tuple[int, int]:
         """Where ``text[start:end]`` appears in the draft."""

@@ -9,23 +9,36 @@ from itertools import pairwise
 
 from climassay.confidence.extraction.extracting import explains_terms
 from climassay.confidence.linting.draft import Draft, Example, Remark, Rule, Sentence, rule
-from climassay.confidence.linting.vocabulary_rules import gives_probability, misspellings, off_scale
+from climassay.confidence.linting.vocabulary_rules import CONCLUDES, gives_probability, misspellings, off_scale
 from climassay.confidence.marks import LikelihoodTerm, TagMark, is_opinion, speaks_of_trust
 from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, TAGS, Tag
 
 _DIVIDED = re.compile(
     r"[;:]|[,)]\s+(?:and|but|or|while|whereas|although|with|which)\b|\b(?:but|while|whereas|although)\b"
-    r"|,\s+(?:\w+ly\s+)?(?:lead|result|caus|contribut|increas|decreas|reduc|mak|giv|worsen|compound|driv|enhanc|weaken)\w*ing\b"
+    r"|,\s+(?:\w+ly\s+)?(?:lead|result|caus|contribut|increas|decreas|reduc|mak|giv|worsen|compound|driv|enhanc|"
+    r"weaken)\w*ing\b"
 )
 _COMMA_OR_DIVIDED = re.compile(rf",|\b(?:except|albeit|aided)\b|{_DIVIDED.pattern}")
 _CLUTTER = re.compile(r"(?:[\s,;.*_]|\{[^{}]*\})*")
+_THERE = r"(?:(?:there\s+is|we\s+have|the|this|that|our|only|a)\s+)*"
 _CLOSING = re.compile(
-    r",?\s*\b(?:(?:though|but|albeit|although|if|however|yet|and)\s+)?(?:only\s+)?(?:with|at|of)\s+(?:only\s+)?[*_]*\Z",
+    r",?\s*\b(?:(?:though|but|albeit|although|if|however|yet|and)\s+)?(?:only\s+)?(?:with|at|of|despite|"
+    r"in\s+spite\s+of)\s+(?:only\s+)?[*_]*\Z"
+    rf"|[,;]?\s*(?:\b(?:though|but|albeit|although|however|yet|and)\b,?\s+|;\s+){_THERE}[*_]*\Z",
     re.IGNORECASE,
 )
+_OPENING = re.compile(
+    r"(?:^|;\s|\band\s)\W*(?:although|though|even\s+(?:though|with|at)|while|whereas|despite|in\s+spite\s+of|"
+    r"notwithstanding|with|given|at)\s+"
+    rf"{_THERE}[*_]*\Z",
+    re.IGNORECASE,
+)
+"""Opens a clause that speaks about what follows: "although confidence is low, ..."."""
 _NEAR = 60
 """Characters before a mark in which the words that introduce it are looked for."""
-_ABOUT_OTHER = re.compile(r"[\s*_]*(?:that|in|of|for|on|about|regarding)\b", re.IGNORECASE)
+_BUT = re.compile(r"(?:\s+in\s+this)?,\s+but\b")
+_THIS = r"in\s+(?:this|it|that|the\s+(?:finding|statement|outcome|result|assessment))(?!\s+\w)"
+_ABOUT_OTHER = re.compile(rf"[\s*_]*(?!{_THIS})(?:that|in|of|for|on|about|regarding)\b", re.IGNORECASE)
 RANGE_BEHIND = re.compile(r"[\s*_]*(?:ranges?|intervals?|outcomes?|values?)\b")
 _RELATIVE = re.compile(
     r"[\s*_]*(?:in|of|for|on|about|regarding)\b.*?\b(?=(?:that|which|who)\b)", re.IGNORECASE | re.DOTALL
@@ -38,24 +51,41 @@ _NEAR_BRACKETS = 25
 """Characters before brackets in which the other half of a pair is looked for."""
 _BOX = "AR6 WG1, Box 1.1"
 _HEDGE = re.compile(
-    r"(?P<hedge>\b(?:may|might|could)\b(?:[\s,*_]+(?:have|been|(?P<be>be)|also|well|even|now|then|still|already|therefore|thus|"
-    r"become|indeed|again))*|\b(?:[Pp]ossibly|[Pp]erhaps|[Mm]aybe|[Pp]otentially|[Cc]onceivably|[Pp]resumably|[Aa]rguably|"
-    r"[Ss]upposedly|[Ss]eemingly|[Aa]pparently))[\s,*_]+\Z"
+    r"(?P<hedge>(?<!\bwhat )(?<!\bWhat )\b(?:(?:would\s+)?(?:seem|appear|look)s?(?:\s+(?:to\s+be|that\s+it\s+is))?|"
+    r"(?<=is )(?:now\s+|generally\s+)?(?:thought|believed|"
+    r"held)(?:\s+to\s+be)?|should)|\b(?:may|might|could)\b(?:[\s,*_]+(?:have|been|(?P<be>be)|also|well|even|now|then|"
+    r"still|already|therefore|thus|"
+    r"conceivably|possibly|potentially|become|indeed|again))*|\b(?:[Pp]ossibly|[Pp]erhaps|[Mm]aybe|[Pp]otentially|"
+    r"[Cc]onceivably|[Pp]resumably|[Aa]rguably|"
+    r"[Ss]upposedly|[Ss]eemingly|[Aa]pparently|[Hh]opefully|(?:sort|kind)\s+of|more\s+or\s+less|"
+    r"not\s+impossible\s+that\s+it\s+is))[\s,*_]+\Z"
 )
 """May with a small letter: "in May likely" is a month."""
+_HEDGE_BEHIND = re.compile(
+    r"\s+(?P<hedge>(?:,\s*)?(?:possibly|perhaps|maybe)|(?:that|for)\b(?:(?!\b(?:that|which|who|whose|where|if|when|"
+    r"as|than|and|but|or)\b)[^,.;:()])*?"
+    r"\b(?:may|might|could)\b(?!\s+(?:or|not)\b))"
+)
 _PREDICATE = re.compile(r"[\s*_]*(?:(?:to|that|if|when|in|under|for|at|by|with|and|but)\b|[,.;:()]|$)")
 _NOT = re.compile(
-    r"(?<!\bor )(?<!\bif )(?<!\bbut )(?P<no>\b(?:not|hardly|scarcely|by\s+no\s+means)|(?<=is)n['’]t|"
-    r"\bcannot\s+be\s+(?:called|considered|deemed))\s+(?:(?:at\s+all|necessarily|yet)\s+)?[*_]*\Z",
+    r"(?<!\bor )(?<!\bif )(?<!\bbut )(?P<no>\b(?:not|hardly|scarcely|by\s+no\s+means|far\s+from|anything\s+but|never|"
+    r"no\s+longer|neither)|"
+    r"(?<=is)n['’]t|\bcannot\s+be\s+(?:called|considered|deemed))\s+(?:(?:at\s+all|necessarily|yet|exactly|really|"
+    r"entirely|particularly)\s+)?[*_]*\Z",
     re.IGNORECASE,
 )
+_TO_BE_SAID = re.compile(r"\b(?:says?|said|told)\b", re.IGNORECASE)
 _IT_IS = re.compile(r"\bit\s+(?:is|was|remains|becomes|has\s+been)\s+(?:\w+\s+)?[*_]*\Z", re.IGNORECASE)
 _SAME_CLAUSE = re.compile(
     r"[*_]*\s+that\b(?:(?!\b(?:that|which|who|whose|where|if|when|as|than|it)\b).)*"
     r"(?:\b(?:will|would|is|are|was|were|has|have|be|to)\s+(?:\w+\s+)?[*_]*|[(\[])",
     re.DOTALL,
 )
-_SIDE_BY_SIDE = re.compile(r"[*_]*,?\s*[(\[]?[*_]*")
+_SIDE_BY_SIDE = re.compile(
+    r"[*_]*(?:\s*,?\s*(?:(?:in\s+fact|indeed|even|or\s+even|but|yet)\b,?\s*)?|\s*[/–-]\s*)[(\[]?[*_]*|"
+    r"\s+[^.;:,()]{1,100}[(\[][*_]*(?=[^()]*$)"
+)
+_FROM = re.compile(r"\b(?:from|between|ranges?|terms?|scale)\b[^.;]{0,30}\Z", re.IGNORECASE)
 _MOST_TERMS = 3
 """More terms in a sentence explain them or list classes."""
 _FEWEST_IN_ITALICS = 3
@@ -82,7 +112,13 @@ def likelihoods_under(sentence: Sentence, mark: TagMark) -> list[LikelihoodTerm]
     base = max(0, start - _NEAR)
     # ", though with low confidence" closes the clause before it.
     closing = _CLOSING.search(text[base:start])
-    if mark.in_brackets or (closing is not None and _ABOUT_OTHER.match(text, mark.end) is None):
+    bare = _ABOUT_OTHER.match(text, mark.end) is None and (not mark.scope or re.match(_THIS, mark.scope) is not None)
+    opened = bare and not mark.in_brackets and (_OPENING.search(text[base:start]) or _BUT.match(text, end))
+    if opened and (comma := text.find(",", end)) >= 0:
+        comma += 5 if text.startswith(", but", comma) else 0
+        stop = _DIVIDED.search(text, comma + 1)
+        span = (comma, stop.start() if stop else len(text))
+    elif mark.in_brackets or (closing is not None and bare):
         left = max((one.whole[1] for one in others if one.whole[1] <= start), default=0)
         right = start if mark.in_brackets or closing is None else base + closing.start()
         # The last clause begins behind the last semicolon, or "but" and the like.
@@ -115,19 +151,25 @@ def likelihoods_under(sentence: Sentence, mark: TagMark) -> list[LikelihoodTerm]
 )
 def _wide_range(sentence: Sentence) -> Iterator[Remark]:
     for mark in sentence.marks:
-        if len(mark.levels) == 2 and _apart(mark) >= _FAR:
+        scale = not mark.in_brackets and _FROM.search(sentence.text[: mark.start])
+        if len(mark.levels) == 2 and _apart(mark) >= _FAR and not scale:
             low, high = mark.levels
             message = f"A range from {low} to {high} confidence says next to nothing about the finding."
             yield Remark(*sentence.at(mark.start, mark.end), message)
 
 
 _BASED_ON = re.compile(
-    r"\b(?:based\s+on|given|owing\s+to|due\s+to|because\s+of|from|with|on\s+the\s+basis\s+of)\s+(?:this|the|such|only)?\s*[*_]*\Z",
+    r"\b(?:based\s+on|given|owing\s+to|due\s+to|because(?:\s+of)?|since|as|despite|although|while|in\s+spite\s+of|"
+    r"from|with|"
+    r"on\s+the\s+basis\s+of)\s+(?:there\s+is\s+)?(?:this|the|such|only)?\s*[*_]*\Z",
     re.IGNORECASE,
 )
 _GIVES_LEVEL = re.compile(
-    r"[*_]*,?\s*(?:(?:there\s+is|we\s+have|we\s+assign|this\s+gives|it\s+is\s+stated\s+with)\s+)?[*_]*", re.IGNORECASE
+    rf"[*_]*(?P<link>[,;]?\s*(?:{CONCLUDES}|but|yet)\b|;)?,?\s*(?:a\s+)?(?:(?:there\s+is|we\s+have|we\s+assign|"
+    rf"this\s+gives|it\s+is\s+stated\s+with)\s+)?[*_]*",
+    re.IGNORECASE,
 )
+_RATINGS = "|".join(dict.fromkeys((*EVIDENCE, *AGREEMENT)))
 _TOLD_APART = re.compile(r"\brespectively\b|\bdepending\s+(?:up)?on\b", re.IGNORECASE)
 _COUNTED = re.compile(r"\d\s?%|\b(?:articles|papers|responses|respondents)\b", re.IGNORECASE)
 """In brackets, agreement among so many papers is no rating."""
@@ -161,6 +203,11 @@ def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
                 f"Two levels are given: choose one, or say to what {low} and to what {high} confidence belongs.",
                 f"{low} confidence",
             )
+    for first, last in pairwise(sentence.likelihoods):
+        link = re.fullmatch(r"[*_]*\s*(?:\bto\b|[–-])\s*[*_]*", sentence.text[first.end : last.start])
+        if link and not (_FROM.search(sentence.text[: first.start]) or _TOLD_APART.search(sentence.text)):
+            message = f'"{first.term}" to "{last.term}" is no term: choose one, or say to what each belongs.'
+            yield Remark(*sentence.at(first.start, last.end), message)
     for one, other in pairwise(sentence.marks):
         same = one.bracket is not None and one.bracket == other.bracket
         if same and one.levels and other.levels and one.levels != other.levels and not (one.scope or other.scope):
@@ -180,14 +227,20 @@ def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
     ),
 )
 def _mismatched_evidence(sentence: Sentence) -> Iterator[Remark]:
-    for pair, mark in pairwise(sentence.marks):
+    for pair, mark in pairwise(sentence.said):
         based = _BASED_ON.search(sentence.text[max(0, pair.start - _NEAR) : pair.start])
-        if not (based and pair.evidence and pair.agreement and mark.levels and not pair.levels):
+        between = _GIVES_LEVEL.fullmatch(sentence.text[pair.end : mark.start])
+        if not (
+            between
+            and (based or between["link"])
+            and pair.evidence
+            and pair.agreement
+            and mark.levels
+            and not pair.levels
+        ):
             continue
         total = EVIDENCE.index(pair.evidence) + AGREEMENT.index(pair.agreement)
-        if abs(TAGS.index(mark.levels[-1]) - total) >= _FAR and _GIVES_LEVEL.fullmatch(
-            sentence.text[pair.end : mark.start]
-        ):
+        if abs(TAGS.index(mark.levels[-1]) - total) >= _FAR:
             words = f"{pair.evidence} evidence and {pair.agreement} agreement"
             yield Remark(
                 *sentence.at(pair.start, mark.end), f"{mark.levels[-1].capitalize()} confidence does not fit {words}."
@@ -229,7 +282,11 @@ def _incomplete_pair(sentence: Sentence) -> Iterator[Remark]:
         before = sentence.text[max(0, start - _NEAR_BRACKETS) : end]
         # Of "(high confidence) (medium evidence)" the second pair of brackets rates the statement anew, by half.
         beside = re.search(r"confidence\s*[)\]]\s*\Z", sentence.text[:start])
-        if _COUNTED.search(sentence.text, start, end):
+        if _COUNTED.search(sentence.text, start, end) or re.search(
+            rf"\b(?:{_RATINGS})\s+{lack}\b|\b{lack}\b[^.;()]{{0,30}}\b(?:is|was|remains)\s+(?:{_RATINGS})\b",
+            re.sub(r"\([^()]*\)", "", sentence.text[:start]),
+            re.IGNORECASE,
+        ):
             continue
         if not re.search(rf"\b(?:dis)?{lack}\b", before) and (beside or not re.search(r"\bconfidence\b", before)):
             message = f"The brackets rate the {have} but not the {lack}."
@@ -254,6 +311,8 @@ def _repeated_tag(sentence: Sentence) -> Iterator[Remark]:
         if one.in_brackets:
             doubled = _CLUTTER.fullmatch(between) is not None
         else:
+            if _OPENING.search(sentence.text[: one.whole[0]]):
+                between = between.lstrip(",")  # "With high confidence, rain increases (medium confidence)"
             doubled = not (one.scope or other.scope) and not divided(between)
         if doubled and one.levels == other.levels:
             message = f"The same statement is tagged twice with {other.levels[-1]} confidence."
@@ -279,10 +338,14 @@ def _tag_in_heading(sentence: Sentence) -> Iterator[Remark]:
 
 def _with_levels(sentence: Sentence) -> Iterator[tuple[LikelihoodTerm, Tag]]:
     """Terms of likelihood, each with the level of confidence that qualifies it."""
-    for mark in sentence.marks:
+    for mark in sentence.said:
         # "(high confidence in the sign, low confidence in the size)" rates parts of the statement.
         beside = [one for one in sentence.marks if mark.bracket and one.bracket == mark.bracket and one.levels]
-        told_apart = len(beside) > 1 and re.match(r"\s+in\b", sentence.text[mark.end :])
+        told_apart = (len(beside) > 1 and re.match(r"\s+in\b", sentence.text[mark.end :])) or re.match(
+            r"\s+in\s+(?:the\s+)?(?:numbers?|magnitude|size|amount|timing|rate|sign|extent|"
+            r"degree)\b",
+            sentence.text[mark.end :],
+        )
         if mark.levels and not mark.attributive and not told_apart:
             for term in likelihoods_under(sentence, mark):
                 yield term, mark.levels[-1]
@@ -340,7 +403,13 @@ def _hedged_likelihood(sentence: Sentence) -> Iterator[Remark]:
     for term in sentence.likelihoods:
         base = max(0, term.start - _NEAR)
         hedge = _HEDGE.search(sentence.text[base : term.start])
-        if hedge is None or is_opinion(sentence.text, term.start):
+        if is_opinion(sentence.text, term.start):
+            continue
+        if hedge is None:
+            if behind := _HEDGE_BEHIND.match(sentence.text, term.end):
+                words = behind["hedge"].split()[-1]
+                message = f'"{term.term.capitalize()}" is a probability already, and "{words}" takes it back.'
+                yield Remark(*sentence.at(term.start, behind.end()), message)
             continue
         if hedge["be"] and not _PREDICATE.match(sentence.text, term.end):
             continue  # "could be likely candidates"
@@ -364,7 +433,7 @@ def _negated_likelihood(sentence: Sentence) -> Iterator[Remark]:
     for term in sentence.likelihoods:
         base = max(0, term.start - _NEAR)
         no = _NOT.search(sentence.text[base : term.start])
-        if no is not None and not is_opinion(sentence.text, term.start):
+        if no is not None and not is_opinion(sentence.text, term.start) and not _TO_BE_SAID.search(sentence.text):
             message = f'"Not {term.term}" leaves open which probability is meant: use the term for it.'
             yield Remark(*sentence.at(base + no.start("no"), term.end), message)
 
@@ -386,8 +455,14 @@ def _two_likelihoods(sentence: Sentence) -> Iterator[Remark]:
         return
     for one, other in pairwise(terms):
         between = sentence.text[one.end : other.start]
+        if " but " in between and not re.match(r"[*_]*\s+that\b", sentence.text[other.end :]):
+            continue
+        if "(" in between and not re.match(r"[*_]*[)\]]", sentence.text[other.end :]):
+            continue
         it_is = _IT_IS.search(sentence.text[max(0, one.start - _NEAR) : one.start])
-        framed = it_is and _SAME_CLAUSE.fullmatch(between) and not divided(between)
+        framed = it_is and (
+            (_SAME_CLAUSE.fullmatch(between) and not divided(between)) or between.strip() in ("or", "and")
+        )
         if framed or _SIDE_BY_SIDE.fullmatch(between):
             message = f'One outcome has one probability, and here it is "{one.term}" and "{other.term}": choose one.'
             yield Remark(*sentence.at(one.start, other.end), message)
@@ -455,13 +530,16 @@ _STEMS = (
 )
 _CHANGE = re.compile(rf"\b(?:{_STEMS})\w*", re.IGNORECASE)
 _OUTLOOK = re.compile(
-    r"\b(?:will|would|(?:is|are|was|were|has\s+been|have\s+been)\s+(?:\w+ly\s+)?(?:projected|expected|estimated|observed|"
+    r"\b(?:will|would|(?:is|are|was|were|has\s+been|have\s+been)\s+(?:\w+ly\s+)?(?:projected|expected|estimated|"
+    r"observed|"
     r"detected|anticipated|associated|linked|attributable|found|driven|caused|affected|influenced|vulnerable|exposed)|"
-    r"projections?\s+(?:show|indicate|suggest)|models?\s+(?:show|project|simulate)|observations?\s+(?:show|indicate))\b",
+    r"projections?\s+(?:show|indicate|suggest)|models?\s+(?:show|project|simulate)|observations?\s+(?:show|"
+    r"indicate))\b",
     re.IGNORECASE,
 )
 _COMPARED = re.compile(
-    r"\b(?:more|less|fewer|greater|higher|lower|larger|smaller|faster|slower|stronger|weaker|warmer|cooler|wetter|drier|"
+    r"\b(?:more|less|fewer|greater|higher|lower|larger|smaller|faster|slower|stronger|weaker|warmer|cooler|wetter|"
+    r"drier|"
     r"earlier|later|longer|shorter)\b[^.;]{0,80}?\b(?:than|compared\s+(?:to|with)|relative\s+to)\b",
     re.IGNORECASE,
 )
@@ -474,23 +552,28 @@ _CERTAIN_WORDS = re.compile(
     r"\b(?:unequivocal|established\s+fact|certain(?:ly)?\s+that|beyond\s+doubt|assessed\s+to\s+be)", re.IGNORECASE
 )
 _ABOUT_THE_TEXT = re.compile(
-    r"^(?:\W*(?:in|for|throughout|see|note|here|below|above|as)\b[^,.]{0,60},?\s*)?\W*(?:(?:this|these|the\s+(?:present|following|"
-    r"next|previous|remaining|first|second|third|final|term|terms|word|remainder|purpose|aim|scope|structure|definition|"
+    r"^(?:\W*(?:in|for|throughout|see|note|here|below|above|as)\b[^,.]{0,60},?\s*)?\W*(?:(?:this|these|"
+    r"the\s+(?:present|following|"
+    r"next|previous|remaining|first|second|third|final|term|terms|word|remainder|purpose|aim|scope|structure|"
+    r"definition|"
     r"glossary|concept|framework|approach|analysis|list|right|left|top|bottom|upper|lower|grey|gr[ae]y|shaded|shading|"
     r"colou?red|dotted|dashed|solid|error|panels?|maps?|bars?|lines?))\s+)?"
     r"(?:reports?|chapters?|sections?|assessments?|summar(?:y|ies)|box(?:es)?|figures?|tables?|panels?|annex|appendix|"
     r"faqs?|glossary|footnotes?|term|terms|word|we|our|authors?|ipcc|ar[1-6]|working\s+groups?|sr1\.?5|sroc+c?|srccl|"
     r"spm|definitions?|lines?|bars?|maps?|shading|colou?rs?|dots?|symbols?|arrows?|values?|numbers?|uncertaint\w+|"
-    r"estimates|models|(?:set|range)\s+of\s+(?:scenarios|models|pathways)|ranges|statements?|results?|data|methods?|scenarios?|ssps?|rcps?|pathways?\s+(?:are|were)\s+(?:classified|"
+    r"estimates|models|(?:set|range)\s+of\s+(?:scenarios|models|pathways)|ranges|statements?|results?|data|methods?|"
+    r"scenarios?|ssps?|rcps?|pathways?\s+(?:are|were)\s+(?:classified|"
     r"grouped|labelled|based|selected))\b",
     re.IGNORECASE,
 )
 _POINTS = re.compile(
-    r"\b(?:(?:is|are|was|were)\s+(?:further\s+)?(?:defined|described|discussed|assessed|considered|presented|shown|provided|given|"
+    r"\b(?:(?:is|are|was|were)\s+(?:further\s+)?(?:defined|described|discussed|assessed|considered|presented|shown|"
+    r"provided|given|"
     r"listed|summari[sz]ed|reported|referred|explained|addressed|evaluated|reviewed|explored|illustrated|outlined|used|"
     r"based\s+on|calculated|computed|derived|obtained|taken|selected|classified|included|excluded|treated|compared)|"
     r"refers?\s+to|defined\s+as|means\s+that|denotes?|stands\s+for|for\s+example,\s+in\s+(?:chapter|section)|"
-    r"(?:chapter|section|figure|table|box)\s+[\w.-]+\s+(?:shows?|presents?|assess\w*|discuss\w*|describ\w*|provid\w*|explor\w*|"
+    r"(?:chapter|section|figure|table|box)\s+[\w.-]+\s+(?:shows?|presents?|assess\w*|discuss\w*|describ\w*|provid\w*|"
+    r"explor\w*|"
     r"summari\w*|illustrat\w*|lists?)|(?:this|the\s+present)\s+(?:report|chapter|section|assessment|summary|box)|"
     r"we\s+(?:assess|use|show|define|find|present|consider|discuss|note))\b",
     re.IGNORECASE,
@@ -500,25 +583,30 @@ _REPORTS = re.compile(
 )
 _DEFINITION = re.compile(
     r"^\W*(?:\d{1,2}\s+)?[A-Z][^.:]{0,60}:\s+(?:An?|The)\s|\(Glossary\)|\bused\s+to\s+mean\b|"
-    r"\b(?:is|are)\s+(?:the\s+(?:combination|sum|difference|ratio|process|ability)|scenarios?|those|calibrated|labelled)\b|"
+    r"\b(?:is|are)\s+(?:the\s+(?:combination|sum|difference|ratio|process|ability)|scenarios?|those|calibrated|"
+    r"labelled)\b|"
     r"^\W*(?:purple|red|yellow|white|blue|green|orange|black)\s+\w+s\b"
 )
 _ONE_STUDY = re.compile(
-    r"\bet\s+al\b|\b(?:one|another|a\s+recent|a|this|their|some|other|several|few|many|these)\s+(?:stud(?:y|ies)|papers?|"
+    r"\bet\s+al\b|\b(?:one|another|a\s+recent|a|this|their|some|other|several|few|many|these)\s+(?:stud(?:y|ies)|"
+    r"papers?|"
     r"survey|model\s+study|meta-analysis|authors|scholars)\b|(?-i:[A-Z]\w+)\s\((?:19|20)\d\d[a-z]?\)|"
     r"\b(?:narrative|argu\w+)\b",
     re.IGNORECASE,
 )
 _WISH = re.compile(
-    r"\b(?:should|must|ought|needs?\s+to|shall|research\s+(?:is|needs?)|if\s+only|could\s+help|aims?\s+to|calls?\s+for|invit\w+)\b",
+    r"\b(?:should|must|ought|needs?\s+to|shall|research\s+(?:is|needs?)|if\s+only|could\s+help|aims?\s+to|"
+    r"calls?\s+for|invit\w+)\b",
     re.IGNORECASE,
 )
 _OPEN = re.compile(
-    r"\b(?:is|are|remains?)\s+(?:still\s+)?(?:unknown|unclear|(?:highly\s+|very\s+)?uncertain|not\s+(?:clear|known|understood|assessed|available))\b|\bknowledge\s+gaps?\b",
+    r"\b(?:is|are|remains?)\s+(?:still\s+)?(?:unknown|unclear|(?:highly\s+|very\s+)?uncertain|not\s+(?:clear|known|"
+    r"understood|assessed|available))\b|\bknowledge\s+gaps?\b",
     re.IGNORECASE,
 )
 _INQUIRY = re.compile(
-    r"^\W*(?:\w+\s+){0,2}(?:storylines?|scenarios?|experiments?|simulations?|stress\s+tests?|indicators?|frameworks?|reviews?)"
+    r"^\W*(?:\w+\s+){0,2}(?:storylines?|scenarios?|experiments?|simulations?|stress\s+tests?|indicators?|frameworks?|"
+    r"reviews?)"
     r"\s+(?:explores?|examines?|considers?|investigates?|describes?|asks?|tests?)\b",
     re.IGNORECASE,
 )

@@ -19,6 +19,22 @@ from climassay.confidence.marks import TagMark, is_held_by_people, is_mentioned,
 from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOOD_RANGES, LIKELIHOODS, TAGS, Tag
 
 _BOX = "AR6 WG1, Box 1.1"
+EQUATES = (
+    r"(?:i\.\s?e\.|that\s+is(?:\s+to\s+say)?|in\s+(?:other|plain)\s+words|in\s+short|(?:or\s+)?put\s+(?:differently|"
+    r"another\s+way)|namely|"
+    r"or(?:\s+rather)?|=|≈|(?:which|this)\s+is|(?:(?:which|this|that|it)\s+)?(?:means?|implies|equals?|denotes|"
+    r"amounts?\s+to|equates\s+to|"
+    r"corresponds?\s+to|translates?\s+(?:in)?to|is\s+(?:the\s+same\s+as|equivalent\s+to|equal\s+to))|meaning|implying|"
+    r"equal(?:ling|\s+to)|equivalent\s+to|amounting\s+to|corresponding\s+to|translating\s+(?:in)?to|(?:defined|"
+    r"expressed|interpreted)\s+as)"
+)
+"""Words that say the same thing again."""
+CONCLUDES = (
+    r"(?:(?:and\s+)?(?:so|hence|thus|therefore|consequently|accordingly|as\s+a\s+result|it\s+follows)|(?:which|"
+    r"this)\s+(?:shows?|proves?|"
+    r"suggests?|gives?)|leads?\s+to|leading\s+to|proving|showing|giving)"
+)
+"""Words that draw a conclusion."""
 _STRONGLY = (
     "very|extremely|exceptionally|highly|really|exceedingly|extraordinarily|extraordinary|"
     "overwhelmingly|remarkably|unusually|truly|vanishingly"
@@ -28,11 +44,12 @@ _PARTLY = (
     "modestly|substantially|considerably|largely"
 )
 _NEARLY = (
-    "virtually|almost|nearly|near|practically|absolutely|completely|totally|entirely|all[\\s-]but|as[\\s-]good[\\s-]as"
+    r"virtually|almost|nearly|near|next\s+to|practically|absolutely|completely|totally|entirely|all[\s-]but|"
+    r"as[\s-]good[\s-]as"
 )
 _DEGREE = f"{_STRONGLY}|{_PARTLY}|{_NEARLY}"
 _AMOUNTS = {
-    "very high": "full|complete|absolute|total|utmost|maximum|maximal|overwhelming|unshakeable|near[\\s-]total",
+    "very high": "every|full|complete|absolute|total|utmost|maximum|maximal|overwhelming|unshakeable|near[\\s-]total",
     "high": "high|strong|great|considerable|substantial|significant|solid|firm|robust|good|much|ample|large|compelling",
     "medium": "medium|moderate|intermediate|average|middling|fair|reasonable|modest",
     "low": "low|weak|poor|limited|little|slight|scant|minimal|scarce|slim|thin|small",
@@ -61,13 +78,33 @@ _NOT_A_LEVEL = re.compile(
 )
 _CERTAINTY = _phrase(_AMOUNT, "certainty|certitude")
 _OTHER_HEAD = re.compile(
-    rf"[(\[][*_\s]*(?:(?:{_DEGREE}){_GAP})?(?P<word>{_AMOUNT}){_GAP}(?:assurance|reliability|credibility|trust|conviction|"
+    rf"[(\[][*_\s]*(?:(?:{_DEGREE}){_GAP})?(?P<word>{_AMOUNT}){_GAP}(?:assurance|reliability|credibility|trust|"
+    rf"conviction|"
     r"belief|plausibility)[*_\s]*[)\]](?=\s*(?:[.;]|$))",
+    re.IGNORECASE,
+)
+_MUCH = re.compile(
+    rf"(?:{_AMOUNT}|a)\s+(?:degree|level|deal|measure|amount|lot)\s+of\s+(?:confidence|certainty)(?=\s+(?:that|in)\b)",
+    re.IGNORECASE,
+)
+_RANGE_FROM = re.compile(
+    rf"(?<![\w-])(?!(?:low|medium|high)\b)(?:{_AMOUNT}){_GAP}(?:to|or|and|[/–-]){_GAP}(?:very\s+)?(?:low|medium|"
+    rf"high){_GAP}confidence\b",
+    re.IGNORECASE,
+)
+_ANY_WORD = re.compile(r"[(\[][*_\s]*(?P<word>[a-z]+)\s+confidence[*_\s]*[)\]](?=\s*(?:[.;,{]|$))", re.IGNORECASE)
+_PERCENT_IN = re.compile(
+    r"\bconfidence\s+(?:in|that)\b[^.;:()]{0,80}?\s(?:is|was)\s+(?:about\s+)?\d{1,3}\s?(?:%|per\s?cent)", re.IGNORECASE
+)
+_WE_ARE = re.compile(
+    r"\b(?:we|authors|experts)\s+(?:are|remain|feel)\s+(?:[\w%]+\s+){0,3}?(?P<how>certain|sure|convinced|"
+    r"positive)(?=\s+that\b)",
     re.IGNORECASE,
 )
 _SURE = re.compile(rf"[(\[][*_\s]*(?:(?:{_DEGREE}){_GAP})?sure[*_\s]*[)\]](?=\s*(?:[.;]|$))", re.IGNORECASE)
 _SAID_SURELY = re.compile(
-    r"\b(?:sa(?:y|id)|state[sd]?|conclude[sd]?|assert(?:ed)?|claim(?:ed)?)\s+(?P<how>with\s+(?:confidence|certainty))(?=\s+that\b)",
+    r"\b(?:sa(?:y|id)|state[sd]?|conclude[sd]?|assert(?:ed)?|claim(?:ed)?)\s+(?P<how>with\s+(?:confidence|"
+    r"certainty))(?=\s+that\b)",
     re.IGNORECASE,
 )
 _MISCALLED = re.compile(
@@ -75,30 +112,59 @@ _MISCALLED = re.compile(
 )
 _CONFIDENT = re.compile(
     r"(?<![\w-])(?:(?P<how>\d{1,3}\s?%|(?:\w+ly|very|quite|rather))\s+)?confident\b(?=\s+that\b|\s*[,)])"
-    r"|(?<=\bwe )(?:can\s+)?confidently(?=\s+(?:conclude|state|say|assert|assess|attribute|project|expect)\b)"
-    r"|\b(?:with|at)\s+(?P<percent>\d{1,3}\s?%)\s+confidence\b(?=\s+that\b)",
+    r"|\b(?<!be )confidently(?=\s+(?:conclude|state|say|assert|assess|attribute|project|expect)(?:d|ed|s)?\b)"
+    r"|(?<=stated )confidently(?=\s+that\b)|(?<=said )confidently(?=\s+that\b)"
+    r"|\b(?:with|at|there\s+is)\s+(?P<percent>\d{1,3}\s?%)\s+confidence\b(?=\s+that\b)",
     re.IGNORECASE,
 )
 _AUXILIARIES = ("will", "would", "has", "have", "had")
 _CHANCE = _phrase(_AMOUNT, "likelihood|probability|chance|possibility")
+_BEYOND_DOUBT = (
+    r"(?:beyond|without)(?:\s+(?:any|a|all))*\s+(?:doubt|question)(?=\s+that\b|\s*[,.)])|"
+    r"(?<=will )without\s+(?:doubt|question)|"
+    r"no\s+doubt(?=,|\s+\w+\s+\w+\s+will\b)|(?:with\s+(?:near|absolute|full|complete)|\Awith|"
+    r"(?<=will )in\s+all)\s+certainty\b|"
+    r"it\s+is\s+a\s+(?:near\s+)?certainty(?=\s+that\b)|it\s+goes\s+without\s+saying(?=\s+that\b)|"
+    r"(?<=\bit is )(?:far\s+from|anything\s+but)\s+certain(?=\s+that\b)"
+)
 _STATING_MOST = (
     rf"most(?=\s+(?:im)?probably)|(?:{'|'.join(f'(?<={verb} )' for verb in _AUXILIARIES)})most(?=\s+(?:un)?likely)"
 )
 """In "will most likely fall" it rates the outcome; in "the most likely cause", "most likely in summer" it compares."""
 _LIKELY = re.compile(
-    rf"(?<![\w-])(?P<how>{_DEGREE}|{_STATING_MOST}|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|(?:im)?probabl[ey]|"
-    r"certain(?:ly)?|surely|(?:plausible|possible|sure)(?=\s+that\b))\b(?![-\u2010]\w)"
-    r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|less\s+likely\s+than\s+not|equally\s+likely\s+as\s+not|"
-    r"in\s+all\s+(?:likelihood|probability)|chances\s+are(?=\s+that\b)|"
-    r"(?:there\s+is\s+no|beyond(?:\s+any)?|without(?:\s+any)?)\s+doubt(?=\s+that\b)|"
-    r"\d{1,3}\s?%\s+(?:likely|certain|sure)(?=\s+(?:that|to)\b)|improbable|probably)\b(?!\s+not\s+the\b)",
+    rf"(?<![\w-])(?P<how>{_DEGREE}|{_STATING_MOST}|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|"
+    rf"(?:im)?probabl[ey]|"
+    r"certain(?:ly)?|surely|(?:plausible|possible|impossible|sure)(?=\s+that\b))\b(?![-\u2010]\w)"
+    r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|less\s+likely\s+than\s+not|"
+    r"equally\s+likely\s+as\s+not|"
+    r"in\s+all\s+(?:likelihood|probability)|(?:more|less)\s+probable\s+than\s+not|"
+    r"as\s+likely\s+as\s+(?:it\s+is\s+)?unlikely|"
+    r"\d{1,3}\s?%\s+(?:likely|certain|sure)(?=\s+(?:that|to)\b)|very\s+much\s+likely|more\s+likely\s+(?:then|"
+    r"that)\s+not(?=\s+(?:that|to)\b|\s*[,.;)])|improbable|probably)\b(?!\s+not\s+the\b|-)"
+    rf"|(?<![\w-])(?P<sure>there\s+(?:is|can\s+be)\s+(?:no|little|hardly\s+any|scarcely\s+any)\s+doubt(?=\s+that\b)|"
+    rf"{_BEYOND_DOUBT}|"
+    r"(?:undoubtedly|indubitably|unquestionably|indisputably|doubtless)(?!\s+(?:said|wrote))|"
+    r"(?:(?<=will )|(?<=will not ))(?:certainly|surely|definitely|assuredly)|(?<=is )(?:50[:/–-]50|"
+    r"fifty-fifty)(?=\s+whether)|"
+    r"(?<=\bit is )(?:certain|sure|clear\s+beyond\s+doubt|a\s+safe\s+bet)(?=\s+that\b[^.;]{0,80}?\b(?:will|would)\b)|"
+    r"(?:(?<=is )|(?<=are ))(?:sure|certain|bound)(?=\s+to\s+(?!(?:the|a|an|its|their|this|that|be\s+(?:on|in))\b)\w)|"
+    rf"(?:the\s+)?(?:odds|chances?|probability|likelihood)\s+(?:is|"
+    rf"are)\s+(?:(?:{_DEGREE})\s+)?(?:(?:{_AMOUNT})\s+)?(?=that\b)|"
+    r"(?:(?<=\A)|(?<=[;:,.]\s))most\s+likely(?=,))",
     re.IGNORECASE,
 )
 _PARTICULAR = re.compile(
-    r"\s+(?:\w+ly\s+)?(?:\w+\s+)?(?:extent|degree|amounts?|kinds?|types?|areas?|regions?|cases?|circumstances|conditions)\b"
+    r"\s+(?:\w+ly\s+)?(?:\w+\s+)?(?:extent|degree|amounts?|kinds?|types?|areas?|regions?|cases?|circumstances|"
+    r"conditions)\b"
 )
 _NO_TERM = re.compile(r"\b(?:more|less|equally|most|least|as|so|how)\s+\Z", re.IGNORECASE)
 _ASKED_HOW = re.compile(r"\b(?:how|as|so)\s+\Z", re.IGNORECASE)
+_NOT_RATING = re.compile(
+    r"\b(?:not|whether|if)\b[^.;:()]*\Z|\b(?:says?|said|wrote|writes?|asked|argue[sd]?|claim(?:s|ed)?)\b|\b(?:paper|"
+    r"section|chapter|team)\b",
+    re.IGNORECASE,
+)
+"""Denied, asked or told by somebody, or about the text."""
 _WHETHER = re.compile(r"\bwhether\b[^,.;:()]*\Z", re.IGNORECASE)
 _EVIDENCE = _phrase("|".join((_AMOUNT, *_EVIDENCE_ONLY.values())), "evidence")
 _AGREEMENT = _phrase("|".join((_AMOUNT, *_EVIDENCE_ONLY.values(), *_AGREEMENT_ONLY.values())), "agreement")
@@ -110,6 +176,13 @@ _PAIR_START = re.compile(
     rf"\b(?:{_PAIR_WORD})\s+(?:evidence|agreement)[\s,;*_]*(?:and|but|with|or)?[\s*_]*\Z", re.IGNORECASE
 )
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]{0,300})[)\]]")
+_ANY_AMOUNT = "|".join((_AMOUNT, _DEGREE, *_EVIDENCE_ONLY.values(), *_AGREEMENT_ONLY.values()))
+_RATED = re.compile(r"(?:limited|medium|robust)\s+evidence|(?:low|medium|high)\s+agreement", re.IGNORECASE)
+_UNRATED = re.compile(
+    r"(?:(?:(?:very\s+)?(?P<word>\w+))\s+(?:evidence|agreement)|(?:[\w-]+\s+)?(?:consensus|data|support|"
+    r"literature|unanimity))",
+    re.IGNORECASE,
+)
 _NEAR = 40
 """Characters before words in which what governs them is looked for."""
 _SHORT_BRACKETS = 8
@@ -161,6 +234,21 @@ def _confidence(sentence: Sentence) -> Iterator[Remark]:
         framed = _THERE_IS.search(_before(text, match)) and _THAT_OR_IN.match(text, match.end())
         if (framed or _in_short_brackets(text, match)) and not is_held_by_people(text, *match.span()):
             yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
+    for pattern in (_MUCH, _RANGE_FROM, _PERCENT_IN, _WE_ARE):
+        for match in pattern.finditer(text):
+            if not is_held_by_people(text, *match.span()) and (
+                pattern is not _MUCH or _THERE_IS.search(_before(text, match))
+            ):
+                yield Remark(
+                    *sentence.at(*match.span()), f'"{match.group()}" is no level of confidence: name one of the five.'
+                )
+    for match in _ANY_WORD.finditer(text):
+        word = match["word"].lower()
+        if not (
+            re.fullmatch(rf"{_AMOUNT}|{_DEGREE}|(?:un)?likely|certain|(?:low|high)(?:er|est)", word)
+            or any(misspelt(word, tag) for tag in TAGS)
+        ):
+            yield _better(sentence, match, "(medium confidence)", "is not a level of confidence")
     for match in _SURE.finditer(text):
         yield Remark(*sentence.at(*match.span()), f'"{match.group()}" is no level of confidence: name one of the five.')
     for match in _OTHER_HEAD.finditer(text):
@@ -193,6 +281,15 @@ def _likelihood(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
     for match in _LIKELY.finditer(text):
         said = _words(match)
+        if match["sure"] is not None:
+            if not (
+                is_opinion(text, match.start())
+                or is_mentioned(text, *match.span())
+                or _NOT_RATING.search(text[: match.start()])
+                or _NOT_RATING.search(text[match.end() :])
+            ):
+                yield _better(sentence, match, "virtually certain", "is not a term of likelihood")
+            continue
         named = match["head"] is not None and match["head"][0].isupper() and match["how"].islower()
         if named or is_mentioned(text, *match.span()):
             continue  # "near Likely" is a place
@@ -231,11 +328,21 @@ def _evidence(sentence: Sentence) -> Iterator[Remark]:
             # What is robust of evidence is high of agreement.
             better = f"{known if known in terms else terms[(*EVIDENCE, *AGREEMENT).index(known) % 3]} {noun}"
             yield _better(sentence, match, better, f"does not rate {noun}")
+    for bracket in _BRACKETS.finditer(text):
+        parts = [part.strip(" *_") for part in re.split(r"[,;]|\band\b", bracket[1])]
+        if len(parts) == 2 and any(_RATED.fullmatch(part) for part in parts):
+            for part in parts:
+                if (odd := _UNRATED.fullmatch(part)) and not re.fullmatch(
+                    _ANY_AMOUNT, odd["word"] or "", re.IGNORECASE
+                ):
+                    start = text.index(part, bracket.start())
+                    message = f'"{part}" rates neither evidence nor agreement in the calibrated vocabulary.'
+                    yield Remark(*sentence.at(start, start + len(part)), message)
 
 
-def off_scale(sentence: Sentence) -> bool:
-    """Whether a sentence states its certainty in words that are not calibrated terms."""
-    return any(True for check in (_confidence, _likelihood, _evidence) for _ in check(sentence))
+def off_scale(sentence: Sentence) -> list[Remark]:
+    """Words by which a sentence states its certainty and that are not calibrated terms."""
+    return [remark for check in (_confidence, _likelihood, _evidence) for remark in check(sentence)]
 
 
 def _amount(word: str) -> str:
@@ -411,6 +518,8 @@ _NEAR_TERM = 80
 _DIGITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTS = {**{word: place for place, word in enumerate(_DIGITS, start=1)}, "hundred": 100}
 _TENS = ("ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_PERCENTS = {word: 10 * place for place, word in enumerate(_TENS, start=1)} | _COUNTS
+_PARTS = {"third": 3, "quarter": 4, "fifth": 5, "tenth": 10}
 _N = rf"(?:\d{{1,3}}|(?:an?\s+)?(?:{'|'.join(_COUNTS)}))"
 _NUMBER = r"\d{1,3}(?:\.\d+)?"
 _NOUN = r"(?:probabilit(?:y|ies)|chances?|likelihood|odds)"
@@ -420,25 +529,35 @@ _PROBABILITY = re.compile(
     rf"(?:(?:an?|the)\s+)?(?P<named>(?:{_NOUN}|\bp)\s*(?:(?:is|of|=|:|being)\s*){{0,2}})?"
     r"(?:(?:about|around|roughly|approximately|some|nearly|ca?\.|~|≈|an?)\s*)*"
     rf"(?:(?P<above>{_ABOVE})|(?P<below>{_BELOW}))?\s*(?:about\s+|an?\s+)?"
-    rf"(?:(?P<low>[<>≤≥]?{_NUMBER})\s*%?\s*(?:[-–—]|to|and)\s*(?P<high>[<>≤≥]?{_NUMBER})\s*(?:%|per\s?cent)"
-    rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<tens>{'|'.join(_TENS)})\s+per\s?cent|(?P<decimal>0?\.\d+)"
-    rf"|(?P<of>{_N})[\s-]+(?:in|out\s+of)[\s-]+(?P<all>{_N})|(?P<half>(?:one\s+)?half|fifty[\s-]fifty|50[:/–-]50|even(?=\s+{_NOUN})))"
-    r"(?P<more>\s+or\s+(?:more|greater|higher|above|better))?(?P<less>\s+or\s+(?:less|lower|below))?"
+    rf"(?:(?:between\s+)?(?P<low>[<>≤≥]?{_NUMBER})\s*%?\s*(?:[-–—]|to|and)\s*(?P<high>[<>≤≥]?{_NUMBER})\s*(?:%|"
+    rf"per\s?cent)"
+    rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<tens>(?:{'|'.join(_TENS)})(?:[\s-]+(?:{'|'.join(_DIGITS)}))?|"
+    rf"{'|'.join(_DIGITS)})\s+per\s?cent"
+    rf"|(?P<decimal>0?\.\d+)|(?P<of>{_N})(?:\s+(?:chances?|times|cases))?[\s-]+(?:in|out\s+of)[\s-]+(?P<all>{_N})"
+    rf"|(?P<parts>an?|{'|'.join(_DIGITS)})[\s-]+(?P<nth>{'|'.join(_PARTS)})s?\b"
+    rf"|(?P<half>(?:one\s+)?half|fifty[\s-]fifty|50[:/–-]50|even(?=\s+{_NOUN})|coin\s+(?:toss|flip)|(?:toss|"
+    rf"flip)\s+of\s+a\s+coin))"
+    r"(?P<more>\s+(?:or\s+(?:more|greater|higher|above|better)|at\s+(?:the\s+)?least))?"
+    r"(?P<less>\s+(?:or\s+(?:less|lower|below)|at\s+(?:the\s+)?most))?"
     rf"(?P<after>\s*{_NOUN}\b(?:\s+of\s+(?:occurrence|being\s+(?:correct|right|true)))?)?",
     re.IGNORECASE,
 )
-_LEAD = (
-    r"(?:(?:i\.\s?e\.|that\s+is(?:\s+to\s+say)?|meaning|which\s+(?:means|is|corresponds\s+to|equals|implies)|or|namely|"
-    r"corresponding\s+to|correspond(?:s|ing)?\s+to|equivalent\s+to|equal\s+to|equal(?:s|ling)|defined\s+as|expressed\s+as|"
-    r"translat(?:es|ing)\s+(?:in)?to|interpreted\s+as|with|having|at|=|≈)(?=[\s,:≈=<>≥≤\d]),?\s*)"
-)
+_LEAD = rf"(?:(?:{EQUATES}|{CONCLUDES}|with|having|at)(?=[\s,:≈=<>≥≤\d]),?\s*)"
 _BEFORE_FIGURE = re.compile(rf"\s*(?P<open>[(\[:,;–—]\s*)?(?P<lead>{_LEAD})?", re.IGNORECASE)
+_LAST_BRACKETS = re.compile(
+    r"[^.;:,()]{1,120}[(\[](?=(?:a\s+|with\s+a\s+)?(?:probability|p\b|\d+(?:\.\d+)?\s?%\s+(?:prob|chance)))"
+)
 _RANGE_HERE = re.compile(r"\s*\branges?\b")
 _CLOSE = re.compile(r"\s*(?:[)\];,.:]|$)")
 _RANGE_BEHIND = re.compile(r"\s*(?:[a-z]+\s+)?ranges?\b")
 _MEANS = re.compile(
-    r"[^.;()]{0,60}?\b(?:means?|denotes?|stands?\s+for|implies|signif(?:y|ies)|corresponds?\s+to|(?:is|are)\s+(?:defined|"
-    r"understood|interpreted|to\s+be\s+read)\s+as|translates?\s+(?:in)?to|indicates?)\b(?![^.;]{0,20}\bnot\b)[^.;]{0,80}?$",
+    r"[^.;()]{0,60}?\b(?:means?|denotes?|stands?\s+for|implies|signif(?:y|ies)|corresponds?\s+to|(?:is|"
+    r"are)\s+(?:defined|"
+    r"understood|interpreted|to\s+be\s+read)\s+as|translates?\s+(?:in)?to|"
+    r"indicates?)\b(?![^.;]{0,20}\bnot\b)[^.;]{0,80}?$"
+    rf"|[^.;()]{{0,60}}?[,;]\s*(?:{EQUATES}|{CONCLUDES}),?\s+(?:that\s+)?"
+    r"(?:(?:it|the\s+(?:outcome|finding|statement|result))\s+has\s+(?:a\s+)?|the\s+chance\s+of\s+being\s+(?:wrong|"
+    r"right|correct)\s+is\s+|it\s+is\s+(?:right|correct|true)\s+in\s+)?$",
     re.IGNORECASE,
 )
 _OLD_SCALE: dict[Tag, tuple[float, float]] = {
@@ -479,11 +598,13 @@ def probability_at(text: str, place: int) -> StatedProbability | None:
         if match["value"] is not None:
             low = float(match["value"]) / 100
         elif match["tens"] is not None:
-            low = (1 + _TENS.index(match["tens"].lower())) / 10
+            low = sum(_PERCENTS[word] for word in re.split(r"[\s-]+", match["tens"].lower())) / 100
         elif match["decimal"] is not None:
             low = float(match["decimal"])
         elif match["half"] is not None:
             low = 0.5
+        elif match["nth"] is not None:
+            low = _COUNTS.get(match["parts"].lower(), 1) / _PARTS[match["nth"].lower()]
         else:
             words = (match[name].lower().split()[-1] for name in ("of", "all"))
             of, every = (int(word) if word.isdecimal() else _COUNTS[word] for word in words)
@@ -494,7 +615,11 @@ def probability_at(text: str, place: int) -> StatedProbability | None:
         elif match["below"] or match["less"]:
             kind, low = "bound", 0.0
     # "more than half of the emissions" is a share.
-    share = (match["of"] or match["half"]) and not named and re.match(r"\s+(?:of|the)\b", text[match.end() :])
+    share = (
+        (match["of"] or match["half"] or match["nth"])
+        and not named
+        and re.match(r"\s+(?:of|the)\b", text[match.end() :])
+    )
     if not 0 <= low <= high <= 1 or share or (match["decimal"] and not named):
         return None
     return StatedProbability(match.start(), match.end(), low, high, kind, named or bool(match["of"]))
@@ -527,6 +652,10 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
         if stated is None:
             stated = _words_before(text, term.start)
             start, end = (stated.start, term.end) if stated else (0, 0)
+        if stated is None and len(sentence.likelihoods) == 1 and (behind := _LAST_BRACKETS.match(text, term.end)):
+            stated = probability_at(text, behind.end())
+            end = stated.end if stated else 0
+            stated = stated if stated and stated.named and _CLOSE.match(text, end) else None
         if stated is None or is_opinion(text, term.start):
             continue
         bracket = re.match(r"\s*[)\]]", text[end:])
@@ -566,7 +695,7 @@ def _behind(text: str, place: int, *, ranged: bool = False) -> StatedProbability
 def _words_before(text: str, place: int) -> StatedProbability | None:
     """A named probability directly before a term: "a 40% chance (likely)"."""
     base = max(0, place - _NEAR_TERM)
-    gap = re.search(r"\s*[(,]\s*(?:(?:i\.\s?e\.|that\s+is|hence|thus|or),?\s*)?\Z", text[base:place])
+    gap = re.search(rf"\s*[(,]\s*(?:(?:{EQUATES}|{CONCLUDES}),?\s*)?(?:it\s+is\s+)?\Z", text[base:place], re.IGNORECASE)
     if gap is None:
         return None
     end = base + gap.start()
@@ -600,7 +729,7 @@ def _fits(stated: StatedProbability, low: float, high: float) -> bool:
     ),
 )
 def _level_as_probability(sentence: Sentence) -> Iterator[Remark]:
-    for mark in sentence.marks:
+    for mark in sentence.said:
         if not mark.levels or mark.attributive or mark.likelihood:
             continue
         stated = _explaining(sentence.text, mark)
@@ -623,7 +752,8 @@ def _explaining(text: str, mark: TagMark) -> StatedProbability | None:
         if _CLOSE.match(text, stated.end) is None and not (stated.named and lead["lead"]):
             continue
         # A figure that is not called a probability may be a quantity: "(high confidence; 5–10%)".
-        if stated.named or (low - _TOLERANCE <= stated.low and stated.high <= high + _TOLERANCE):
+        ends = (stated.low, stated.high) if stated.kind != "bound" else (max(stated.low, 1 - stated.high),) * 2
+        if stated.named or (low - _TOLERANCE <= ends[0] and ends[1] <= high + _TOLERANCE):
             return stated
     for result in _PROBABILITY.finditer(text, mark.whole[1], min(len(text), mark.whole[1] + 2 * _NEAR_TERM)):
         stated = probability_at(text, result.start())
