@@ -127,6 +127,9 @@ def test_names_and_places_that_the_source_does_not_have():
         ("Greenland lost 2700 Gt of ice, Antarctica 4900 Gt.", [("2700 Gt", "4900 Gt")]),
         # A length of another thing is no other value of this one.
         ("Glaciers creep by 12 m.", [("12 m", "")]),
+        # A sentence with all of them outweighs figures of another that has more of the words close by.
+        ("The sea rose by 0.2 m between 1971 and 2015 (high confidence).", []),
+        ("The sea rose by 0.2 m between 1980 and 2015 (high confidence).", [("1980", "2006"), ("2015", "2018")]),
         # It may be the same figure, rounded.
         ("Sunlight of about 340 W m-2 arrives.", []),
     ],
@@ -139,6 +142,8 @@ def test_figures_are_compared_with_those_of_the_same_thing(sentence, differing):
             "They agree that Greenland lost about 4900 Gt of ice and Antarctica about 2700 Gt between 1992 and 2020.",
             1.2,
         ),
+        ("The sea level increased by 0.20 [0.15 to 0.25] m between 1971 and 2015.", 0.8),
+        ("Losses of ice made the sea rise between 2006 and 2018 (high confidence).", 1.5),
         ("The sunlight that arrives is 342 W m-2.", 1.2),
         ("The planet spreads it over a sphere, about 340 W m-2.", 0.5),
     ]

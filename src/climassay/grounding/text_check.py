@@ -149,6 +149,8 @@ def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tu
         sources: Sentences, each with its nearness to the whole of what was written: cosine plus the share of words.
     """
     own = _figures(sentence)
+    if len(own) > 1 and any(_has_in_order(text, [figure for figure, _ in own]) for text, _ in sources):
+        return ()  # One sentence says all of it: what others say nearby is of something else.
     known = [
         (place, nearness, figure, around)
         for place, (text, nearness) in enumerate(sources)
@@ -180,6 +182,12 @@ def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tu
         else:
             results.append(DifferingFigure(said, nearest[2].bounded or nearest[2].text, nearest[1]))
     return tuple(dict.fromkeys(results))
+
+
+def _has_in_order(text: str, figures: Sequence[Quantity]) -> bool:
+    """Whether a text has all of these figures, one after the other."""
+    known = iter(split_at_quantities(text)[1])
+    return all(any(backs(other, figure) for other in known) for figure in figures)
 
 
 def _figures(text: str) -> list[tuple[Quantity, Mapping[str, float]]]:
