@@ -6,6 +6,7 @@ import json
 import pytest
 
 from command_line import done, json_of, refused
+from pdf_building import build_pdf, column
 
 
 @pytest.fixture
@@ -84,6 +85,14 @@ def test_what_was_skipped_is_listed_and_does_not_stop_the_rest(corpus, tmp_path)
     for name in ("empty.txt", "broken.pdf", "none.pdf"):
         assert f"skipped   {name}: " in out
     assert "1 document added with 1 new passage, 0 already there, 3 skipped" in out
+
+
+def test_a_file_of_which_a_page_was_left_out_is_not_skipped(corpus, tmp_path):
+    text = "Sea level rose by about three millimetres a year in the last two decades."
+    (tmp_path / "half.pdf").write_bytes(build_pdf([column(text, 50, 700, 480), []], image_pages=[1]))
+    out = done(corpus("add", "half", tmp_path / "half.pdf"))
+    assert "in part   half.pdf: There are only images on page 2." in out
+    assert "0 already there, 0 skipped" in out
 
 
 def test_a_changed_file_is_told_and_can_replace_the_old_one(corpus, tmp_path):

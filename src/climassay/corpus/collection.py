@@ -120,13 +120,14 @@ class AddReport(Result):
                 f"note      {name} also keeps another version of {stored.title} ({stored.id}): "
                 f"`climassay corpus remove {name} {stored.id}` takes it out, adding with --replace does so at once"
             )
+        read = {stored.source for stored in (*self.added, *self.already_there)}
         for item in skipped[:MOST_LISTED]:
-            yield f"skipped   {item.source}: {item.reason}"
+            yield f"{'in part' if item.source in read else 'skipped':<9} {item.source}: {item.reason}"
         if len(skipped) > MOST_LISTED:
             yield f"skipped   and {len(skipped) - MOST_LISTED:,} more (--json lists all)"
         yield (
             f"{name}: {counted(len(self.added), 'document')} added with {counted(self.passages, 'new passage')}, "
-            f"{len(self.already_there):,} already there, {len(skipped):,} skipped"
+            f"{len(self.already_there):,} already there, {sum(one.source not in read for one in skipped):,} skipped"
         )
 
     def rows(self) -> list[dict[str, Any]]:

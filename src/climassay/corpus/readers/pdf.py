@@ -158,11 +158,11 @@ def _skipped(source: str, images: list[int], broken: list[int], crowded: list[in
     if len(images) == count:
         yield Skipped(source, f"{source} holds images of pages without text (a scan); put it through text recognition.")
     elif images:
-        yield Skipped(source, f"Left out of {source}, because there are only images: {_pages(images)}.")
+        yield Skipped(source, f"There are only images on {_pages(images)}.")
     if broken:
-        yield Skipped(source, f"Left out of {source}, because of damage: {_pages(broken)}.")
+        yield Skipped(source, f"There is damage on {_pages(broken)}.")
     if crowded:
-        yield Skipped(source, f"Left out of {source}, because more is set there than on any page: {_pages(crowded)}.")
+        yield Skipped(source, f"There is more than any page holds on {_pages(crowded)}.")
 
 
 def _pages(numbers: list[int]) -> str:
