@@ -121,7 +121,7 @@ def commented(
         silent = one.name not in given and (value in (None, MISSING) or one.example is not None)
         shown = f"{'# ' if silent and not off else ''}{one.name} = {_toml(one.example if silent else value)}"
         words = textwrap.wrap(one.description.rstrip("."), WIDTH - COLUMN - 2) if one.description else [""]
-        lines.append(f"{shown.ljust(COLUMN)}# {words[0]}" if words[0] else shown)
+        lines.append(f"{shown.ljust(COLUMN - 1)} # {words[0]}" if words[0] else shown)
         lines += [f"{'':{COLUMN}}# {rest}" for rest in words[1:]]
     return "".join(f"{'# ' if off else ''}{line}".rstrip() + "\n" for line in lines)
 

@@ -112,7 +112,7 @@ def test_questions_that_stood_alone_have_nothing_to_share():
 def test_the_answer_the_options_and_the_filled_statement_count(question):
     found = overlap([question, OTHER], {one.id: passage(f"As is said, {RUN}.") for one in (question, OTHER)})
     assert found == ("1 passage", 1)
-    assert record(*found).overlap == "8 words or more of 1 of the questions stand in what the model had: 1 passage"
+    assert record(*found).overlap == "1 question shares 8 words in a row or more with what the model had: 1 passage"
 
 
 def test_a_passage_counts_for_the_question_that_had_it_only():

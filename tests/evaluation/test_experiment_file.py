@@ -1,5 +1,6 @@
 """From a TOML file to an experiment, and clear sentences where an entry does not fit."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def test_a_small_file_is_an_experiment_with_defaults():
 
 def test_the_commented_file_is_one_and_so_are_its_comments():
     assert parse(COMMENTED).models[0].name == "local:smollm2"
+    assert not re.search(r"\S# ", COMMENTED)
     # Every commented-out entry must fit as well: take the marks away and read it again.
     lines = [line.removeprefix("# ") if line.startswith("# ") and ("=" in line or "[[" in line) else line
              for line in COMMENTED.splitlines()]  # fmt: skip

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from climassay.evaluation import experiment_tables, screen_tables
 from climassay.evaluation.results import Cell, Experiment
 from climassay.evaluation.scores import score_experiment
 from climassay.statistics import holm, mcnemar, wilson_interval
@@ -36,6 +37,34 @@ def test_accuracy_by_level_has_wilsons_interval():
     }
     assert found["overall"].interval == wilson_interval(5, 8)
     assert [score.level for score in scores.scores] == ["base", "reasoning", "overall"]
+
+
+def test_values_that_are_all_the_same_are_not_known_without_error():
+    halves = [replace(one, scores={"accuracy": 0.5}) for one in mcq_outcomes(PLAIN, [1] * 8)]
+    alike = [outcome(WRITTEN, asked, {"bleu_char": 0.3}) for asked in FREEFORM]
+    scores = score_experiment(matrix(halves)).scores + score_experiment(matrix(alike, questions=FREEFORM)).scores
+    for value, n in ((0.5, 8), (0.3, 3)):
+        [found] = [one.estimate for one in scores if one.level == "overall" and one.estimate.n == n]
+        assert found.interval == pytest.approx(wilson_interval(value * n, n))
+        assert found.interval.low < value < found.interval.high
+
+
+def test_a_screen_shows_of_many_tests_those_beyond_chance():
+    cells = [Cell("set", "m", f"s{number}", "mcq") for number in range(8)]
+    right = [[1] * 8, *([0] * 8 for _ in cells[1:])]
+    named = experiment_tables(score_experiment(matrix(*map(mcq_outcomes, cells, right))))
+    [whole] = [one.table for one in named if one.name == "settings"]
+    assert (len(whole.rows), whole.strong) == (28, frozenset())
+    shown = {one.title: one for one in screen_tables(named, 100)}[whole.title]
+    assert (shown.rows, "28 of 28 tests" in shown.note) == ((), True)
+    assert whole in screen_tables(named, 100, whole=("settings",))
+    beside = {one.title: one for one in screen_tables(named, 100)}
+    assert len(beside["Multiple choice and cloze, set"].rows) == len(cells) + 1  # the constant answer
+
+
+def test_no_cell_is_the_best_where_all_are_alike():
+    named = experiment_tables(score_experiment(matrix(mcq_outcomes(PLAIN, [1] * 8), mcq_outcomes(BOOKS, [1] * 8))))
+    assert not next(one.table for one in named if one.name == "mcq-cloze").marks
 
 
 def test_failed_answers_score_zero_and_unscored_ones_are_in_no_mean():

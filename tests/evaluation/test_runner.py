@@ -329,6 +329,6 @@ def test_a_cell_says_what_its_questions_share_with_what_the_model_had(store):
     assert (cells["few-shot:pool", "mcq"].texts, cells["few-shot:pool", "mcq"].contaminated) == ("1 example", 0)
     found = cells["tuned", "freeform"]
     assert (found.texts, found.contaminated) == ("1 example, 2 training texts", 1)
-    assert found.notes[-1].startswith("8 words or more of 1 of the questions")
+    assert found.notes[-1].startswith("1 question shares 8 words in a row")
     assert cells["tuned", "mcq"].contaminated == 0
     assert load_experiment(store, done.run).cells == done.cells

@@ -42,6 +42,10 @@ class Evaluation(Result):
         """All tables, each figure with its n and its interval."""
         return tuple(one.table for one in evaluation.experiment_tables(self.scores))
 
+    def terminal_tables(self, width: int) -> "list[Table]":
+        """The same as a screen shows them."""
+        return evaluation.screen_tables(evaluation.experiment_tables(self.scores), width)
+
     def rows(self) -> list[dict[str, Any]]:
         """Every score with its n and interval, one a line."""
         return [
@@ -68,18 +72,25 @@ class Evaluation(Result):
         """What was left out, what a reader must know of single cells, and how many answers were asked now."""
         done = self.experiment
         notes = [f"{name}: {one}" for name, reasons in self.skipped.items() for one in skipped_note(reasons)]
+        said: dict[tuple[str, str, str], list[str]] = {}  # what holds for several models is said once
         for record in done.cells:
-            notes += [f"{record.cell.model}, {record.cell.setting}, {record.cell.task}: {one}" for one in record.notes]
-        asked, failed = sum(record.asked for record in done.cells), sum(record.failed for record in done.cells)
-        notes.append(
-            f"Run {done.run}: {len(done.outcomes)} answers, {asked} asked now, {failed} failed. "
-            f"Tables again: climassay evaluate table {done.run}"
-        )
-        return notes
+            for one in record.notes:
+                said.setdefault((record.cell.setting, record.cell.task, one), []).append(record.cell.model)
+        notes += [f"{', '.join(models)}, {setting}, {task}: {one}" for (setting, task, one), models in said.items()]
+        return [*notes, f"{_tally_sentence(done)} Tables again: climassay evaluate table {done.run}"]
 
     def report(self) -> "Report":
         """Tables, figures and single answers."""
         return evaluation.experiment_report(self.experiment, scores=self.scores)
+
+
+def _tally_sentence(done: "Experiment") -> str:
+    tally = done.tally
+    cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
+    return (
+        f"Run {done.run}: {tally.hits:,} answers from the records, {tally.asked:,} asked ({tally.failed:,} failed), "
+        f"{tally.usage.tokens}{cost}."
+    )
 
 
 def scores_data(scores: "ExperimentScores") -> dict[str, object]:
@@ -536,16 +547,11 @@ def evaluate_choices(
         "tally": tally,
         "n_predictions": len(rows),
     }
-    cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
-    told = (
-        f"Run {done.run}: {tally.hits} answers from the records, {tally.asked} asked ({tally.failed} failed), "
-        f"{tally.usage.tokens}{cost}."
-    )
     return ScoredChoices(
         data,
         evaluation.mcq_tables(scores),
         said=(f"{given.name}: {len(asked.questions)} multiple-choice questions, {names}",),
-        noted=(*skipped_note(given.skipped), told),
+        noted=(*skipped_note(given.skipped), _tally_sentence(done)),
         reported=lambda: evaluation.experiment_report(done, seed=seed),
         predictions=[asdict(one) for one in rows],
     )

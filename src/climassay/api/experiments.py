@@ -13,7 +13,6 @@ from climassay.models import DEFAULT_MODEL, Generator
 from climassay.questions import read_questions
 from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown
 from climassay.reporting.results import Result, Shown, as_json_data
-from climassay.reporting.tables import split_columns
 from climassay.session import Place, Session
 from climassay.workspace import Workspace
 
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
 
 Form = Literal["screen", "markdown", "latex", "csv", "html"]
 EVERY = "all"
-SCORE_TABLES = ("mcq-cloze", "freeform", "own-metrics")
-"""Tables that may be wider than a screen: one column per score."""
-WIDE = 160
-"""Columns of a screen that shows eight scores side by side."""
 DEFAULT_POINTS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
 DEFAULT_ACCURACY = 0.8
 DEFAULT_DEVIATION = 0.25
@@ -84,14 +79,11 @@ class ExperimentTables(Result):
         return results
 
     def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
-        """Tables by their names, those with a column per score in parts that fit on a screen."""
-        # A score with its interval takes some 14 columns; the levels of a metric are four scores.
-        wide = 8 if width >= WIDE else 4
-        return [
-            part
-            for name, one in self.chosen(only)
-            for part in (split_columns(one, 2, wide) if name in SCORE_TABLES else [one])
-        ]
+        """Tables by their names, as a screen shows them; all rows of those that are named."""
+        from climassay.evaluation.tables import NamedTable
+
+        named = [NamedTable(name, "", one) for name, one in self.chosen(only)]
+        return evaluation.screen_tables(named, width, whole=only)
 
     def written(self, only: Sequence[str], form: Form) -> str:
         """Tables by their names, as text of a form."""

@@ -81,7 +81,11 @@ if TYPE_CHECKING:
         parse_spec as parse_spec,
     )
     from climassay.evaluation.long_answers import Better as Better, Comparer as Comparer
-    from climassay.evaluation.tables import experiment_tables as experiment_tables, mcq_tables as mcq_tables
+    from climassay.evaluation.tables import (
+        experiment_tables as experiment_tables,
+        mcq_tables as mcq_tables,
+        screen_tables as screen_tables,
+    )
     from climassay.evaluation.tasks import (
         Prediction as Prediction,
         Scoring as Scoring,

@@ -178,7 +178,9 @@ def rank_agreement(
             )
     if not results:
         raise InputError(
-            f"{first.name} and {second.name} have no metric with scores of the same {FEWEST_MODELS} models or more."
+            f"{first.name} and {second.name} have no metric with scores of the same {FEWEST_MODELS} models or more, so "
+            "their rankings cannot be compared. To test models or settings against each other on the same questions, "
+            "put them into one experiment file: what was asked before is not asked again."
         )
     return results
 

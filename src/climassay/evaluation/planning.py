@@ -101,6 +101,13 @@ def assume_mean(deviation: float, correlation: float = 0.5) -> Assumptions:
     return Assumptions(False, None, None, deviation, deviation * math.sqrt(2 * (1 - correlation)), "given")
 
 
+def _no_variation(run: str, label: str) -> str:
+    return (
+        f"In {run} most models and settings have the same {label}, or all questions one value, so that nothing can be "
+        "estimated from it: state assumptions in place of --run."
+    )
+
+
 def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
     """Assumptions estimated from an experiment: medians over its cells and over its pairs of cells.
 
@@ -129,12 +136,12 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
         mean = float(np.median([np.mean(column) for column in scores]))
         discordance = float(np.median([np.mean(gap != 0) for gap in gaps]))
         if not 0 < mean < 1 or discordance == 0:
-            raise InputError(f"In {experiment.run} the typical {known.label} does not vary: nothing can be estimated.")
+            raise InputError(_no_variation(experiment.run, known.label))
         return Assumptions(True, mean, discordance, None, None, origin)
     deviation = float(np.median([np.std(column, ddof=1) for column in scores]))
     paired = float(np.median([np.std(gap, ddof=1) for gap in gaps]))
     if deviation == 0 or paired == 0:
-        raise InputError(f"In {experiment.run} the typical {known.label} does not vary: nothing can be estimated.")
+        raise InputError(_no_variation(experiment.run, known.label))
     return Assumptions(False, None, None, deviation, paired, origin)
 
 

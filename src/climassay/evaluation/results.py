@@ -65,8 +65,10 @@ class CellRecord:
         """A note on questions that stand in these texts; empty where none does."""
         if not self.contaminated:
             return ""
-        touched = f"{RUN_LENGTH} words or more of {self.contaminated} of the questions"
-        return f"{touched} stand in what the model had: {self.texts}"
+        sharing = "question shares" if self.contaminated == 1 else "questions share"
+        return (
+            f"{self.contaminated} {sharing} {RUN_LENGTH} words in a row or more with what the model had: {self.texts}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

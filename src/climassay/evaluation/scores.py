@@ -5,6 +5,7 @@ orientation only: questions, prompts and books are others, so that no item and n
 """
 
 import csv
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -333,11 +334,17 @@ def _scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Scor
 
 
 def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: int) -> Iterator[Estimate]:
-    """The mean of each column of scores: with Wilson's interval where they are right or wrong, else bootstrap."""
-    whole = [is_right_or_wrong(metric, values) for metric, values in columns]
+    """The mean of each column of scores: with Wilson's interval where they are right or wrong, else bootstrap.
+
+    Values from 0 to 1 that are all the same have Wilson's too: resampled, they would claim to be known without error.
+    """
+    whole = [
+        is_right_or_wrong(metric, values) or (len(set(values)) == 1 and 0 <= values[0] <= 1)
+        for metric, values in columns
+    ]
     means = iter(mean_estimates([v for (_, v), binary in zip(columns, whole, strict=True) if not binary], seed=seed))
     for (_, values), binary in zip(columns, whole, strict=True):
-        yield proportion(round(sum(values)), len(values)) if binary else next(means)
+        yield proportion(math.fsum(values), len(values)) if binary else next(means)
 
 
 def _constants(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:

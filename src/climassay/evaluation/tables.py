@@ -1,6 +1,6 @@
 """The tables of experiments, plans and comparisons, in the shapes of the paper and with what the paper leaves out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -25,7 +25,7 @@ from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES
 from climassay.reporting import Axis, Dot, DotPlot, Mark, Table, percent, percent_interval, shown_p_value
-from climassay.reporting.tables import Column
+from climassay.reporting.tables import Column, split_columns
 from climassay.statistics import Estimate, PairedComparison
 
 SHORT_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypothetical": "Hypo", OVERALL: "Overall"}
@@ -207,6 +207,36 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
     return tables
 
 
+SCORE_TABLES = ("mcq-cloze", "freeform", "own-metrics")
+"""Tables that may be wider than a screen: one column per score."""
+_WIDE = 160
+"""Columns of a screen that shows eight scores side by side."""
+_MOST_TESTS = 24
+"""Rows of a table of tests on a screen; of a longer one only differences beyond chance are shown."""
+
+
+def screen_tables(named: Sequence[NamedTable], width: int, *, whole: Collection[str] = ()) -> list[Table]:
+    """Tables as a screen shows them: scores in parts that fit, and of many tests those beyond chance.
+
+    Args:
+        named: From :func:`experiment_tables`.
+        width: Columns of the screen.
+        whole: Names of the tables whose rows are all shown.
+    """
+    # A score with its interval takes some 14 columns; the levels of a metric are four scores.
+    wide, results = 8 if width >= _WIDE else 4, []
+    for one in named:
+        table = one.table
+        if one.name in ("settings", "models") and one.name not in whole and len(table.rows) > _MOST_TESTS:
+            shown = sorted(table.strong)
+            note = f"{len(table.rows) - len(shown)} of {len(table.rows)} tests, those with p (Holm) of 0.05 or more, "
+            note += f"are not shown: --table {one.name} of climassay evaluate table shows all. {table.note}"
+            rows = tuple(table.rows[place] for place in shown)
+            table = replace(table, rows=rows, strong=frozenset(), note=note)
+        results += split_columns(table, 2, wide) if one.name in SCORE_TABLES else [table]
+    return results
+
+
 def _overview(scores: ExperimentScores) -> NamedTable | None:
     """Chief metrics of all benchmarks in one table, where some are tasks of another framework."""
     shown = [one for one in scores.scores if one.level == OVERALL and METRICS[one.metric].tested]
@@ -293,7 +323,8 @@ def _marks(
         for mark, rows in parts:
             best = min if column.metric.lower else max
             highest = best((printed[row] for row in rows), default=0.0)
-            for row in rows if len(rows) > 1 else []:
+            # Where all are alike, none is the best.
+            for row in rows if len({printed[row] for row in rows}) > 1 else []:
                 if printed[row] == highest:
                     # Two leading columns, model and setting, hold no numbers.
                     marks.setdefault((row, place + 2), set()).add(mark)

@@ -717,5 +717,6 @@ def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
         strong=(len(rows),),
         note=f"Prompt tokens are counted on {SAMPLE} prompts of each stream; answers are reckoned at "
         + ", ".join(f"{ANSWER_TOKENS[kind]} tokens ({kind})" for kind in kinds)
-        + ". Validators and maskers are not in it.",
+        + ". Validators and maskers are not in it."
+        + (" No cost: the recipe and prices.toml give no price." if all(one.cost is None for one in estimates) else ""),
     )

@@ -36,11 +36,12 @@ def _check_level(level: float) -> None:
         raise InputError(f"A confidence level must be between 0 and 1, not {level}.")
 
 
-def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
+def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
     """Wilson's score interval for a proportion, without continuity correction.
 
     Args:
-        successes: Number of successes, 0 to n.
+        successes: Number of successes, 0 to n; or the sum of n values from 0 to 1, whose mean no interval of their own
+            could hold more safely, for right and wrong vary most.
         n: Number of independent trials, at least 1.
         level: Confidence level.
 
@@ -63,7 +64,7 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
     return Interval(low, high)
 
 
-def proportion(successes: int, n: int, level: float = 0.95) -> Estimate:
+def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
     """A share with its Wilson interval; see :func:`wilson_interval`."""
     return Estimate(successes / n if n else 0.0, wilson_interval(successes, n, level), n, level)
 

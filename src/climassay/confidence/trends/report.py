@@ -546,8 +546,10 @@ def summary(analysis: TrendAnalysis) -> list[str]:
                 if result
             )
         )
-    else:
+    elif looked:
         said.append(f"No topic of {looked} differs clearly from others of its {kind}s (Holm, 0.05).")
+    else:
+        said.append(f"No topic has enough sections to be compared with others of its {kind}s.")
     for whole in (one for one in analysis.changes if one.topic is None):
         pair = [one for one in analysis.changes if (one.before, one.after) == (whole.before, whole.after)]
         clear = [one for one in pair if one.topic is not None and one.p_holm < 0.05]
