@@ -131,6 +131,10 @@ _MODELS: dict[Any, Any] = {Estimate: Share}
 """Models of answers by the records that they are made from."""
 
 
+class Answered(Data, use_attribute_docstrings=False):
+    """What is answered of a record, which describes the fields: there is no source of the model's own to look for."""
+
+
 def answer(name: str, record: Any, fields: str = "", /, *, below: str = "", **more: Any) -> Any:
     """A model of answers.
 
@@ -154,7 +158,7 @@ def answer(name: str, record: Any, fields: str = "", /, *, below: str = "", **mo
     for part, kind in (parts | more).items():
         examples = _examples(kind, EXAMPLES.get(f"{name}.{part}", EXAMPLES.get(part)))
         parts[part] = Annotated[kind, Field(examples=examples)] if examples else kind
-    made = create_model(name, __base__=Data, __module__=__name__, __doc__=words, **parts)
+    made = create_model(name, __base__=Answered, __module__=__name__, __doc__=words, **parts)
     _MODELS.setdefault(record, made)
     return made
 
