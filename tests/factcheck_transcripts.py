@@ -1,6 +1,8 @@
 """Finished fact-checks for tests: built by hand, and drawn at random."""
 
 from dataclasses import fields, replace
+from functools import cache
+from types import SimpleNamespace
 
 from hypothesis import strategies as st
 
@@ -244,16 +246,15 @@ def _drawn(kind, **fixed):
     return st.builds(kind, **{name: ... for name in _names(kind) if name not in fixed}, **fixed)
 
 
-@st.composite
-def transcripts(draw):
-    """Any transcript whose citations name its passages and whose subclaims lie in its claim."""
-    count = draw(st.integers(0, 3))
+@cache
+def _parts(count):
+    """Strategies of everything in a transcript of so many passages, made once: each looks up annotations."""
     passages = _drawn(Passage, text=TEXTS, headings=_some(TEXTS), paragraph_ids=_some(TEXTS))
-    sources = tuple(
-        draw(_drawn(PassageCitation, number=st.just(number), passage=passages, advocates=_some(TEXTS),
-                    cosine=st.none() | st.floats(0, 1)))
+    sources = [
+        _drawn(PassageCitation, number=st.just(number), passage=passages, advocates=_some(TEXTS),
+               cosine=st.none() | st.floats(0, 1))
         for number in range(1, count + 1)
-    )  # fmt: skip
+    ]  # fmt: skip
     numbers = _some(st.integers(1, count)) if count else st.just(())
     shares = st.floats(0, 1)
     sentences = _some(
@@ -269,27 +270,42 @@ def transcripts(draw):
         2,
     )  # fmt: skip
     decision = _drawn(MediatorDecision, verdict=LABELS, probabilities=_some(shares), informed=_some(TEXTS))
-    verdict = _drawn(Verdict, label=LABELS, probabilities=_some(shares), explanation=sentences, caveats=_some(TEXTS),
-                     quotations=quoted)  # fmt: skip
-    claim = draw(_drawn(Claim, text=TEXTS))
+    return SimpleNamespace(
+        sources=st.tuples(*sources),
+        claim=_drawn(Claim, text=TEXTS),
+        profiles=_some(_drawn(AdvocateProfile, collections=_some(TEXTS), weight=shares), 2),
+        rounds=_some(_drawn(Round, follow_ups=asked, opinions=opinions, parts=opinions, decision=decision), 2),
+        verdict=_drawn(Verdict, label=LABELS, probabilities=_some(shares), explanation=sentences, caveats=_some(TEXTS),
+                       quotations=quoted),
+        usage=_drawn(Usage, cost=st.none() | st.floats(0, 1e6)),
+        stability=st.none() | _drawn(Stability, labels=_some(LABELS), share=shares),
+        texts=_some(TEXTS),
+        without=_some(st.tuples(TEXTS, LABELS)),
+    )  # fmt: skip
+
+
+@st.composite
+def transcripts(draw):
+    """Any transcript whose citations name its passages and whose subclaims lie in its claim."""
+    parts = _parts(draw(st.integers(0, 3)))
+    sources, claim = draw(parts.sources), draw(parts.claim)
     ends = draw(_some(st.tuples(*[st.integers(0, len(claim.text))] * 2).map(sorted)))
-    profile = _drawn(AdvocateProfile, collections=_some(TEXTS), weight=shares)
     return Transcript(
         claim,
         "climate-feedback",
-        draw(_some(profile, 2)),
+        draw(parts.profiles),
         draw(TEXTS),
         tuple(Subclaim(number, draw(TEXTS), *span) for number, span in enumerate(ends, start=1)),
-        draw(_some(_drawn(Round, follow_ups=asked, opinions=opinions, parts=opinions, decision=decision), 2)),
-        draw(verdict),
+        draw(parts.rounds),
+        draw(parts.verdict),
         sources,
         draw(st.booleans()),
         draw(st.sampled_from(["model", "rules", "none"])),
-        draw(_some(TEXTS)),
+        draw(parts.texts),
         draw(st.integers(0, 9)),
-        draw(_drawn(Usage, cost=st.none() | st.floats(0, 1e6))),
-        draw(st.none() | _drawn(Stability, labels=_some(LABELS), share=shares)),
-        draw(_some(st.tuples(TEXTS, LABELS))),
+        draw(parts.usage),
+        draw(parts.stability),
+        draw(parts.without),
     )
 
 

@@ -10,7 +10,7 @@ from climassay.confidence.linting.checking import MeasuredAccuracy, OpenedTagger
 from climassay.errors import InputError, ModelError
 from climassay.web.confidence import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
 from faults.samples import docx
-from web_parts import HOSTILE_DRAFTS, csrf_of, post
+from web_parts import HOSTILE_DRAFTS, post
 
 DRAFT = "Glaciers melt (moderate confidence).\n\nRain will very likely increase (low confidence)."
 
@@ -161,17 +161,21 @@ def test_a_kind_that_there_is_not_is_refused(client_of, no_tagger):
     assert "<script>" not in answer.text.split("<main")[1]
 
 
-def test_hostile_texts_are_answered_and_stay_text(client_of, no_tagger):
+QUICKLY_CHECKED = ("script", "attribute", "controls", "comments")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one in QUICKLY_CHECKED else pytest.mark.faults) for one in HOSTILE_DRAFTS]
+)
+def test_hostile_texts_are_answered_and_stay_text(client_of, no_tagger, name):
     client = client_of("annotator")
-    token = csrf_of(client)
-    for name, text in HOSTILE_DRAFTS.items():
-        sent = text.encode("utf-8", "replace").decode()
-        for kind in ("markdown", "text"):
-            answer = client.post("/confidence", data={"csrf": token, "text": sent, "kind": kind})
-            assert answer.status_code == 200, name
-            body = answer.text.split("<main", 1)[1]
-            for harm in ("<script", '" onmouseover="', "\x00", "\x07"):
-                assert harm not in body, name
+    sent = HOSTILE_DRAFTS[name].encode("utf-8", "replace").decode()
+    for kind in ("markdown", "text"):
+        answer = post(client, "/confidence", {"text": sent, "kind": kind})
+        assert answer.status_code == 200
+        body = answer.text.split("<main", 1)[1]
+        for harm in ("<script", '" onmouseover="', "\x00", "\x07"):
+            assert harm not in body
 
 
 SUMMARY = """# Sea level (high confidence)

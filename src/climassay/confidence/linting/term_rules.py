@@ -192,8 +192,9 @@ def _apart(mark: TagMark) -> int:
 )
 def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
     for mark in sentence.marks:
-        told_apart = mark.scope or _TOLD_APART.search(sentence.text) or explains_terms(sentence.text)
-        if len(mark.levels) != 2 or _apart(mark) >= _FAR or told_apart:
+        if len(mark.levels) != 2 or _apart(mark) >= _FAR:
+            continue
+        if mark.scope or _TOLD_APART.search(sentence.text) or explains_terms(sentence.text):
             continue  # brackets, or the sentence, may say what each end is about
         words = sentence.text[mark.start : mark.end].lower()
         if mark.in_brackets or not (" or " in words or words.count("confidence") > 1):
