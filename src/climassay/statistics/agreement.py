@@ -139,13 +139,9 @@ def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals
         except (TypeError, ValueError):
             raise InputError("Interval alpha needs labels that are numbers.") from None
         return np.asarray(np.subtract.outer(numbers, numbers) ** 2)
-    cumulative = np.concatenate([[0.0], np.cumsum(totals)])
-
-    def between(a: int, b: int) -> float:
-        """Values from a to b, the ends counted half."""
-        return float(cumulative[b + 1] - cumulative[a] - (totals[a] + totals[b]) / 2)
-
-    return np.array([[between(min(a, b), max(a, b)) ** 2 if a != b else 0.0 for b in range(size)] for a in range(size)])
+    # All values from one to the other, the ends counted half: the way from the middle of one to that of the other.
+    middles = np.cumsum(totals) - totals / 2
+    return np.asarray(np.subtract.outer(middles, middles) ** 2)
 
 
 FloatArray = NDArray[np.float64]
