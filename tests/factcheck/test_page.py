@@ -81,17 +81,17 @@ def test_a_page_says_what_came_out_and_how():
         "Carbon dioxide has [1] [2].",
         "That is common knowledge (Not from the sources).",
         "1 of 2 cited sentences got their citation by comparing",
-        "argues the stance of pamphlet",
+        "argues the position of pamphlet",
         "It fell by 42 percent [3] (42 not in the cited passage).",
-        "In its view the claim is an outlier view",
+        "In its view the claim is an outlier",
         "mediator asks Pamphlet: Which measurement shows that CO2 does nothing?",
         "Pamphlet replies: Plants like it [3].",
         "closed the debate, because the mediator was satisfied",
-        "held another round, because the informed advocates' verdicts were more than one step apart",
+        "called another round, because the informed advocates' verdicts were more than one step apart",
         "Draft, written before the verdict",
         "Without IPCC the mediator would have said misleading",
         "Without WMO the mediator would have said incorrect (the same)",
-        "12,345 prompt, 678 completion; 0.0123 US dollars",
+        "12,345 read by the models, 678 written",
     ):
         assert text in page.words
     assert "https://example.org/report?page=11" in page.links
@@ -136,7 +136,7 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
 
 def test_a_verdict_that_nothing_bears_is_not_shown_as_one():
     page = page_of(replace(UNBORNE, rounds=()))
-    assert "No verdict: nothing in the sources bears one." in page.words
+    assert "No verdict: the sources do not say enough for one." in page.words
     assert "mostly accurate" in " ".join(notices(reader_view(UNBORNE, CLIMATE_FEEDBACK)))
     assert "The model gives this verdict" not in page.words
     assert "How certain it is" not in page.words
@@ -146,7 +146,7 @@ def test_a_verdict_that_nothing_bears_is_not_shown_as_one():
 
 def test_too_little_information_is_said_plainly_with_what_was_searched():
     page = page_of(NEI_CHECK)
-    assert "No verdict: nothing in the sources bears one." in page.words
+    assert "No verdict: the sources do not say enough for one." in page.words
     assert "IPCC in ar6: 1 passage found ([1]), not enough to judge" in page.words
     assert 'class="scale"' not in page.page
     empty = replace(NEI_CHECK, rounds=tuple(

@@ -340,10 +340,10 @@ def test_the_list_is_searched_filtered_and_paged(client_of, place, script):
     one = Page(client.get("/checks?q=SUN+warming").text)
     assert len(one.every("li", class_="card")) == 1
     assert one.every("a", href=f"/checks/{check}")
-    assert "No check fits this: the words “%%”." in Page(client.get("/checks?q=%25%25").text).text
+    assert "No check matches this: the words “%%”." in Page(client.get("/checks?q=%25%25").text).text
     assert "There is no page 9" in Page(client.get("/checks?page=9").text).text
     assert len(Page(client.get("/checks?verdict=incorrect").text).every("li", class_="card")) == 1
-    assert "No check fits" in Page(client.get("/checks?review=agreed").text).text
+    assert "No check matches" in Page(client.get("/checks?review=agreed").text).text
     assert client.get("/checks?review=liked").status_code == 422
     assert client.get("/checks?page=0").status_code == 422
 
@@ -363,7 +363,12 @@ def test_filters_go_together_stay_in_the_address_and_are_told_where_nothing_fits
     assert seen.every("option", value="2", selected=None)
     assert seen.every("a", href=f"/checks.csv?{FILTERS}")
     nothing = Page(client.get(f"/checks?{FILTERS}&until=2020-01-02").text).text
-    for words in ("No check fits all of this", "until 2020-01-02", "People do not cause it.", "reviewed by annotator"):
+    for words in (
+        "No check matches all of this",
+        "until 2020-01-02",
+        "People do not cause it.",
+        "reviewed by annotator",
+    ):
         assert words in nothing
     for wrong, status in (("since=2024-02-30", 400), ("until=soon", 422)):
         for path in ("/checks", "/checks.csv", "/api/v1/checks"):

@@ -206,10 +206,10 @@ def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, sho
     page.evaluate("scrollTo(0, 0)")
     shoot(page, "confidence-check", whole=True)
     assert sideways(page) == 0
-    page.get_by_label("How confident would the IPCC sound about this statement?").fill("Glaciers lose mass.")
+    page.get_by_label("How confident would an IPCC report sound about this statement?").fill("Glaciers lose mass.")
     with arriving(page):
         page.get_by_role("button", name="Estimate the level").click()
-    page.get_by_text("The reports would most probably sound: high confidence.").wait_for()
+    page.get_by_text("An IPCC report would most probably say: high confidence.").wait_for()
     assert page.get_by_text("47% [42% to 52%] of 300 statements").is_visible()
     shoot(page, "confidence-statement", whole=True, dark=True)
     assert sideways(page) == 0

@@ -193,7 +193,7 @@ def test_a_long_answer_is_shown_with_its_rubric_and_what_was_found_in_it(reader,
 def test_a_single_evaluation_has_tables_and_questions(reader, place):
     run = store_mcq(place.records)
     assert "Multiple choice and cloze, primer" in page_of(reader, f"/results/{run}?show=tables").text
-    assert "12 questions one by one" in page_of(reader, f"/results/{run}").text
+    assert "See 12 questions" in page_of(reader, f"/results/{run}").text
     rows = page_of(reader, f"/results/{run}/questions/mcq-5").rows("Answers")
     assert rows == [["local:small", "default, letter", "wrong c) option C of question 5", "0"]]
     bare = store_mcq(place.records, with_questions=False)

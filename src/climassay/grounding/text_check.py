@@ -739,22 +739,20 @@ def _decided(
         if spoken is not None and not words:
             # The sentence that has the other figure.
             shown = replace(shown, evidence=replace(spoken[0].evidence, quotation=spoken[1]))
-        told = "; ".join(f"{one.said} here, {one.source} there" for one in against)
+        told = "; ".join(f"“{one.said}” in the text, “{one.source}” in the passage" for one in against)
         return replace(shown, status="contradicted", reason=f"The passage says otherwise: {told}.")
     if names or figures:
         told = ", ".join(one.said for one in differing)
         return replace(shown, status="unsupported", reason=f"The passages do not have {told}.")
     worst = max(about, key=lambda one: one.evidence.contradicts or 0.0)
     if (worst.evidence.contradicts or 0.0) >= limits.contradicted and support < limits.supported:
-        said = "A passage about the same probably says the contrary."
+        said = "A passage on the same subject probably says the opposite."
         return replace(shown, status="contradicted", reason=said, evidence=worst.evidence)
     if support >= limits.supported:
-        near_words = best.evidence.similarity >= limits.same
-        said = (
-            "A passage says nearly the same." if near_words else "A passage bears it in other words: compare the two."
-        )
+        same = best.evidence.similarity >= limits.same
+        said = "A passage says nearly the same." if same else "A passage supports it in other words: compare the two."
         return replace(shown, status="supported", reason=said)
-    return replace(shown, status="unsupported", reason="Passages speak about it, but none says it.")
+    return replace(shown, status="unsupported", reason="Passages mention the subject, but none says this.")
 
 
 def _judged(
@@ -772,7 +770,7 @@ def _judged(
     if said.relation == "settles nothing":
         return replace(shown, status="unsupported")
     if not said.quoted:
-        unfounded = "The judge's quotation stands in no passage, so that its word is not taken."
+        unfounded = "The judge's quotation is in no passage, so its judgement is ignored."
         return replace(shown, status="unsupported", reason=unfounded)
     return replace(shown, status="supported" if said.relation == "supports" else "contradicted")
 

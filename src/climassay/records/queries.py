@@ -21,7 +21,7 @@ MOST_SHOWN = 20
 
 
 def without_price(model: str) -> str:
-    """What stands for the cost of a model that has no price: nobody is paid where it runs on the own machine."""
+    """What stands for the cost of a model that has no price: nobody is paid where it runs on one's own machine."""
     return "none (local model)" if model.startswith("local:") else "unknown"
 
 
@@ -41,7 +41,14 @@ class _Usage:
     cost: float | None
     """US dollars, of what has a price; None where nothing has."""
     unpriced: int
-    """Answers with tokens but without a known price."""
+    """Answers of servers' models with tokens but without a known price."""
+
+    @property
+    def shown_cost(self) -> str:
+        """The cost in words, with the number of answers that have no price."""
+        if self.cost is None:
+            return without_price("" if self.unpriced else "local:") if self.prompt_tokens else "none"
+        return f"${self.cost:.4f}" + (f" + {self.unpriced:,} unpriced" if self.unpriced else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +57,6 @@ class ModelUsage(_Usage):
 
     model: str
     fingerprint: str
-
-    @property
-    def shown_cost(self) -> str:
-        """The cost in words, with the number of answers that have no price."""
-        if self.cost is None:
-            return without_price(self.model)
-        return f"${self.cost:.4f}" + (f" + {self.unpriced:,} unpriced" if self.unpriced else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +361,14 @@ class RunEntry:
     tokens: int
     """Prompt and completion tokens of the answers that it asked for."""
 
+    @property
+    def shown_cost(self) -> str:
+        """The cost in words."""
+        if self.summary.cost is not None:
+            return f"${self.summary.cost:.4f}"
+        paid = any(not model.startswith("local:") for model in self.models)
+        return "–" if not self.tokens else "unknown" if paid else "none"
+
 
 @dataclass(frozen=True, slots=True)
 class RunList:
@@ -541,7 +549,11 @@ def _lines(connection: sa.Connection, found: Sequence[sa.Row[Any]]) -> tuple[Run
 
 def _sums() -> tuple[sa.ColumnElement[Any], ...]:
     answers = tables.answers
-    priceless = sa.and_(answers.c.cost.is_(None), answers.c.prompt_tokens + answers.c.completion_tokens > 0)
+    priceless = sa.and_(
+        answers.c.cost.is_(None),
+        answers.c.prompt_tokens + answers.c.completion_tokens > 0,
+        tables.requests.c.model.not_like("local:%"),
+    )
     return (
         sa.func.count().label("answers"),
         sa.func.count(answers.c.error).label("failed"),

@@ -33,8 +33,8 @@ LONGEST_CONTEXT = 4_000
 KINDS = {"markdown": "Markdown", "text": "plain text"}
 TAGGER = "confidence-tagger"
 """What a server keeps the tagger by."""
-NATURAL = "Right for text like that of the reports, where one level is far more frequent than the others"
-EQUAL = "Right for a single statement of your own, and where rare levels have to be found"
+NATURAL = "Use this for text like that of the reports, where one level is far more frequent than the others"
+EQUAL = "Use this for a single statement of your own, or to find rare levels"
 
 router = APIRouter(include_in_schema=False)
 
@@ -122,10 +122,10 @@ def tag_statement(
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else 503
         return _page(request, app, asked=asked, statement_error=str(error), status=status)
-    mixes = [("The reports would most probably sound", NATURAL, row, opened.accuracy)]
+    mixes = [("An IPCC report would most probably say", NATURAL, row, opened.accuracy)]
     if opened.shares is not None:
         even = reweighted(row, opened.shares)
-        mixes.append(("With all levels equally frequent", EQUAL, even, opened.equal_accuracy))
+        mixes.append(("If all levels were equally frequent", EQUAL, even, opened.equal_accuracy))
     estimates = []
     for words, when, given, accuracy in mixes:
         levels = levels_of(given, tagger.levels)

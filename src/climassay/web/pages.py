@@ -4,10 +4,10 @@ import hashlib
 import json
 import math
 import re
-import time
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Generic, TypeVar
@@ -156,9 +156,12 @@ def is_web_address(text: str | None) -> bool:
     return text is not None and re.match(r"https?://[^\s/]", text, re.IGNORECASE) is not None
 
 
-def day_and_time(seconds: float | None) -> str:
-    """A moment in words, UTC; a dash where there is none."""
-    return "–" if seconds is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+def day_and_time(moment: float | str | None) -> str:
+    """A moment, in seconds or as ISO 8601, in words: ``6 Nov 2026, 11:39 UTC``; a dash where there is none."""
+    if moment is None:
+        return "–"
+    told = datetime.fromisoformat(moment) if isinstance(moment, str) else datetime.fromtimestamp(moment, UTC)
+    return f"{told.day} {told:%b %Y, %H:%M} UTC"
 
 
 def duration(seconds: float) -> str:

@@ -279,13 +279,13 @@ class TextCoverage:
         """One sentence."""
         return (
             f"Looked at: {counted(self.sentences, 'sentence')}, {self.with_terms:,} with a calibrated term, and "
-            f"{self.stating_findings:,} that state a finding without one."
+            f"{self.stating_findings:,} that state{'s' if self.stating_findings == 1 else ''} a finding without one."
         )
 
     @property
     def not_looked_at(self) -> tuple[str, ...]:
         """What was not looked at, each in a few words."""
-        limits = ["whether the evidence bears the level", "figures, images, code, link targets and citations"]
+        limits = ["whether the evidence supports the level", "figures, images, code, link targets and citations"]
         if self.kinds_passed_over:
             limits.append(f"findings without a term in {', '.join(self.kinds_passed_over)}")
         if self.rules_off:
@@ -346,7 +346,7 @@ class Checked:
         return (
             f"No rule complains of the {counted(examined.with_terms, 'sentence')} with a calibrated term"
             + (f", nor of {examined.stating_findings:,} without one" if examined.stating_findings else "")
-            + "; whether the evidence bears the terms was not looked at."
+            + "; whether the evidence supports the terms was not checked."
         )
 
     @property

@@ -365,7 +365,7 @@ def _likelihood_low_confidence(sentence: Sentence) -> Iterator[Remark]:
         if TAGS.index(level) <= TAGS.index("low"):
             yield Remark(
                 *sentence.at(term.start, term.end),
-                f'"{term.term.capitalize()}" states a probability, and {level} confidence does not bear one: '
+                f'"{term.term.capitalize()}" states a probability, and {level} confidence does not support one: '
                 "give the level alone.",
             )
 

@@ -133,11 +133,11 @@ def _around_tag(sentence: Sentence, mark: TagMark) -> Iterator[Remark]:
     closed = _CLOSED.match(text, end)
     ended = _UNCLOSED.match(text, end)
     if behind:
-        message = f'"{behind["hedge"]}" takes the level back: choose the level that the evidence bears.'
+        message = f'"{behind["hedge"]}" takes the level back: choose the level that the evidence supports.'
         yield Remark(*sentence.at(start, behind.end() - 1), message)
     elif hedge and (mark.in_brackets or not (hedge["tagged"] or opened)):
         name = hedge.lastgroup or "hedge"
-        message = f'"{hedge[name]}" takes the level back: choose the level that the evidence bears.'
+        message = f'"{hedge[name]}" takes the level back: choose the level that the evidence supports.'
         yield Remark(*sentence.at(hedge.start(name), end), message)
     elif _ANGLES.search(text[:start]) and re.match(r"[*_]*\s*>", text[end:]):
         yield Remark(*sentence.at(start - 1, end + 1), "A tag stands in round brackets.")

@@ -41,6 +41,7 @@ from climassay.factcheck.transcript import (
 from climassay.grounding import AnswerSentence, written
 from climassay.grounding.answer import unchecked_note
 from climassay.grounding.citations import mark_quotations
+from climassay.records.queries import without_price
 from climassay.reporting import Table, counted, render_page
 from climassay.reporting.results import Result
 
@@ -58,11 +59,11 @@ AGREEMENT: Mapping[AgreementLevel, str] = {
     "high": "the evidence points the same way",
 }
 CONFIDENCE: Mapping[Confidence, str] = {
-    "very low": "hardly any ground for the finding",
+    "very low": "the finding has hardly any support",
     "low": "the finding may well change",
-    "medium": "the finding has some ground",
-    "high": "the finding rests on good ground",
-    "very high": "the finding rests on very good ground",
+    "medium": "the finding has some support",
+    "high": "the finding is well supported",
+    "very high": "the finding is very well supported",
 }
 LIKELIHOOD: Mapping[Likelihood, str] = {
     "exceptionally unlikely": "0 to 1 per cent",
@@ -78,7 +79,7 @@ LIKELIHOOD: Mapping[Likelihood, str] = {
 }
 PLACEMENT: Mapping[Placement, str] = {
     "consensus": "states the consensus view",
-    "outlier": "is an outlier view, far from what most evidence says",
+    "outlier": "is an outlier, far from what most of the evidence says",
     "exaggerated": "exaggerates something that is true",
     "misleading": "presents something true in a misleading way",
 }
@@ -101,17 +102,17 @@ OUTCOME: Mapping[Outcome, str] = {
 }
 ENDING: Mapping[Outcome, str] = {
     "verdict": "",
-    "not enough information": "No verdict: nothing in the sources bears one. That makes the claim neither right nor "
-    "wrong; what was searched and found stands below.",
+    "not enough information": "No verdict: the sources do not say enough for one. That makes the claim neither right "
+    "nor wrong; what was searched and found is listed below.",
     "not checkable": "The text states nothing that evidence could confirm or refute: it may be a question, an opinion, "
     "a wish or a call to do something. It was not debated, and nothing was searched for it.",
     "not about climate": "The claim is not about climate, its causes, its consequences or what is done about it. It "
     "was not debated: the documents here could not tell.",
-    "failed": "A model did not answer as it should, so that there is no verdict. Run the check again.",
+    "failed": "A model did not answer as it should, so there is no verdict. Run the check again.",
 }
 DEMONSTRATION = (
     "A very small language model made this. It demonstrates how this works and is not to be relied on: for real "
-    "work take a strong model."
+    "work, use a strong model."
 )
 SIDE: Mapping[Side | None, str] = {
     "for": "What speaks for the claim",
@@ -119,9 +120,15 @@ SIDE: Mapping[Side | None, str] = {
     None: "What was found nearest to the claim",
 }
 KIND: Mapping[str, str] = {
-    "collection": "judges by",
-    "plain": "judges by what its model knows, without documents",
-    "adversarial": "argues the stance of",
+    "collection": "reads",
+    "plain": "answers from what its model knows, without documents",
+    "adversarial": "argues the position of",
+}
+
+
+MEDIATOR: Mapping[str, str] = {
+    "expert": "trusts the sources of all advocates",
+    "neutral": "favours no advocate",
 }
 
 
@@ -139,7 +146,7 @@ def level_lines(levels: Levels) -> tuple[tuple[str, str, str], ...]:
 
 
 def role(profile: AdvocateProfile) -> str:
-    """What an advocate judges by, in words."""
+    """What an advocate reads, in words."""
     collections = ", ".join(profile.collections)
     return f"{KIND[profile.kind]} {collections}".strip() if collections else KIND[profile.kind]
 
@@ -161,9 +168,29 @@ def fallacy_note(fallacy: Fallacy) -> str:
     )
 
 
+def cost(transcript: Transcript) -> str:
+    """What a debate cost, in words."""
+    if transcript.usage.cost is not None:
+        return f"{transcript.usage.cost:.4f} US dollars"
+    paid = [model for model, _, _ in models(transcript) if not model.startswith("local:")]
+    return without_price(paid[0] if paid else "local:")
+
+
+def models(transcript: Transcript) -> list[tuple[str, str, str]]:
+    """Name, fingerprint and number format of each advocate's model, once each."""
+    return list(dict.fromkeys((one.model, one.fingerprint, one.dtype) for one in transcript.advocates))
+
+
+def mediator(transcript: Transcript) -> str:
+    """The mediator's model, and how it treats the advocates."""
+    style, _, model = transcript.mediator.partition(", ")
+    return f"{MEDIATOR[style]}; model {model}" if style in MEDIATOR else transcript.mediator
+
+
 _WORDS = {
-    "ENDING": ENDING, "OUTCOME": OUTCOME, "PLACEMENT": PLACEMENT, "REASON": REASON, "SIDE": SIDE,
-    "fallacy_note": fallacy_note, "level_lines": level_lines, "role": role,
+    "ENDING": ENDING, "OUTCOME": OUTCOME, "PLACEMENT": PLACEMENT, "REASON": REASON, "SIDE": SIDE, "cost": cost,
+    "counted": counted, "fallacy_note": fallacy_note, "level_lines": level_lines, "mediator": mediator,
+    "models": models, "role": role,
 }  # fmt: skip
 """What templates call things."""
 
@@ -407,7 +434,7 @@ def _removed_notes(found: Verdict | AdvocateOpinion) -> list[str]:
         was = "was" if count == 1 else "were"
         notes.append(f"{counted(count, 'citation')} of passages that were not retrieved {was} removed.")
     if count := found.removed_quotations:
-        was = "does not stand in its passage and was" if count == 1 else "do not stand in their passages and were"
+        was = "is not in its passage and was" if count == 1 else "are not in their passages and were"
         notes.append(f"{counted(count, 'quotation')} {was} removed.")
     return notes
 
@@ -424,7 +451,7 @@ def _view(transcript: Transcript, profile: AdvocateProfile) -> View:
         notes += [*_sentence_notes(opinion.explanation), *_removed_notes(opinion)]
         if opinion.withheld:
             notes.append(
-                f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites bears that."
+                f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports that."
             )
     return View(
         name,

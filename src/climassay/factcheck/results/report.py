@@ -72,6 +72,7 @@ def factcheck_report(
         pages: Address of each claim's own page by the claim's id, relative to the report; claims may be missing.
     """
     advocates = [one.party for one in analysis.distributions if one.party not in ("published", MEDIATOR)]
+    published = f"{analysis.with_truth} of them with a published verdict, " if analysis.with_truth else ""
     who = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
     classes = analysis.scale.classes(analysis.shown)
     places = {name: number / (len(classes) - 1) for number, name in enumerate(classes)}
@@ -82,9 +83,12 @@ def factcheck_report(
         tuple(StackedBar(one.party, tuple(count for _, count in one.counts)) for one in analysis.distributions),
         "From wrong (left) to right; grey: not enough information; hatched: no verdict.",
     )
+    given = (bars, distribution_table(analysis), nei_table(analysis))
     sections: dict[str, Sequence[Block]] = {
+        # Without published verdicts, what was found comes first.
+        **({} if analysis.scores else {"Verdicts given": given}),
         "Verdicts against the published ones": _score_blocks(analysis),
-        "Verdicts given": (bars, distribution_table(analysis), nei_table(analysis)),
+        "Verdicts given": given,
         "How the debates went": (outcome_table(analysis), round_table(analysis), agreement_table(analysis)),
         "What drove the verdicts": (left_out_table(analysis),),
         "What the explanations rest on": (citation_table(analysis), contradiction_table(analysis)),
@@ -96,8 +100,8 @@ def factcheck_report(
         for heading, blocks in sections.items()
     }
     return Report(
-        title=f"Fact-checks of {file}",
-        lead=f"{counted(analysis.claims, 'claim')}, {analysis.with_truth} of them with a published verdict, {who}; "
+        title=f"Fact-check{'s' if analysis.claims != 1 else ''} of {file}",
+        lead=f"{counted(analysis.claims, 'claim')}, {published}{who}; "
         "verdicts by language models, not reviewed by a person."
         + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
         sections=tuple(Section(heading, blocks) for heading, blocks in filled.items() if blocks),
@@ -108,9 +112,7 @@ def factcheck_report(
 def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
     """Whether the mediator is better than a constant answer, in words, figures and tables."""
     if not analysis.scores:
-        return (
-            Prose("No claim has a published verdict, so that nothing can be said about how right the verdicts are."),
-        )
+        return (Prose("No claim has a published verdict, so there is nothing to compare these verdicts with."),)
     mediator = analysis.scores[0].levels
     lines = []
     for scores in mediator:

@@ -41,7 +41,6 @@ from climassay.web.annotate.views import (
     Participant,
     address,
     agreement_of,
-    holds_rubrics,
     item_view,
     label_view,
     new_key,
@@ -55,6 +54,7 @@ from climassay.web.annotate.views import (
     train,
     training_offered,
     trainings,
+    work_of,
 )
 from climassay.web.api.base import named
 from climassay.web.app_state import App, AppState
@@ -77,9 +77,9 @@ DONE = {
 }
 """What a page says about what was done before it was shown, by the word in its address."""
 ORDERS = {
-    "margin": "what the validator is least sure of first",
-    "paper": "as in the paper: what the validator is sure of mostly left for last",
-    "random": "by chance",
+    "margin": "what the validator is least sure of",
+    "paper": "as in the ClimaQA paper: mostly what the validator is unsure of",
+    "random": "at random",
 }
 """The orders of a queue, in words."""
 STATES: dict[ItemFilterState, str] = {
@@ -93,15 +93,18 @@ STATES: dict[ItemFilterState, str] = {
 FORMATS = {
     "jsonl": (
         "climassay",
-        "Everything: all labels, also those withdrawn, skips, comments and settings. Import it elsewhere.",
+        "Everything: all labels, withdrawn ones too, skips, comments and settings, to be imported elsewhere.",
     ),
-    "csv": ("CSV table", "The labels that count, one a row, for a spreadsheet; questions without any, too."),
+    "csv": (
+        "CSV table",
+        "The current labels, one per row, for a spreadsheet; and questions without a label.",
+    ),
     "label-studio": ("Label Studio", "The questions with their labels as tasks, and the labelling interface."),
     # Whose user there is whose here is not known, so it gets the questions to be answered, and no answers.
     "argilla": ("Argilla", "The questions, to be answered there; without the labels given here."),
 }
 """Formats of labels: the title for people, and what an export has."""
-RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with it: climassay evaluate reads them.")}
+RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with that rubric, for climassay evaluate.")}
 """The format of what people wrote in a dataset of rubrics; it is not imported."""
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 """Endings of files that are imported; the table readers go by them."""
@@ -301,6 +304,7 @@ def _settings_page(asked: DatasetRequest, **values: Any) -> Response:
         settings=store.settings(dataset),
         limits={one.name: one for one in entries(AnnotationSettings)},
         orders=ORDERS,
+        work=work_of(store, dataset),
         progress=store.progress(dataset),
         new_labels=store.new_labels(dataset),
         offered=training_offered(store, dataset),
@@ -405,7 +409,7 @@ def _conflict_page(
 def agreement(asked: ByAdjudicator) -> Response:
     """How far annotators agree, and what each of them did."""
     store, dataset, app = asked.store, asked.dataset, asked.app
-    revision, written = store.revision(dataset), holds_rubrics(store, dataset)
+    revision, work = store.revision(dataset), work_of(store, dataset)
 
     def once(name: str, make: Callable[[], Any]) -> Any:
         return app.computed.get((name, dataset, revision), make)
@@ -414,8 +418,10 @@ def agreement(asked: ByAdjudicator) -> Response:
         "agreement",
         agreement=agreement_of(app, dataset),
         ratings=once("ratings", lambda: rating_agreement(store.items(dataset))),
-        rubrics=once("rubrics", lambda: rubric_agreement(store.items(dataset), app.encoder())) if written else None,
-        written=written,
+        rubrics=once("rubrics", lambda: rubric_agreement(store.items(dataset), app.encoder()))
+        if work == "rubrics"
+        else None,
+        work=work,
         annotators=once("annotators", lambda: store.annotators(dataset)),
     )
 
@@ -428,7 +434,7 @@ def export(asked: ByAdjudicator, format: str = "") -> Response:
         said, progress = store.labels(dataset), store.progress(dataset)
         decisions = sum(label.adjudicates for label in said)
         counts = {"label": len(said) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
-        formats = RUBRICS | FORMATS if holds_rubrics(store, dataset) else FORMATS
+        formats = RUBRICS | FORMATS if work_of(store, dataset) == "rubrics" else FORMATS
         return asked.show("export", formats=formats, progress=progress, counts=counts)
     _check_format(format, FORMATS | RUBRICS)
     with TemporaryDirectory() as made:

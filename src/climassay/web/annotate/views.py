@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
@@ -473,10 +473,12 @@ def agreement_of(app: AppState, dataset: str) -> Agreement:
     return app.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
 
 
-def holds_rubrics(store: AnnotationStore, dataset: str) -> bool:
-    """Whether people write rubrics in a dataset."""
+def work_of(store: AnnotationStore, dataset: str) -> Literal["questions", "ratings", "rubrics"]:
+    """What people do in a dataset: judge questions, rate answers or write rubrics."""
     first = next(store.items(dataset), None)
-    return first is not None and is_rubric(first.draft.wording)
+    if first is None:
+        return "questions"
+    return "rubrics" if is_rubric(first.draft.wording) else "ratings" if is_rating(first.draft.wording) else "questions"
 
 
 def own_label(item: Item, user: User) -> Label | None:

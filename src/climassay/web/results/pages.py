@@ -38,7 +38,6 @@ from climassay.records.queries import (
     run_settings,
     usage_by,
     usage_by_model,
-    without_price,
 )
 from climassay.records.store import cached
 from climassay.reporting import Prose, Report, Section, Table, as_csv, as_latex, as_markdown
@@ -88,7 +87,7 @@ COLUMNS: tuple[tuple[str, str, bool], ...] = (
     ("", "Run", False),
     ("command", "Command", False),
     ("status", "Status", False),
-    ("started", "Started (UTC)", False),
+    ("started", "Started", False),
     ("", "Models", False),
     ("asked", "Asked", True),
     ("failed", "Failed", True),
@@ -636,9 +635,9 @@ def _usage_report(app: AppState) -> Report:
     counts = ("answers", "failed", "served", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens")
     headings = ["asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens", "thought"]
     note = (
-        "from records: answers of earlier runs that nobody had to pay again; share: of all answers that runs got. "
-        "sent: requests with their repetitions. thought: completion tokens before the answers. cost: in US dollars, of "
-        "what has a price."
+        "asked: answers requested from models. from records: answers reused from earlier runs at no cost, and their "
+        "share of all answers. sent: requests, retries included. thought: completion tokens before the answers. cost: "
+        "of answers whose price is known."
     )
     groups: tuple[UsageGroup, ...] = get_args(UsageGroup)
     sections = []
@@ -646,9 +645,7 @@ def _usage_report(app: AppState) -> Report:
         rows = []
         for line in usage_by(app.database, group):
             cells = [f"{getattr(line, name):,}" for name in counts]
-            cost = (without_price(line.name) if line.unpriced else "–") if line.cost is None else f"{line.cost:.4f}"
-            cost += f" + {line.unpriced:,} unpriced" if line.cost is not None and line.unpriced else ""
-            rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost))
-        title = f"Tokens, cost and failures by {group}"
-        sections.append(Section(f"By {group}", (Table.of(title, [group, *headings, "cost"], rows, note=note),)))
+            rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], line.shown_cost))
+        title, last = f"Tokens, cost and failures by {group}", note if group == groups[-1] else ""
+        sections.append(Section(f"By {group}", (Table.of(title, [group, *headings, "cost"], rows, note=last),)))
     return Report("Usage", "", tuple(sections))
