@@ -217,7 +217,7 @@ def test_a_text_without_an_assessment_gets_no_all_clear(lint, tmp_path, more):
     for told in (" ".join(err.split()), page):
         assert "There is nothing to check" in told
         assert "Looked at: 2 sentences, 0 with a calibrated term" in told
-        assert "Not looked at: whether the evidence bears the level" in told
+        assert "Not looked at: whether the evidence supports the level" in told
 
 
 def test_json(lint):

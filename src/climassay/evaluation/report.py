@@ -315,7 +315,7 @@ def experiment_report(
     ]
     headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint"]
     headings += ["number format", "all settings", "notes"]
-    sections.append(Section("How it was asked", (Table.of("Cells", headings, rows, left=len(headings)),)))
+    sections.append(Section("How it was asked", (Table.of("Models and settings", headings, rows, left=len(headings)),)))
     if answers:
         sections.append(Section("Questions and answers", (answer_tables(experiment),)))
     models = dict.fromkeys(record.cell.model for record in experiment.cells)
@@ -356,8 +356,9 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
         tests = [test for test in scores.tests if test.benchmark == benchmark]
         if tests:
             beyond = sum(test.p_holm < 0.05 for test in tests)
-            sentences.append(f"Of {len(tests)} paired comparisons, {beyond} differ beyond chance (Holm, 5%).")
-        blocks.append(Prose(f"{benchmark}: {' '.join(sentences)}"))
+            compared, differ = counted(len(tests), "paired comparison"), "differs" if beyond == 1 else "differ"
+            sentences.append(f"Of {compared}, {beyond} {differ} beyond chance (Holm, 5%).")
+        blocks.append(Prose(f"{benchmark}: {' '.join(sentences) or 'no answer has a score.'}"))
     counts = [count for count in scores.counts if count.cell.benchmark in experiment.questions]
     failed = sum(count.failed for count in counts)
     unparsed = sum(count.unparsed for count in counts)

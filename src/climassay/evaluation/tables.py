@@ -24,7 +24,7 @@ from climassay.grounding.text_check import STATUSES
 from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES
-from climassay.reporting import Axis, Dot, DotPlot, Mark, Table, percent, percent_interval, shown_p_value
+from climassay.reporting import Axis, Dot, DotPlot, Mark, Table, counted, percent, percent_interval, shown_p_value
 from climassay.reporting.tables import Column, split_columns
 from climassay.statistics import Estimate, PairedComparison
 
@@ -404,8 +404,8 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
         strong=[number for number, test in enumerate(results) if test.p_holm < 0.05],
         note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the one named first, or only the one named second, got right. Holm: corrected for the "
-        f"{len(results)} tests of this table; rows below 0.05 are set off. Accuracy, exact match and supported in "
-        "percentage points.",
+        f"{counted(len(results), 'test')} of this table; rows below 0.05 are set off. Accuracy, exact match and "
+        "supported in percentage points.",
     )
 
 

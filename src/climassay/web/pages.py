@@ -38,6 +38,8 @@ PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
 Search = Annotated[str, Query(max_length=200)]
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
+_TONES = {"done": "good", "failed": "bad", "interrupted": "warn", "stopped": "warn"}
+"""The colours of badges that say how work ended."""
 _STYLES = {area: f"{area}.css" for area in ("annotate", "api", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -255,6 +257,7 @@ def environment() -> Any:
     )
     made.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
     made.globals |= {"explain": explained, "in_words": plainly, "letter": option_letter}
+    made.globals["tone"] = lambda state: _TONES.get(state, "info")
     made.filters["moment"] = day_and_time
     made.filters |= {"duration": duration, "rough_duration": rough_duration, "explained": explained, "plainly": plainly}
     made.filters["laid_out"] = laid_out
