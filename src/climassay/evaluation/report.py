@@ -439,14 +439,14 @@ def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
         for record in records
     ]
     return Table.of(
-        f"Questions that stand in what a model was given or trained on, {benchmark}",
+        f"Questions found in what a model was given or trained on, {benchmark}",
         ["model", "setting", "task", "texts", "n", f"{RUN_LENGTH} words\nor more"],
         rows,
         left=4,
         grouped=1,
-        note=f"Questions of which the stem, an option or the answer (cloze: the filled statement) shares {RUN_LENGTH} "
-        "words or more with a text that the model had for it. In retrieval from the books of the questions that is the "
-        "point; in examples, training texts and other books it is a leak.",
+        note=f"Questions whose stem, option or answer (cloze: the filled statement) shares {RUN_LENGTH} words or more "
+        "with a text that the model was given for it. With retrieval from the questions' own books that is intended; "
+        "in examples, training texts and other books it is a leak.",
     )
 
 
