@@ -67,12 +67,16 @@ class Bars(Progress):
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
         """Show a bar until the task ends; tasks within a task appear in the same display."""
         if self._display is not None:
-            yield _Bar(self._display, description, total)
+            bar = _Bar(self._display, description, total)
+            yield bar
+            bar.end()
             return
         with _bars(self._console) as display:
             self._display = display
             try:
-                yield _Bar(display, description, total)
+                bar = _Bar(display, description, total)
+                yield bar
+                bar.end()
             finally:
                 self._display = None
 
@@ -117,12 +121,16 @@ class NotebookBars(Bars):
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
         """See :class:`Bars`; a change of a task draws the display anew."""
         if self._display is not None:
-            yield _Bar(self._display, description, total, self._show)
+            bar = _Bar(self._display, description, total, self._show)
+            yield bar
+            bar.end()
             return
         self._display = _bars(self._console)
         with _below_the_cell(keep=True) as self._show:
             try:
-                yield _Bar(self._display, description, total, self._show)
+                bar = _Bar(self._display, description, total, self._show)
+                yield bar
+                bar.end()
             finally:
                 self._display = None
 
@@ -210,6 +218,15 @@ class _Bar(Task):
         self, *, description: str | None = None, completed: float | None = None, total: float | None = None
     ) -> None:
         self._display.update(self._id, description=description, completed=completed, total=total)
+        self._show(self._display)
+
+    def end(self) -> None:
+        """Where it was not known how much there is, it is what was done; a bar that counted nothing goes."""
+        task = next(one for one in self._display.tasks if one.id == self._id)
+        if task.total is None and not task.completed:
+            self._display.remove_task(self._id)
+        elif task.total is None:
+            self._display.update(self._id, total=task.completed)
         self._show(self._display)
 
 

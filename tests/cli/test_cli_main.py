@@ -166,9 +166,15 @@ def test_a_result_is_saved_in_several_forms_by_one_option(tmp_path, climassay):
 
 def test_the_old_options_for_files_still_save(tmp_path, climassay):
     page, rows = tmp_path / "p.html", tmp_path / "p.csv"
-    assert climassay("prompts list", "--html", page, "--csv", rows)[0] == 0
+    code, _, err = climassay("prompts list", "--html", page, f"--csv={rows}", "-o", tmp_path / "p.md")
+    assert code == 0
     assert page.is_file()
     assert rows.is_file()
+    told = [line for line in err.splitlines() if "is called" in line]
+    assert [(line.split("`")[1], line.split("`")[5]) for line in told] == [
+        ("--html", "--output"),
+        ("--csv", "--output"),
+    ]
 
 
 NAME = "local:models/[red]new[/blue]:smile:"
@@ -185,6 +191,16 @@ def test_brackets_are_no_markup_of_what_is_waited_for(capsys):
     with shown_progress(False).waiting(f"Loading {NAME} ..."), shown_progress(False).task(f"Asking {NAME}", total=2):
         pass
     assert f"Asking {NAME}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("count", "shown"), [(0, False), (3, True)])
+def test_work_of_unknown_length_leaves_no_open_bar(capsys, count, shown):
+    with shown_progress(False).task("Keeping the answers") as task:
+        task.advance(count)
+    err = capsys.readouterr().err
+    assert ("Keeping the answers" in err) == shown
+    assert ("3/3" in err) == shown
+    assert "/?" not in err
 
 
 def test_the_quiet_wait_in_silence(capsys):

@@ -160,7 +160,7 @@ BAD = {
         ["claims.csv", "-c", "book", "--truth", "verdict", "--scale", "climate-fever"],
         "is not of the scale",
     ),
-    "tables in a folder": (["claims.csv", "-c", "book", "--markdown", "."], "is a folder"),
+    "tables in a folder": (["claims.csv", "-c", "book", "-o", "."], "is a folder"),
     "pages in a file": (["claims.csv", "-c", "book", "--pages", "claims.csv"], "is a file"),
 }
 

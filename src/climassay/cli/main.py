@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -131,12 +132,24 @@ def tidy_help(command: Any) -> None:
     parts = getattr(command, "commands", {})
     for part in () if isinstance(parts, LazyCommands) else parts.values():
         tidy_help(part)
+    old: dict[str, str] = {}
     for option in command.params:
         if option.param_type_name == "argument":
             option.metavar = option.metavar or option.name.upper()
         long = [name for name in option.opts if name.startswith("--")]
         if len(long) > 1 and not option.hidden:
             option.get_help_record = partial(_first_names, option, option.get_help_record, long[1:])
+            old |= dict.fromkeys(long[1:], long[0])
+    if old:
+        command.parse_args = partial(_with_hints, command.parse_args, old)
+
+
+def _with_hints(parse: Callable[..., list[str]], old: Mapping[str, str], ctx: Any, args: list[str]) -> list[str]:
+    """Parse arguments, and say which name an option has now where an old one of it is used."""
+    used = dict.fromkeys(arg.partition("=")[0] for arg in takewhile("--".__ne__, args))
+    for name in () if ctx.resilient_parsing else filter(old.get, used):
+        typer.echo(f"`{name}` of `{ctx.command_path}` is called `{old[name]}` now: please use that.", err=True)
+    return parse(ctx, args)
 
 
 def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx: Any) -> Any:
