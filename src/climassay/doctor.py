@@ -27,8 +27,8 @@ from climassay.models.servers import (
     DEFAULT_BASE_URL,
     KEY_VARIABLES,
     OPENAI,
-    find_price,
     find_server,
+    price_table,
     providers,
 )
 from climassay.registry import EXTRAS, Requirement, requirements
@@ -269,7 +269,7 @@ def examine_workspace(folder: Path | None) -> Iterator[Finding]:
     yield from _collections(place)
     yield from _trained(root)
     try:
-        find_price("openai:none", root)
+        price_table(root)
     except ClimassayError as error:
         yield _workspace("prices", "broken", str(error), "Mend the file, or take it away.")
     left = [file for pattern in (".*.tmp", ".*.new", "*/.*.tmp", "*/.*.new") for file in root.glob(pattern)]

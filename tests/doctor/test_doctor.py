@@ -85,6 +85,13 @@ def test_a_workspace_that_is_not_there_is_not_made(tmp_path, climassay):
     assert not (tmp_path / "none").exists()
 
 
+def test_a_configuration_that_is_missing_is_told_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CONFIG", str(tmp_path / "missing.toml"))
+    (tmp_path / "work").mkdir()
+    told = [one.name for one in examine(tmp_path / "work") if "missing.toml" in one.said]
+    assert told == ["providers"]
+
+
 def test_extras_tell_what_they_are_for_and_how_to_get_them(monkeypatch):
     real = metadata.version
 

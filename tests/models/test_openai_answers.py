@@ -65,6 +65,8 @@ def test_a_completion_with_anything_in_its_parts_is_a_reply_or_a_sentence(conten
         (b'{"message": "No more tokens", "type": "x"}', "No more tokens"),
         (b"No more tokens\n", "No more tokens"),
         (b"", ""),
+        (b"<html>\n<head><title>502 Bad Gateway</title></head><body>nginx</body></html>", "502 Bad Gateway"),
+        (b"<!DOCTYPE html><body><h1>Not\n found</h1></body>", "Not found"),
         (b'{"code": 3}', '{"code": 3}'),
     ],
 )

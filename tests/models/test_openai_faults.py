@@ -107,6 +107,10 @@ def test_a_passing_fault_is_survived(model, fault):
         ("500 Overheated.", "The server answered 500: Overheated."),
         ("truncate", "The server's answer is not JSON (cut off or malformed)."),
         ("wrong-shape", "The server's answer is JSON, but not a chat completion."),
+        (
+            "other-type",
+            'The server\'s answer is a web page ("Gateway"): check the base URL, which usually ends in /v1.',
+        ),
     ],
 )
 def test_a_lasting_fault_is_a_value_that_says_why(model, fault, sentence):
@@ -157,10 +161,9 @@ def test_a_retry_after_beyond_the_deadline_ends_all_requests_without_sending_the
     before = len(server.asked)
     first, second = client.generate([request("[[429 after=3600]]"), request("not sent")])
     client.close()
-    assert first.error.startswith(
-        "The server asks to wait 3600 s, longer than the deadline of a request allows (1 attempt;"
-    )
-    assert second.error == "The server asks to wait 3600 s, longer than the deadline of a request allows (not sent)."
+    waits = "The server asks to wait 3600 s, longer than the deadline of a request allows. "
+    assert first.error == f"{waits}The server answered 429: status 429."
+    assert second.error == f"{waits}This request was not sent."
     assert (first.usage.requests, second.usage.requests) == (1, 0)
     assert len(server.asked) == before + 1
     assert time.slept == []
@@ -204,17 +207,17 @@ def test_tokens_add_up_and_a_price_gives_a_cost(server):
 @pytest.mark.parametrize(
     ("status", "message", "advice"),
     [
-        (401, "no entry", "API key"),
-        (403, "no entry", "API key"),
-        (404, "no entry", "base URL"),
-        (404, "The model `test` does not exist", "model's name"),
-        (403, "Project has no access to model_not_found", "model's name"),
+        (401, "no entry", "Check the API key: the one given in the call"),
+        (403, "no entry", "Check the API key: the one given in the call"),
+        (404, "no entry", "Check the .*base URL"),
+        (404, "The model `test` does not exist", "Check the model's name"),
+        (403, "Project has no access to model_not_found", "Check the model's name"),
     ],
 )
 def test_a_model_that_cannot_answer_at_all_is_one_error_instead_of_many_failures(status, message, advice):
     with ApiServer() as strict:
-        client = OpenAIModel("test", base_url=TrustedUrl(strict.url), policy=AT_ONCE)
-        with pytest.raises(ModelError, match=f"answered {status}: {message}. Check the .*{advice}"):
+        client = OpenAIModel("test", base_url=TrustedUrl(strict.url), api_key="k", policy=AT_ONCE)
+        with pytest.raises(ModelError, match=f"answered {status}: {message}. {advice}"):
             client.generate([request(f"[[{status} {message}]] {number}") for number in range(50)])
         client.close()
         assert len(strict.asked) <= 64

@@ -106,6 +106,19 @@ def test_the_key_of_a_table_is_bound_to_its_host(base_url, key, configuration):
     assert find_server("special").key == SPECIAL
 
 
+def test_which_key_is_sent_is_told_by_its_variable_and_never_shown(configuration, monkeypatch):
+    configuration.write_text(table(ELSEWHERE))
+    assert "OPENAI_API_KEY" in find_server().key_note
+    assert "SPECIAL_KEY" in find_server("special").key_note
+    monkeypatch.setenv("CLIMASSAY_API_KEY", "another-key")
+    assert "CLIMASSAY_API_KEY" in find_server().key_note
+    assert "another-key" not in find_server().key_note
+    for name in ("CLIMASSAY_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name)
+    assert "No API key was sent" in find_server("openai", TrustedUrl(HERE)).key_note
+    assert "set OPENAI_API_KEY" in find_server("openai", TrustedUrl(HERE)).key_note
+
+
 def test_a_table_without_a_key_gets_none_and_one_whose_key_is_not_set_says_so(configuration, monkeypatch):
     configuration.write_text(f'[providers.open]\nbase_url = "{ELSEWHERE}"\n')
     assert find_server("open") == find_server("openai", ELSEWHERE)

@@ -76,6 +76,8 @@ class Server:
     key: str | None = field(default=None, repr=False)
     withheld: str = ""
     """Why no key is sent to an address that only a file names, and how to allow it; empty for all others."""
+    key_note: str = ""
+    """Which key is sent, by where it comes from, or how one is given."""
     openai: bool = True
     """Whether what the environment adds for OpenAI's client (organisation, project, headers) is meant for it."""
 
@@ -132,7 +134,8 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
         variables = KEY_VARIABLES
     elif table is not None and table.key_variable is not None:
         variables = (table.key_variable,)
-    key = next((key for key in (api_key, *map(os.environ.get, variables)) if key and key.strip()), "").strip() or None
+    given = {"": api_key, **{name: os.environ.get(name) for name in variables}}
+    source, key = next(((name, key.strip()) for name, key in given.items() if key and key.strip()), ("", None))
     if key is None:
         if table is not None and variables and not general:
             raise ModelError(
@@ -141,7 +144,8 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
         if _origin(url) == _origin(DEFAULT_BASE_URL):
             raise ModelError("OpenAI's server needs an API key: set OPENAI_API_KEY, or give another --base-url.")
         if general or table is not None:
-            return Server(url, openai=general)
+            how = f"set {variables[-1]}" if general else f"name its variable as key_variable in {configuration_file()}"
+            return Server(url, openai=general, key_note=f"No API key was sent: if the server needs one, {how}.")
         withheld = (
             f"No API key was sent to {url}, since neither the command line nor your own settings name it: if it may "
             f"have your key, set {BASE_URL_VARIABLE} to it, or describe it in {_table('NAME')}."
@@ -154,7 +158,8 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
             f"The API key would travel to {url} unencrypted: use https, or allow it with allow_http = true for this "
             f"base_url in {_table('NAME')}."
         )
-    return Server(url, key, openai=general)
+    whose = f"of {source}" if source else "given in the call"
+    return Server(url, key, openai=general, key_note=f"Check the API key: the one {whose} was sent.")
 
 
 def configuration_file() -> Path:
@@ -303,26 +308,34 @@ def find_price(model: str, folder: Path) -> Price | None:
 
         The user's configuration holds the same in a table ``[providers.NAME.prices]``.
     """
-    for name in PRICE_FILES:
-        path = folder / name
-        if not path.is_file():
-            continue
-        try:
-            table = load_toml(path) if path.suffix == ".toml" else parse_json(read_text(path))
-        except OSError as error:
-            raise InputError(f"The price table {path} cannot be read: {reason(error)}.") from None
-        except (InputError, ValueError) as error:
-            raise InputError(f"The price table {path} cannot be read: {str(error).rstrip('.')}.") from None
-        if not isinstance(table, dict):
-            raise InputError(f"The price table {path} cannot be read: it needs one entry for each model.")
-        entry = table.get(model, table.get(model.removeprefix(f"{OPENAI}:")))
-        if entry is not None:
-            return _price(entry, model, path)
-        break
+    path, table = price_table(folder)
+    entry = table.get(model, table.get(model.removeprefix(f"{OPENAI}:")))
+    if entry is not None:
+        return _price(entry, model, path)
     provider, separator, name = model.partition(":")
     known = providers().get(provider if separator else OPENAI)
     entry = None if known is None else known.prices.get(name if separator else model)
     return None if entry is None else _price(entry, model, configuration_file())
+
+
+def price_table(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The price file of a folder with its entries by model, empty where there is none.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    path = next((folder / name for name in PRICE_FILES if (folder / name).is_file()), None)
+    if path is None:
+        return folder, {}
+    try:
+        table = load_toml(path) if path.suffix == ".toml" else parse_json(read_text(path))
+    except OSError as error:
+        raise InputError(f"The price table {path} cannot be read: {reason(error)}.") from None
+    except (InputError, ValueError) as error:
+        raise InputError(f"The price table {path} cannot be read: {str(error).rstrip('.')}.") from None
+    if not isinstance(table, dict):
+        raise InputError(f"The price table {path} cannot be read: it needs one entry for each model.")
+    return path, table
 
 
 def _price(entry: Any, model: str, path: Path) -> Price:

@@ -190,8 +190,8 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 HOPELESS = ("insufficient_quota", "billing")
 """Words in a 429 that no waiting cures."""
 HOPELESS_STATUS = {
-    401: "Check the API key.",
-    403: "Check the API key, and whether it may use this model.",
+    401: "{key_note}",
+    403: "{key_note} The model may not be open to it.",
     404: "Check the model's name and the base URL {base_url}, which usually ends in /v1.",
 }
 """Wrong key, address or model: no request will do better, unless one has been answered before."""
@@ -351,15 +351,15 @@ class Connection:
             slot = await self.limit.acquire(self._time_left(started))
             if slot is None:
                 pause = self.limit.paused_until - clock.now()
-                sent = f"{_counted(attempts)}; the last one: {error}" if attempts else "not sent"
-                why = f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows ({sent})."
+                said = error or "This request was not sent."
+                why = f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows. {said}"
                 return Outcome(attempts, error=why)
             started = clock.now() if started is None else started
             left = self._time_left(started)
             if left <= 0:
                 self.limit.release(slot, succeeded=False, overloaded=False)
                 why = f"No answer within {policy.deadline:g} s and {_counted(attempts)}; the last one: {error}"
-                return Outcome(attempts, error=why)
+                return Outcome(attempts, error=why if attempts > 1 else error)
             attempt = Attempt(error="cancelled")
             try:
                 attempt = await self._attempt(body, min(left, policy.attempt_timeout or left), show)
@@ -572,9 +572,10 @@ class Connection:
         if attempt.status in HOPELESS_STATUS and attempt.refusal is not None:
             if attempt.status in REFUSAL_STATUSES and rejected_parameters(payload, attempt.refusal):
                 return
-            advice = HOPELESS_STATUS[attempt.status].format(base_url=self._server.base_url)
-            if self._server.withheld and attempt.status in (401, 403):
-                advice = self._server.withheld
+            server = self._server
+            advice = HOPELESS_STATUS[attempt.status].format(base_url=server.base_url, key_note=server.key_note)
+            if server.withheld and attempt.status in (401, 403):
+                advice = server.withheld
             elif NO_SUCH_MODEL.search(f"{attempt.refusal.message} {attempt.refusal.code}"):
                 advice = f"Check the model's name: the server does not offer {payload.get('model')!r} to you."
             raise ModelError(f"{attempt.error} {advice}")

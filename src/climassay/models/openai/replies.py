@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -75,6 +76,9 @@ def parse_reply(body: bytes) -> Reply:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
+        if page := _web_page(body.decode("utf-8", "replace")):
+            why = f'The server\'s answer is a web page ("{page}"): check the base URL, which usually ends in /v1.'
+            raise BadReplyError(why) from None
         raise BadReplyError("The server's answer is not JSON (cut off or malformed).") from None
     return _read_reply(data)
 
@@ -173,7 +177,8 @@ def parse_error_reply(body: bytes) -> ErrorReply:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        return ErrorReply(_one_line(body.decode("utf-8", "replace")))
+        text = body.decode("utf-8", "replace")
+        return ErrorReply(_one_line(_web_page(text) or text))
     codes: list[str] = []
     parameter = ""
     # The reason lies some levels down, as in {"error": {"message": {"detail": [{"loc": ["body", "seed"], ...}]}}}.
@@ -222,6 +227,15 @@ def parse_window(body: bytes, model: str) -> int | None:
             if isinstance(window, int) and 0 < window < MOST_TOKENS:
                 return window
     return None
+
+
+def _web_page(text: str) -> str:
+    """The title of a page of HTML, or its first words; empty for other texts."""
+    if not re.match(r"\s*<(!doctype html|html)", text, re.IGNORECASE):
+        return ""
+    titled = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+    words = titled[1] if titled else re.sub(r"<[^>]*>", " ", text)
+    return " ".join(words.split())[:200] or "without words"
 
 
 def _one_line(text: str) -> str:
